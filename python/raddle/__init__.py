@@ -5,6 +5,7 @@
   ``"raddle"`` and `raddle.references` connect to dask, awkward, MPI, PyTorch, xarray and Zarr.
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.split`, `raddle.verify` and
   `raddle.inspect` do the same as the commands of these names and return their reports.
+* `raddle.scan` finds the rows of a table that satisfy a condition; `raddle.index` writes statistics that make it fast.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
-    from raddle._reports import AppendReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
+    from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
+    from raddle._scan import Column, Condition, FileScan, Scan, col, index, scan
     from raddle._selection import MultiBlockSlice
     from raddle._split import split
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
@@ -41,13 +43,17 @@ __all__ = [
     "AppendReport",
     "AttributeManager",
     "Batches",
+    "Column",
+    "Condition",
     "Dataset",
     "Datatype",
     "Empty",
     "ExternalLink",
     "File",
+    "FileScan",
     "Group",
     "HardLink",
+    "IndexReport",
     "Inspection",
     "MergeReport",
     "MultiBlockSlice",
@@ -55,6 +61,7 @@ __all__ = [
     "RaddleError",
     "RechunkReport",
     "Rows",
+    "Scan",
     "Share",
     "SoftLink",
     "SplitReport",
@@ -62,10 +69,12 @@ __all__ = [
     "VerifyReport",
     "__version__",
     "append",
+    "col",
     "errors",
     "events",
     "gpu",
     "idx",
+    "index",
     "inspect",
     "merge",
     "open",
@@ -73,6 +82,7 @@ __all__ = [
     "read_columns",
     "rechunk",
     "references",
+    "scan",
     "split",
     "verify",
 ]
@@ -87,11 +97,12 @@ _PLACES = {
     **dict.fromkeys(("Group", "read_columns"), "_group"),
     **dict.fromkeys(("AttributeManager", "Datatype", "Unreadable"), "_object"),
     **dict.fromkeys(("Empty", "ExternalLink", "HardLink", "SoftLink"), "_values"),
-    **dict.fromkeys(("AppendReport", "Inspection", "MergeReport", "Plan"), "_reports"),
+    **dict.fromkeys(("AppendReport", "IndexReport", "Inspection", "MergeReport", "Plan"), "_reports"),
     **dict.fromkeys(("RechunkReport", "SplitReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
     "split": "_split",
+    **dict.fromkeys(("Column", "Condition", "FileScan", "Scan", "col", "index", "scan"), "_scan"),
     "RaddleError": "errors",
 }
 

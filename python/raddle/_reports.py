@@ -213,6 +213,29 @@ class SplitReport(_Report):
         ]
 
 
+class IndexReport(_Report):
+    """Report of a written index."""
+
+    __slots__ = ()
+
+    output: str
+    columns: int
+    """Number of datasets with statistics."""
+    values: int
+    value_len_bytes: int
+    output_len_bytes: int
+    elapsed_s: float
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("index", self.output),
+            ("datasets", f"{self.columns:,}"),
+            ("values", f"{self.values:,} ({size(self.value_len_bytes)})"),
+            ("size", size(self.output_len_bytes)),
+            ("time", f"{self.elapsed_s:.2f} s"),
+        ]
+
+
 class AppendReport(_Report):
     """Report of an append."""
 

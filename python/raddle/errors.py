@@ -42,6 +42,7 @@ __all__ = [
     "RankFailedError",
     "RaddleWarning",
     "DifferencesWarning",
+    "StaleIndexWarning",
 ]
 
 
@@ -177,6 +178,10 @@ class DifferencesWarning(RaddleWarning):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class StaleIndexWarning(RaddleWarning):
+    """The index of a file belongs to another state of the file, and was not used."""
 
 
 _SHOWN_DIFFERENCES = 20

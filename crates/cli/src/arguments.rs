@@ -51,6 +51,8 @@ pub enum Command {
     Verify(command::verify::VerifyArgs),
     /// Show how the bytes of a file are used, and what could be improved
     Inspect(command::inspect::InspectArgs),
+    /// Write statistics of a file, with which searches skip blocks of rows
+    Index(command::index::IndexArgs),
     /// Add, check and sort by partition keys: which rows of every table belong to which event
     Keys {
         /// Subcommand.
@@ -96,6 +98,7 @@ impl Command {
             Self::Split(_) => "split",
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
+            Self::Index(_) => "index",
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
             Self::Events { .. } => "events",

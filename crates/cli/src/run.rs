@@ -103,6 +103,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Split(arguments) => command::split::run(&arguments, team),
         Command::Verify(arguments) => command::verify::run(&arguments, team),
         Command::Inspect(arguments) => command::inspect::run(&arguments, team),
+        Command::Index(arguments) => command::index::run(&arguments, team),
         Command::Keys { command } => command::keys::run(&command, team),
         Command::Idx { command } => command::idx::run(&command, team),
         Command::Events { command } => command::events::run(&command, team),

@@ -281,6 +281,11 @@ impl File {
 }
 
 impl File {
+    /// Returns the open file.
+    pub(crate) fn open_file(&self) -> &OpenFile {
+        &self.inner
+    }
+
     /// Returns the outline of a dataset, shared by all datasets with the same template and number of rows; `None` if
     /// the object is not a dataset.
     fn shared_outline<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Option<Bound<'py, PyTuple>>> {

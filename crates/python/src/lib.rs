@@ -17,6 +17,7 @@ mod idx;
 mod ranks;
 mod request;
 mod run;
+mod scan;
 
 use pyo3::prelude::*;
 
@@ -36,6 +37,9 @@ mod _core {
     use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
     use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, split, verify};
+
+    #[pymodule_export]
+    use super::scan::{QueryIndex, condition_text, index_of, scan, write_index};
 
     /// Version of the crates.
     #[pymodule_export]

@@ -28,6 +28,7 @@
 //! | [`SplitRequest`] | merges files into several: by variable, by rows or by size |
 //! | [`AppendRequest`] | adds the rows of more files to a merged file, in place |
 //! | [`VerifyRequest`] | compares a merged file with its inputs or its digests |
+//! | [`IndexRequest`] | writes statistics with which searches skip blocks of rows |
 //! | [`inspect()`] | reports how the bytes of a file are used |
 //!
 //! [`Context`] carries what surrounds a run: an observer of progress, a way to stop it, and the ranks that share it.
@@ -40,6 +41,7 @@ pub mod arrays;
 pub mod context;
 pub mod error;
 pub mod exit;
+pub mod index;
 pub mod inspect;
 pub mod merge;
 pub mod number;
@@ -58,6 +60,7 @@ pub mod verify;
 pub use append::AppendRequest;
 pub use context::Context;
 pub use error::Error;
+pub use index::IndexRequest;
 pub use inspect::inspect;
 pub use merge::{MergeRequest, PlannedMerge};
 pub use plan::PlanRequest;

@@ -8,6 +8,7 @@ pub mod completions;
 pub mod demo;
 pub mod events;
 pub mod idx;
+pub mod index;
 pub mod inspect;
 pub mod keys;
 pub mod man;

@@ -6,6 +6,7 @@ mod events;
 mod hdf5;
 mod idx;
 mod merge;
+mod query;
 mod tune;
 
 use crate::advice::{Advice, AvailableOptions};

@@ -1,0 +1,422 @@
+//! A condition on typed columns: evaluated on values, and judged from the limits of a block.
+//!
+//! Invariant: if a block is judged to have no match, evaluation of any values within its limits finds none; if all rows
+//! are judged to match, it finds all.
+
+use crate::expression::{Expression, Literal, Operator};
+use crate::numbers::{Number, with_words};
+use crate::statistics::Limits;
+use crate::table::{ColumnKind, TableColumn};
+use raddle_hdf5::number::NumberType;
+
+/// Which rows of a block satisfy a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Matches {
+    /// No row.
+    None,
+    /// Any rows: the limits do not decide.
+    Some,
+    /// Every row.
+    All,
+}
+
+impl Matches {
+    fn inverted(self) -> Self {
+        match self {
+            Self::None => Self::All,
+            Self::Some => Self::Some,
+            Self::All => Self::None,
+        }
+    }
+
+    /// Returns the verdict for values of which all, or none, satisfy a condition.
+    fn of(all: bool, none: bool) -> Self {
+        match (all, none) {
+            (_, true) => Self::None,
+            (true, false) => Self::All,
+            (false, false) => Self::Some,
+        }
+    }
+}
+
+/// A condition on columns with known types.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Condition {
+    /// Test of the column with this number.
+    Test(usize, Test),
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+    Not(Box<Condition>),
+}
+
+/// Test of the values of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Test {
+    /// Whether an integer lies in a range, or outside of it.
+    Integers { number: NumberType, low: i128, high: i128, is_inside: bool },
+    /// Comparison of a float with a value of the column's precision.
+    Floats { number: NumberType, operator: Operator, value: f64 },
+    /// Comparison of a text of fixed length, without the zeros that pad it.
+    Texts { len_bytes: usize, operator: Operator, value: Vec<u8> },
+}
+
+impl Condition {
+    /// Creates the condition on `columns`, which include those of the expression.
+    ///
+    /// # Errors
+    /// The column that cannot be compared with its value, and why.
+    pub fn new(expression: &Expression, columns: &[TableColumn]) -> Result<Self, (String, String)> {
+        let all = |all: &[Expression]| all.iter().map(|one| Self::new(one, columns)).collect::<Result<Vec<_>, _>>();
+        Ok(match expression {
+            Expression::And(parts) => Self::And(all(parts)?),
+            Expression::Or(parts) => Self::Or(all(parts)?),
+            Expression::Not(one) => Self::Not(Box::new(Self::new(one, columns)?)),
+            Expression::Compare { column, operator, value } => {
+                let refuse = |reason: String| (column.clone(), reason);
+                let at = columns.iter().position(|known| known.name == *column);
+                let at = at.ok_or_else(|| refuse("is not a column of the scan".to_owned()))?;
+                Self::Test(at, Test::new(&columns[at].kind, *operator, value).map_err(refuse)?)
+            }
+        })
+    }
+
+    /// Judges a block by the limits of each column; `None` if they are unknown.
+    pub fn judge(&self, limits: &impl Fn(usize) -> Option<Limits>) -> Matches {
+        match self {
+            Self::Test(column, test) => limits(*column).map_or(Matches::Some, |limits| test.judge(limits)),
+            Self::And(all) => all.iter().map(|one| one.judge(limits)).min().unwrap_or(Matches::All),
+            Self::Or(any) => any.iter().map(|one| one.judge(limits)).max().unwrap_or(Matches::None),
+            Self::Not(one) => one.judge(limits).inverted(),
+        }
+    }
+
+    /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns as stored, by
+    /// number; of those that are not tested it may hold none.
+    pub fn evaluate(&self, rows: usize, values: &[&[u8]]) -> Vec<bool> {
+        let fold = |all: &[Self], start: bool, join: fn(bool, bool) -> bool| {
+            let mut holds = vec![start; rows];
+            for one in all {
+                let found = one.evaluate(rows, values);
+                holds.iter_mut().zip(found).for_each(|(holds, found)| *holds = join(*holds, found));
+            }
+            holds
+        };
+        match self {
+            Self::Test(column, test) => test.evaluate(values[*column]),
+            Self::And(all) => fold(all, true, |left, right| left & right),
+            Self::Or(any) => fold(any, false, |left, right| left | right),
+            Self::Not(one) => {
+                let mut holds = one.evaluate(rows, values);
+                holds.iter_mut().for_each(|holds| *holds = !*holds);
+                holds
+            }
+        }
+    }
+}
+
+impl Test {
+    fn new(kind: &ColumnKind, operator: Operator, value: &Literal) -> Result<Self, String> {
+        match (kind, value) {
+            (ColumnKind::Number(number) | ColumnKind::Enumeration { base: number, .. }, Literal::Integer(value)) => {
+                Ok(Self::of_integer(*number, operator, *value))
+            }
+            (ColumnKind::Number(number) | ColumnKind::Enumeration { base: number, .. }, Literal::Float(value)) => {
+                Ok(Self::of_float(*number, operator, *value))
+            }
+            (ColumnKind::Enumeration { base, symbols }, Literal::Text(name)) => {
+                let known = symbols.iter().find(|(known, _)| known == name.as_bytes());
+                known.map(|(_, value)| Self::of_integer(*base, operator, *value)).ok_or_else(|| {
+                    let names = symbols.iter().map(|(name, _)| String::from_utf8_lossy(name)).collect::<Vec<_>>();
+                    format!("has no value {name:?}; its values are {}", names.join(", "))
+                })
+            }
+            (ColumnKind::Text { len_bytes }, Literal::Text(value)) => {
+                Ok(Self::Texts { len_bytes: *len_bytes, operator, value: value.as_bytes().to_vec() })
+            }
+            (ColumnKind::Number(_), Literal::Text(text)) => Err(format!("holds numbers, which {text:?} is not")),
+            (ColumnKind::Text { .. }, _) => Err(format!("holds texts, which {value} is not; put it in quotes")),
+            (ColumnKind::Other(what), _) => Err(format!("holds {what}, which cannot be compared")),
+        }
+    }
+
+    fn of_integer(number: NumberType, operator: Operator, value: i128) -> Self {
+        if !number.is_integer() {
+            return Self::of_float(number, operator, value as f64);
+        }
+        let (low, high, is_inside) = match operator {
+            // Nothing is in the range from 1 to 0.
+            Operator::Less if value == i128::MIN => (1, 0, true),
+            Operator::Greater if value == i128::MAX => (1, 0, true),
+            Operator::Less => (i128::MIN, value - 1, true),
+            Operator::LessOrEqual => (i128::MIN, value, true),
+            Operator::Greater => (value + 1, i128::MAX, true),
+            Operator::GreaterOrEqual => (value, i128::MAX, true),
+            Operator::Equal => (value, value, true),
+            Operator::NotEqual => (value, value, false),
+        };
+        Self::Integers { number, low, high, is_inside }
+    }
+
+    fn of_float(number: NumberType, operator: Operator, value: f64) -> Self {
+        if !number.is_integer() {
+            let value = if number.len_bytes() == 4 { f64::from(value as f32) } else { value };
+            return Self::Floats { number, operator, value };
+        }
+        let nothing = |is_inside| Self::Integers { number, low: 1, high: 0, is_inside };
+        if value.is_nan() {
+            return nothing(operator != Operator::NotEqual);
+        }
+        let (floor, is_integral) = (value.floor(), value.fract() == 0.0);
+        let below = floor as i128;
+        match operator {
+            Operator::Equal | Operator::NotEqual if !is_integral || value.is_infinite() => {
+                nothing(operator == Operator::Equal)
+            }
+            // Of two integers, the smaller one lies below any number between them.
+            Operator::Less if !is_integral => Self::of_integer(number, Operator::LessOrEqual, below),
+            Operator::GreaterOrEqual if !is_integral => Self::of_integer(number, Operator::Greater, below),
+            operator => Self::of_integer(number, operator, below),
+        }
+    }
+
+    fn judge(&self, limits: Limits) -> Matches {
+        match (self, limits) {
+            (_, Limits::Empty) => Matches::None,
+            (Self::Integers { low, high, is_inside, .. }, Limits::Integers { min, max }) => {
+                let verdict = Matches::of(*low <= min && max <= *high, max < *low || min > *high || low > high);
+                if *is_inside { verdict } else { verdict.inverted() }
+            }
+            (Self::Floats { operator, value, .. }, Limits::Floats { min, max, nans }) => {
+                let of_nans = operator.holds(&f64::NAN, value);
+                let of_numbers = judge_floats(*operator, *value, min, max);
+                match (nans > 0, min <= max) {
+                    (false, _) => of_numbers,
+                    (true, false) => Matches::of(of_nans, !of_nans),
+                    (true, true) if of_numbers == Matches::of(of_nans, !of_nans) => of_numbers,
+                    (true, true) => Matches::Some,
+                }
+            }
+            _ => Matches::Some,
+        }
+    }
+
+    fn evaluate(&self, bytes: &[u8]) -> Vec<bool> {
+        match self {
+            Self::Integers { number, low, high, is_inside } => {
+                with_words!(*number, bytes, |words| in_range(words, *low, *high, *is_inside))
+            }
+            Self::Floats { number, operator, value } => {
+                with_words!(*number, bytes, |words| compared(words, *operator, *value))
+            }
+            Self::Texts { len_bytes, operator, value } => {
+                let holds = |text: &[u8]| {
+                    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+                    operator.holds(&text[..end], value.as_slice())
+                };
+                bytes.chunks_exact((*len_bytes).max(1)).map(holds).collect()
+            }
+        }
+    }
+}
+
+/// Judges numbers between two limits, none of which is NaN.
+fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
+    let is_outside = !(min <= value && value <= max);
+    match operator {
+        Operator::Less | Operator::LessOrEqual => {
+            Matches::of(operator.holds(&max, &value), !operator.holds(&min, &value))
+        }
+        Operator::Greater | Operator::GreaterOrEqual => {
+            Matches::of(operator.holds(&min, &value), !operator.holds(&max, &value))
+        }
+        Operator::Equal => Matches::of(min == value && max == value, is_outside),
+        Operator::NotEqual => Matches::of(min == value && max == value, is_outside).inverted(),
+    }
+}
+
+fn in_range<N: Number>(words: impl Iterator<Item = N>, low: i128, high: i128, is_inside: bool) -> Vec<bool> {
+    let (first, last) = (N::clamped(low), N::clamped(high));
+    // Limits beyond those of the type are moved to them, unless that would move them past each other.
+    if low > high || first.to_integer() < low || last.to_integer() > high {
+        return words.map(|_| !is_inside).collect();
+    }
+    words.map(|word| (word >= first && word <= last) == is_inside).collect()
+}
+
+fn compared<N: Number>(words: impl Iterator<Item = N>, operator: Operator, value: f64) -> Vec<bool> {
+    let value = N::rounded(value);
+    match operator {
+        Operator::Less => words.map(|word| word < value).collect(),
+        Operator::LessOrEqual => words.map(|word| word <= value).collect(),
+        Operator::Greater => words.map(|word| word > value).collect(),
+        Operator::GreaterOrEqual => words.map(|word| word >= value).collect(),
+        Operator::Equal => words.map(|word| word == value).collect(),
+        Operator::NotEqual => words.map(|word| word != value).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OPERATORS: [Operator; 6] = [
+        Operator::Less,
+        Operator::LessOrEqual,
+        Operator::Greater,
+        Operator::GreaterOrEqual,
+        Operator::Equal,
+        Operator::NotEqual,
+    ];
+
+    fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
+        Test::new(&ColumnKind::Number(number), operator, value).unwrap()
+    }
+
+    /// Small numbers, so that they often are equal, and extremes.
+    fn floats() -> impl Strategy<Value = f64> {
+        let special =
+            prop::sample::select(vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-320]);
+        prop_oneof![4 => (-3_i32..4).prop_map(|value| f64::from(value) / 2.0), 1 => special, 1 => any::<f64>()]
+    }
+
+    fn integers() -> impl Strategy<Value = i64> {
+        prop_oneof![4 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1]), 1 => any::<i64>()]
+    }
+
+    fn literal() -> impl Strategy<Value = Literal> {
+        prop_oneof![
+            integers().prop_map(|value| Literal::Integer(i128::from(value))),
+            (-2_i128..3).prop_map(|beyond| Literal::Integer(i128::from(u64::MAX) + beyond)),
+            floats().prop_map(Literal::Float),
+        ]
+    }
+
+    /// Compares exactly, whatever the types.
+    fn exactly(operator: Operator, left: i128, right: &Literal) -> bool {
+        match right {
+            Literal::Integer(right) => operator.holds(&left, right),
+            Literal::Float(right) if right.is_nan() => operator == Operator::NotEqual,
+            Literal::Float(right) if right.abs() > 1e30 => operator.holds(&0.0, right),
+            // An integer equals the float if it equals its floor and nothing is left; otherwise the rest decides.
+            Literal::Float(right) => {
+                let (floor, has_rest) = (right.floor() as i128, right.fract() != 0.0);
+                operator.holds(&(left, false), &(floor, has_rest))
+            }
+            Literal::Text(_) => false,
+        }
+    }
+
+    fn condition() -> impl Strategy<Value = (Vec<Test>, Condition)> {
+        let test = (any::<bool>(), prop::sample::select(OPERATORS.to_vec()), literal());
+        prop::collection::vec(test, 1..5).prop_flat_map(|drawn| {
+            let number = |is_float: bool| match is_float {
+                true => NumberType::Float { len_bytes: 8, is_big_endian: false },
+                false => NumberType::int64(),
+            };
+            let tests: Vec<(usize, Test)> = drawn
+                .iter()
+                .map(|(is_float, operator, value)| {
+                    (usize::from(*is_float), of_value(number(*is_float), *operator, value))
+                })
+                .collect();
+            let leaf = prop::sample::select(tests.clone()).prop_map(|(column, test)| Condition::Test(column, test));
+            let tree = leaf.prop_recursive(3, 12, 3, |inner| {
+                prop_oneof![
+                    prop::collection::vec(inner.clone(), 0..3).prop_map(Condition::And),
+                    prop::collection::vec(inner.clone(), 0..3).prop_map(Condition::Or),
+                    inner.prop_map(|one| Condition::Not(Box::new(one))),
+                ]
+            });
+            (Just(tests.into_iter().map(|(_, test)| test).collect()), tree)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_compared_exactly(values in prop::collection::vec(integers(), 0..8), at in 0_usize..6, value in literal()) {
+            let test = of_value(NumberType::int64(), OPERATORS[at], &value);
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let expected: Vec<bool> = values.iter().map(|&left| exactly(OPERATORS[at], i128::from(left), &value)).collect();
+            prop_assert_eq!(test.evaluate(&bytes), expected);
+        }
+
+        #[test]
+        fn small_types_have_limits(values in prop::collection::vec(any::<u8>(), 0..8), at in 0_usize..6, value in -300_i128..600) {
+            let number = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false };
+            let test = of_value(number, OPERATORS[at], &Literal::Integer(value));
+            let expected: Vec<bool> = values.iter().map(|&left| OPERATORS[at].holds(&i128::from(left), &value)).collect();
+            prop_assert_eq!(test.evaluate(&values), expected);
+        }
+
+        #[test]
+        fn floats_are_compared_as_ieee_says(values in prop::collection::vec(floats(), 0..8), at in 0_usize..6, value in floats()) {
+            let single = NumberType::Float { len_bytes: 4, is_big_endian: true };
+            let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let expected: Vec<bool> = values.iter().map(|left| OPERATORS[at].holds(left, &value)).collect();
+            prop_assert_eq!(of_value(double, OPERATORS[at], &Literal::Float(value)).evaluate(&bytes), expected);
+            let bytes: Vec<u8> = values.iter().flat_map(|&value| (value as f32).to_be_bytes()).collect();
+            let expected: Vec<bool> = values.iter().map(|&left| OPERATORS[at].holds(&(left as f32), &(value as f32))).collect();
+            prop_assert_eq!(of_value(single, OPERATORS[at], &Literal::Float(value)).evaluate(&bytes), expected);
+        }
+
+        #[test]
+        fn a_block_is_judged_as_its_values(
+            rows in prop::collection::vec((integers(), floats()), 0..6),
+            (_, condition) in condition(),
+        ) {
+            let whole: Vec<u8> = rows.iter().flat_map(|row| row.0.to_le_bytes()).collect();
+            let real: Vec<u8> = rows.iter().flat_map(|row| row.1.to_le_bytes()).collect();
+            let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+            let limits = [Limits::of(NumberType::int64(), &whole), Limits::of(double, &real)];
+            let holds = condition.evaluate(rows.len(), &[&whole, &real]);
+            let unknown = condition.judge(&|column| (column == 0).then_some(limits[0]));
+            for verdict in [condition.judge(&|column| Some(limits[column])), unknown] {
+                match verdict {
+                    Matches::None => prop_assert!(!holds.contains(&true), "{condition:?} {holds:?}"),
+                    Matches::All => prop_assert!(!holds.contains(&false), "{condition:?} {holds:?}"),
+                    Matches::Some => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn limits_decide_where_they_can() {
+        let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+        let verdict = |operator, value, min, max, nans| {
+            of_value(double, operator, &Literal::Float(value)).judge(Limits::Floats { min, max, nans })
+        };
+        assert_eq!(verdict(Operator::Greater, 2.0, 0.0, 2.0, 0), Matches::None);
+        assert_eq!(verdict(Operator::Greater, 2.0, 2.5, 3.0, 0), Matches::All);
+        assert_eq!(verdict(Operator::Greater, 2.0, 2.5, 3.0, 1), Matches::Some);
+        assert_eq!(verdict(Operator::NotEqual, 2.0, 2.5, 3.0, 1), Matches::All);
+        assert_eq!(verdict(Operator::Equal, f64::NAN, 0.0, 1.0, 1), Matches::None);
+        assert_eq!(verdict(Operator::NotEqual, 1.0, f64::INFINITY, f64::NEG_INFINITY, 3), Matches::All);
+        assert_eq!(verdict(Operator::Equal, 0.0, -0.0, -0.0, 0), Matches::All);
+    }
+
+    #[test]
+    fn texts_are_compared_without_padding() {
+        let kind = ColumnKind::Text { len_bytes: 4 };
+        let test = |operator, value: &str| Test::new(&kind, operator, &Literal::Text(value.to_owned())).unwrap();
+        assert_eq!(test(Operator::Equal, "ab").evaluate(b"ab\0\0abc\0"), [true, false]);
+        assert_eq!(test(Operator::Less, "abc").evaluate(b"ab\0\0abc\0b\0\0\0"), [true, false, false]);
+        let refused = Test::new(&kind, Operator::Equal, &Literal::Integer(3)).unwrap_err();
+        assert!(refused.contains("holds texts"), "{refused}");
+    }
+
+    #[test]
+    fn values_of_enumerations_have_names() {
+        let symbols = vec![(b"red".to_vec(), 3), (b"blue".to_vec(), -1)];
+        let kind = ColumnKind::Enumeration {
+            base: NumberType::Integer { len_bytes: 1, signed: true, is_big_endian: false },
+            symbols,
+        };
+        let test = Test::new(&kind, Operator::Equal, &Literal::Text("blue".to_owned())).unwrap();
+        assert_eq!(test.evaluate(&[3, 255]), [false, true]);
+        let refused = Test::new(&kind, Operator::Equal, &Literal::Text("green".to_owned())).unwrap_err();
+        assert_eq!(refused, "has no value \"green\"; its values are red, blue");
+    }
+}

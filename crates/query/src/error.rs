@@ -1,0 +1,79 @@
+//! Errors of queries. Each names the column or file, and the remedy if there is one.
+
+use raddle_core::error::CoreError;
+use raddle_hdf5::Hdf5Error;
+use std::path::PathBuf;
+
+/// Result with this crate's error.
+pub type Result<T, E = QueryError> = std::result::Result<T, E>;
+
+/// An error of a query.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// There is no group or dataset of this name.
+    #[error("{table}: no {what} {name:?}{}", near(alternatives))]
+    Unknown {
+        /// Path of the group.
+        table: String,
+        /// What is looked for: `column` or `group`.
+        what: &'static str,
+        /// Name that was given.
+        name: String,
+        /// Similar names.
+        alternatives: Vec<String>,
+    },
+    /// The columns of a scan do not have the same number of rows.
+    #[error("{table}: {column} has {rows} rows and {other} has {other_rows}; a scan needs columns of one table")]
+    Rows {
+        /// Path of the group.
+        table: String,
+        /// First column.
+        column: String,
+        /// Its rows.
+        rows: u64,
+        /// Column with another number of rows.
+        other: String,
+        /// Its rows.
+        other_rows: u64,
+    },
+    /// A column cannot be used as requested.
+    #[error("{table}: {column} {reason}")]
+    Column {
+        /// Path of the group.
+        table: String,
+        /// Name of the column.
+        column: String,
+        /// Reason and remedy.
+        reason: String,
+    },
+    /// An index cannot be written.
+    #[error("{}: {reason}", path.display())]
+    Output {
+        /// Path of the index.
+        path: PathBuf,
+        /// Reason and remedy.
+        reason: String,
+    },
+    /// An index cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Index {
+        /// Path of the index.
+        path: PathBuf,
+        /// Reason and remedy.
+        reason: String,
+    },
+    /// The file cannot be read.
+    #[error(transparent)]
+    Hdf5(#[from] Hdf5Error),
+    /// The run was cancelled, or memory or threads are missing.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+}
+
+fn near(alternatives: &[String]) -> String {
+    match alternatives {
+        [] => String::new(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}

@@ -1,0 +1,329 @@
+//! Statistics of the columns of a file, kept beside it: the limits of every block of rows.
+//!
+//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. It
+//! belongs to one state of one file, by length and modification time, and is not used for any other. Invariant: an index
+//! that is read describes blocks without gaps, with limits of the columns' types.
+
+use crate::error::{QueryError, Result};
+use crate::statistics::Limits;
+use crate::table::{Table, TableColumn, block_rows};
+use raddle_core::cancel::CancelToken;
+use raddle_core::digest::Digest;
+use raddle_core::parallel;
+use raddle_core::pooled_file::FileIdentity;
+use raddle_hdf5::model::{LinkTarget, ObjectIndex, ObjectKind};
+use raddle_hdf5::number::NumberType;
+use raddle_hdf5::open_file::OpenFile;
+use raddle_hdf5::read::{BoxRead, DatasetReader, ReaderLimits};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// First bytes of an index.
+const MAGIC: &[u8; 8] = b"raddlest";
+/// Version of the format.
+const VERSION: u8 = 1;
+/// Number of rows that are read at once, in blocks.
+const BLOCKS_PER_JOB: u64 = 8;
+
+/// Statistics of the columns of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Index {
+    /// Length of the file.
+    len_bytes: u64,
+    /// Modification time of the file.
+    modified_ns: i128,
+    /// Statistics by path.
+    columns: BTreeMap<String, ColumnLimits>,
+}
+
+/// Limits of the blocks of a column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct ColumnLimits {
+    rows: u64,
+    /// Length of a row.
+    row_len_bytes: u64,
+    /// Rows of each block except the last, which may be shorter.
+    block_rows: u64,
+    blocks: Vec<Limits>,
+}
+
+/// An index beside a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Beside {
+    /// There is none.
+    Missing,
+    /// It belongs to another state of the file.
+    Stale,
+    /// It can be used.
+    Usable(Index),
+}
+
+impl Index {
+    /// Returns the path of the index beside a file: `FILE.stats`.
+    pub fn path_beside(file: &Path) -> PathBuf {
+        let mut path = file.as_os_str().to_owned();
+        path.push(".stats");
+        path.into()
+    }
+
+    /// Computes the statistics of all datasets with one number per row.
+    ///
+    /// # Errors
+    /// If values cannot be read, or the run is cancelled.
+    pub fn compute(file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Self> {
+        let mut columns: Vec<(String, TableColumn, NumberType, u64)> = Vec::new();
+        for path in groups(file)? {
+            let table = Table::of(file, &path)?;
+            for name in table.names()? {
+                // A dataset that a scan cannot compare needs no statistics.
+                let Ok(column) = table.column(&name) else { continue };
+                let Some(number) = column.kind.number() else { continue };
+                let block_rows = block_rows(column.chunk_rows(), column.row_len_bytes);
+                columns.push((table.path_of(&name), column, number, block_rows));
+            }
+        }
+        let jobs: Vec<(usize, Range<u64>)> = columns
+            .iter()
+            .enumerate()
+            .flat_map(|(at, (_, column, _, block_rows))| {
+                let (step, rows) = (block_rows * BLOCKS_PER_JOB, column.rows);
+                (0..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
+            })
+            .collect();
+        let reader = || (DatasetReader::new(ReaderLimits::default()), Vec::new());
+        let parts = parallel::map(&jobs, threads.max(1), cancel, reader, |(reader, values), (at, rows)| {
+            let (path, column, number, block_rows) = &columns[*at];
+            let limits = limits_of(file, column, rows, (*number, *block_rows), reader, values);
+            limits.map_err(|error| QueryError::Hdf5(error.in_object(path.clone())))
+        })?;
+        let mut blocks: Vec<Vec<Limits>> = vec![Vec::new(); columns.len()];
+        for ((at, _), part) in jobs.iter().zip(parts) {
+            blocks[*at].extend(part);
+        }
+        let columns = columns.into_iter().zip(blocks).map(|((path, column, _, block_rows), blocks)| {
+            let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
+            (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
+        });
+        let FileIdentity { len_bytes, modified_ns, .. } = file.identity();
+        Ok(Self { len_bytes, modified_ns, columns: columns.collect() })
+    }
+
+    /// Returns the number of columns with statistics.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Returns the number of values that the statistics describe.
+    pub fn value_count(&self) -> u64 {
+        self.columns.values().map(|column| column.rows).sum()
+    }
+
+    /// Returns the length of these values.
+    pub fn value_len_bytes(&self) -> u64 {
+        self.columns
+            .values()
+            .fold(0, |sum, column| sum.saturating_add(column.rows.saturating_mul(column.row_len_bytes)))
+    }
+
+    /// Whether the index belongs to this state of a file.
+    pub fn is_of(&self, identity: &FileIdentity) -> bool {
+        self.len_bytes == identity.len_bytes && self.modified_ns == identity.modified_ns
+    }
+
+    /// Returns the limits of some rows of a column; `None` if they are unknown.
+    pub(crate) fn limits(&self, path: &str, rows: u64, number: NumberType, wanted: &Range<u64>) -> Option<Limits> {
+        let column = self.columns.get(path).filter(|column| column.rows == rows)?;
+        let (first, last) = (wanted.start / column.block_rows, wanted.end.checked_sub(1)? / column.block_rows);
+        let blocks = column.blocks.get(first as usize..=last as usize)?;
+        if blocks.iter().any(|block| !block.is_of(number) || *block == Limits::Empty) {
+            return None;
+        }
+        blocks.iter().copied().reduce(Limits::union)
+    }
+
+    /// Returns the index as bytes.
+    ///
+    /// # Errors
+    /// If it does not fit into memory.
+    fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.push(VERSION);
+        bytes.extend(postcard::to_stdvec(self)?);
+        let seal = Digest::of(&bytes).crc64_nvme();
+        bytes.extend(seal.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Parses the bytes of an index.
+    ///
+    /// # Errors
+    /// The reason why they are none.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let Some((sealed, seal)) = bytes.split_last_chunk::<8>() else { return Err("is not an index".to_owned()) };
+        let Some((version, contents)) = sealed.strip_prefix(MAGIC).and_then(<[u8]>::split_first) else {
+            return Err("is not an index of raddle".to_owned());
+        };
+        if *version != VERSION {
+            return Err(format!(
+                "has version {version}, and this raddle knows {VERSION}; make it again (raddle index)"
+            ));
+        }
+        if Digest::of(sealed).crc64_nvme() != u64::from_le_bytes(*seal) {
+            return Err("is damaged; make it again (raddle index)".to_owned());
+        }
+        let index: Self = postcard::from_bytes(contents).map_err(|error| format!("is damaged: {error}"))?;
+        let fits = |column: &ColumnLimits| {
+            column.block_rows > 0 && column.rows.div_ceil(column.block_rows) == column.blocks.len() as u64
+        };
+        match index.columns.values().all(fits) {
+            true => Ok(index),
+            false => Err("contradicts itself; make it again (raddle index)".to_owned()),
+        }
+    }
+
+    /// Refuses a path at which there is something else than an index.
+    ///
+    /// # Errors
+    /// If there is.
+    pub fn check_replaceable(path: &Path) -> Result<()> {
+        let is_index = || -> std::io::Result<bool> {
+            let mut magic = [0; MAGIC.len()];
+            std::fs::File::open(path)?.read_exact(&mut magic)?;
+            Ok(magic == *MAGIC)
+        };
+        match std::fs::symlink_metadata(path) {
+            Ok(_) if !is_index().unwrap_or(false) => {
+                let reason = "exists, and is not an index; remove it, or name another file with -o".to_owned();
+                Err(QueryError::Output { path: path.to_path_buf(), reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the index to a file, which it replaces at once. Returns the length of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<u64> {
+        let failed = |reason: String| QueryError::Output { path: path.to_path_buf(), reason };
+        let bytes = self.to_bytes().map_err(|error| failed(error.to_string()))?;
+        let mut hidden = path.as_os_str().to_owned();
+        hidden.push(".part");
+        let written = std::fs::write(&hidden, &bytes).and_then(|()| std::fs::rename(&hidden, path));
+        written.map_err(|error| failed(format!("cannot be written: {error}")))?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// Reads an index.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no index.
+    pub fn read(path: &Path) -> Result<Self> {
+        let failed = |reason: String| QueryError::Index { path: path.to_path_buf(), reason };
+        let bytes = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        Self::of_bytes(&bytes).map_err(failed)
+    }
+
+    /// Reads the index beside an open file.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read.
+    pub fn beside(file: &OpenFile) -> Result<Beside> {
+        let path = Self::path_beside(file.path());
+        if !path.exists() {
+            return Ok(Beside::Missing);
+        }
+        let index = Self::read(&path)?;
+        Ok(if index.is_of(&file.identity()) { Beside::Usable(index) } else { Beside::Stale })
+    }
+}
+
+/// Returns the paths of all groups, each once.
+fn groups(file: &OpenFile) -> Result<Vec<String>> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open: Vec<(ObjectIndex, String)> = vec![(0, "/".to_owned())];
+    while let Some((group, path)) = open.pop() {
+        if !seen.insert(group) {
+            continue;
+        }
+        for link in file.links(group)? {
+            let LinkTarget::Hard(object) = link.target else { continue };
+            let is_group = matches!(file.object(object)?.kind, ObjectKind::Group(_));
+            if let (true, Ok(name)) = (is_group, std::str::from_utf8(&link.name)) {
+                open.push((object, format!("{}/{name}", path.trim_end_matches('/'))));
+            }
+        }
+        found.push(path);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Returns the limits of each block of some rows, of which the first begins a block.
+fn limits_of(
+    file: &OpenFile,
+    column: &TableColumn,
+    rows: &Range<u64>,
+    (number, block_rows): (NumberType, u64),
+    reader: &mut DatasetReader,
+    values: &mut Vec<u8>,
+) -> raddle_hdf5::Result<Vec<Limits>> {
+    let mut count = column.prepared.dataset.dataspace.dims().to_vec();
+    let mut start = vec![0; count.len()];
+    let origin = start.clone();
+    (start[0], count[0]) = (rows.start, rows.end - rows.start);
+    values.clear();
+    values.resize((count[0] * column.row_len_bytes) as usize, 0);
+    let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
+    reader.read_box(&file.source(&column.prepared)?, &target, values)?;
+    let block_len = (block_rows * column.row_len_bytes) as usize;
+    Ok(values.chunks(block_len.max(1)).map(|block| Limits::of(number, block)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index() -> Index {
+        let blocks = vec![Limits::Integers { min: 0, max: 4 }, Limits::Integers { min: 5, max: 9 }];
+        let column = ColumnLimits { rows: 7, row_len_bytes: 8, block_rows: 5, blocks };
+        Index { len_bytes: 3, modified_ns: 4, columns: BTreeMap::from([("/t/a".to_owned(), column)]) }
+    }
+
+    #[test]
+    fn an_index_is_read_back_and_any_change_is_found() {
+        let bytes = index().to_bytes().unwrap();
+        assert_eq!(Index::of_bytes(&bytes), Ok(index()));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(Index::of_bytes(&changed).is_err(), "byte {at}");
+            assert!(Index::of_bytes(&bytes[..at]).is_err(), "{at} bytes");
+        }
+    }
+
+    #[test]
+    fn an_index_that_contradicts_itself_is_refused() {
+        let mut odd = index();
+        odd.columns.get_mut("/t/a").unwrap().blocks.pop();
+        assert!(Index::of_bytes(&odd.to_bytes().unwrap()).unwrap_err().contains("contradicts"));
+        odd.columns.get_mut("/t/a").unwrap().block_rows = 0;
+        assert!(Index::of_bytes(&odd.to_bytes().unwrap()).unwrap_err().contains("contradicts"));
+    }
+
+    #[test]
+    fn limits_of_blocks_are_united() {
+        let (index, number) = (index(), NumberType::int64());
+        let limits = |rows| index.limits("/t/a", 7, number, &rows);
+        assert_eq!(limits(0..5), Some(Limits::Integers { min: 0, max: 4 }));
+        assert_eq!(limits(4..6), Some(Limits::Integers { min: 0, max: 9 }));
+        assert_eq!(limits(5..7), Some(Limits::Integers { min: 5, max: 9 }));
+        assert_eq!((limits(0..11), limits(3..0)), (None, None));
+        assert_eq!(index.limits("/t/a", 8, number, &(0..1)), None, "the dataset has other rows");
+        let float = NumberType::Float { len_bytes: 8, is_big_endian: false };
+        assert_eq!(index.limits("/t/a", 7, float, &(0..1)), None, "the dataset has another type");
+    }
+}

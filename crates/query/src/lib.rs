@@ -1,0 +1,22 @@
+//! Queries: the rows of a table of an HDF5 file that satisfy a condition, read without the blocks that cannot have any.
+//!
+//! A [`Table`] is a group of datasets with equal numbers of rows. A [`Scan`] divides its rows into blocks, skips those
+//! whose statistics exclude a match ([`index`]), reads the columns of the condition ([`Expression`]) in the others, and
+//! reads the requested columns where rows remain. Invariant: a block is skipped only if no row of it can match, so that
+//! a scan with an index has the rows of a scan without one.
+#![forbid(unsafe_code)]
+
+mod condition;
+pub mod error;
+pub mod expression;
+pub mod index;
+mod numbers;
+pub mod scan;
+pub mod statistics;
+pub mod table;
+
+pub use error::{QueryError, Result};
+pub use expression::{Expression, Literal, Operator};
+pub use index::Index;
+pub use scan::{Explanation, Found, Scan};
+pub use table::Table;

@@ -1,0 +1,343 @@
+//! A scan: the rows of a table that satisfy a condition, and the values of requested columns in these rows.
+//!
+//! Rows are divided into blocks of whole chunks, which threads take one by one. Invariant: rows are found in the order of
+//! the table, whatever the number of threads.
+
+use crate::condition::{Condition, Matches};
+use crate::error::{QueryError, Result};
+use crate::expression::Expression;
+use crate::index::Index;
+use crate::statistics::Limits;
+use crate::table::{Table, TableColumn, block_rows};
+use raddle_core::cancel::CancelToken;
+use raddle_core::parallel;
+use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts, ReaderLimits};
+use serde::Serialize;
+use std::ops::Range;
+
+/// A scan of a table.
+#[derive(Debug, Clone)]
+pub struct Scan<'f> {
+    table: Table<'f>,
+    columns: Vec<TableColumn>,
+    /// Number of `columns` that are requested: the first ones. The others are only of the condition.
+    requested: usize,
+    condition: Condition,
+    /// Numbers of the columns of the condition.
+    tested: Vec<usize>,
+    text: String,
+    rows: u64,
+    index: Option<&'f Index>,
+    is_numbered: bool,
+}
+
+/// Rows that satisfy the condition of a scan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Numbers of the rows, ascending; empty unless they were requested.
+    pub rows: Vec<u64>,
+    /// Values of each requested column in these rows, as stored, with strings padded with zeros.
+    pub columns: Vec<Vec<u8>>,
+}
+
+/// What a scan reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Condition as text.
+    pub condition: String,
+    /// Number of rows of the table.
+    pub rows: u64,
+    /// Number of blocks into which they are divided.
+    pub blocks: u64,
+    /// Number of blocks that the statistics exclude, which are not read.
+    pub pruned_blocks: u64,
+    /// Number of blocks of which the statistics prove that all rows match.
+    pub whole_blocks: u64,
+    /// Columns with statistics among those of the condition.
+    pub indexed_columns: Vec<String>,
+    /// Length of the values of all columns of the scan in all rows.
+    pub table_len_bytes: u64,
+    /// Length of these values in the blocks that are not pruned, of which those of requested columns are read only where
+    /// rows match.
+    pub unpruned_len_bytes: u64,
+    /// Bytes that were read from the file; 0 before the scan.
+    pub stored_len_bytes: u64,
+    /// Number of chunks that were decoded; 0 before the scan.
+    pub decoded_chunks: u64,
+}
+
+/// A block of rows that may match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Block {
+    rows: Range<u64>,
+    is_whole: bool,
+}
+
+impl<'f> Scan<'f> {
+    /// Creates a scan of the rows that satisfy `condition`, all if there is none, for the values of `columns`.
+    ///
+    /// # Errors
+    /// If a column does not exist or cannot be read or compared, or columns have different numbers of rows.
+    pub fn new(table: Table<'f>, condition: Option<&Expression>, columns: &[String]) -> Result<Self> {
+        let all = Expression::And(Vec::new());
+        let condition = condition.unwrap_or(&all);
+        let mut names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let of_condition = condition.columns();
+        names.extend(of_condition.iter().filter(|name| !columns.iter().any(|known| known == **name)));
+        let columns_found = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>>>()?;
+        let rows = columns_found.first().map_or(0, |column| column.rows);
+        if let Some(other) = columns_found.iter().find(|column| column.rows != rows) {
+            return Err(QueryError::Rows {
+                table: table.path().to_owned(),
+                column: columns_found[0].name.clone(),
+                rows,
+                other: other.name.clone(),
+                other_rows: other.rows,
+            });
+        }
+        let tested = (0..).zip(&names).filter(|(_, name)| of_condition.contains(**name)).map(|(at, _)| at).collect();
+        let compiled = Condition::new(condition, &columns_found).map_err(|(column, reason)| QueryError::Column {
+            table: table.path().to_owned(),
+            column,
+            reason,
+        })?;
+        Ok(Self {
+            table,
+            columns: columns_found,
+            requested: columns.len(),
+            condition: compiled,
+            tested,
+            text: condition.to_string(),
+            rows,
+            index: None,
+            is_numbered: false,
+        })
+    }
+
+    /// Skips the blocks that an index of the file excludes.
+    #[must_use]
+    pub fn with_index(self, index: &'f Index) -> Self {
+        Self { index: Some(index), ..self }
+    }
+
+    /// Also returns the numbers of the rows that match.
+    #[must_use]
+    pub fn numbered(self) -> Self {
+        Self { is_numbered: true, ..self }
+    }
+
+    /// Describes what the scan would read.
+    pub fn explain(&self) -> Explanation {
+        self.explained(&self.blocks())
+    }
+
+    fn explained(&self, blocks: &[Block]) -> Explanation {
+        let row_len_bytes: u64 = self.columns.iter().map(|column| column.row_len_bytes).sum();
+        let unpruned: u64 = blocks.iter().map(|block| block.rows.end - block.rows.start).sum();
+        let all = self.rows.div_ceil(self.block_rows());
+        let is_indexed = |&&at: &&usize| self.limits(at, &(0..self.rows)).is_some();
+        Explanation {
+            condition: self.text.clone(),
+            rows: self.rows,
+            blocks: all,
+            pruned_blocks: all - blocks.len() as u64,
+            whole_blocks: blocks.iter().filter(|block| block.is_whole).count() as u64,
+            indexed_columns: self.tested.iter().filter(is_indexed).map(|&at| self.columns[at].name.clone()).collect(),
+            table_len_bytes: row_len_bytes.saturating_mul(self.rows),
+            unpruned_len_bytes: row_len_bytes.saturating_mul(unpruned),
+            ..Explanation::default()
+        }
+    }
+
+    /// Returns the number of rows that match.
+    ///
+    /// # Errors
+    /// If values cannot be read, or the scan is cancelled.
+    pub fn count(&self, threads: usize, cancel: &CancelToken) -> Result<(u64, Explanation)> {
+        let blocks = self.blocks();
+        let counted = self.for_each_block(&blocks, threads, cancel, |reader, block| match block.is_whole {
+            true => Ok(block.rows.end - block.rows.start),
+            false => Ok(reader.matching(block)?.iter().filter(|holds| **holds).count() as u64),
+        })?;
+        let (counts, read) = counted;
+        Ok((counts.into_iter().sum(), self.after(&blocks, read)))
+    }
+
+    /// Returns the rows that match, and the requested columns in these rows.
+    ///
+    /// # Errors
+    /// As for [`Scan::count`].
+    pub fn read(&self, threads: usize, cancel: &CancelToken) -> Result<(Found, Explanation)> {
+        let blocks = self.blocks();
+        let (parts, read) = self.for_each_block(&blocks, threads, cancel, |reader, block| reader.found(block))?;
+        let mut found = Found {
+            rows: Vec::with_capacity(parts.iter().map(|part| part.rows.len()).sum()),
+            columns: (0..self.requested)
+                .map(|at| Vec::with_capacity(parts.iter().map(|part| part.columns[at].len()).sum()))
+                .collect(),
+        };
+        for part in parts {
+            found.rows.extend(part.rows);
+            found.columns.iter_mut().zip(part.columns).for_each(|(all, part)| all.extend_from_slice(&part));
+        }
+        Ok((found, self.after(&blocks, read)))
+    }
+
+    fn after(&self, blocks: &[Block], read: ReadCounts) -> Explanation {
+        let (stored_len_bytes, decoded_chunks) = (read.stored_len_bytes, read.chunks);
+        Explanation { stored_len_bytes, decoded_chunks, ..self.explained(blocks) }
+    }
+
+    /// Returns the number of rows of a block: those of some of the longest chunks.
+    fn block_rows(&self) -> u64 {
+        let read = if self.tested.is_empty() { (0..self.columns.len()).collect() } else { self.tested.clone() };
+        let row_len_bytes: u64 = read.iter().map(|&at| self.columns[at].row_len_bytes).sum();
+        block_rows(self.columns.iter().map(TableColumn::chunk_rows).max().unwrap_or(1), row_len_bytes)
+    }
+
+    /// Returns the blocks that may have matching rows.
+    fn blocks(&self) -> Vec<Block> {
+        let block_rows = self.block_rows();
+        let mut blocks = Vec::new();
+        let mut start = 0;
+        while start < self.rows {
+            let rows = start..start.saturating_add(block_rows).min(self.rows);
+            start = rows.end;
+            let verdict = self.condition.judge(&|column| self.limits(column, &rows));
+            if verdict != Matches::None {
+                blocks.push(Block { is_whole: verdict == Matches::All, rows });
+            }
+        }
+        blocks
+    }
+
+    /// Returns the limits of a column in some rows, if they are known.
+    fn limits(&self, column: usize, rows: &Range<u64>) -> Option<Limits> {
+        let column = &self.columns[column];
+        self.index?.limits(&self.table.path_of(&column.name), column.rows, column.kind.number()?, rows)
+    }
+
+    fn for_each_block<T: Send>(
+        &self,
+        blocks: &[Block],
+        threads: usize,
+        cancel: &CancelToken,
+        step: impl Fn(&mut BlockReader<'_, 'f>, &Block) -> Result<T> + Sync,
+    ) -> Result<(Vec<T>, ReadCounts)> {
+        let reader = || BlockReader::new(self);
+        let parts =
+            parallel::map(blocks, threads.max(1), cancel, reader, |reader, block| -> Result<(T, ReadCounts)> {
+                reader.counts = ReadCounts::default();
+                let part = step(reader, block)?;
+                Ok((part, reader.counts))
+            })?;
+        let mut counts = ReadCounts::default();
+        let parts = parts.into_iter().map(|(part, read)| {
+            counts += read;
+            part
+        });
+        let parts = parts.collect();
+        Ok((parts, counts))
+    }
+}
+
+/// Reader of blocks, one per thread.
+struct BlockReader<'s, 'f> {
+    scan: &'s Scan<'f>,
+    reader: DatasetReader,
+    /// Values of each column in the current block.
+    values: Vec<Vec<u8>>,
+    counts: ReadCounts,
+}
+
+impl<'s, 'f> BlockReader<'s, 'f> {
+    fn new(scan: &'s Scan<'f>) -> Self {
+        let values = vec![Vec::new(); scan.columns.len()];
+        Self { scan, reader: DatasetReader::new(ReaderLimits::default()), values, counts: ReadCounts::default() }
+    }
+
+    /// Reads rows of a column into its buffer.
+    fn read(&mut self, at: usize, rows: &Range<u64>) -> Result<()> {
+        let column = &self.scan.columns[at];
+        let dataset = &column.prepared.dataset;
+        let mut count = dataset.dataspace.dims().to_vec();
+        let mut start = vec![0; count.len()];
+        let origin = start.clone();
+        (start[0], count[0]) = (rows.start, rows.end - rows.start);
+        let out = &mut self.values[at];
+        out.clear();
+        out.resize((count[0] * column.row_len_bytes) as usize, 0);
+        let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
+        let file = self.scan.table.file();
+        let read = file.source(&column.prepared).and_then(|source| self.reader.read_box(&source, &target, out));
+        self.counts += read.map_err(|error| self.scan.table.failed(column, error))?;
+        column.prepared.normalise(out);
+        Ok(())
+    }
+
+    /// Returns whether each row of a block matches.
+    fn matching(&mut self, block: &Block) -> Result<Vec<bool>> {
+        for &at in &self.scan.tested {
+            self.read(at, &block.rows)?;
+        }
+        let values: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
+        Ok(self.scan.condition.evaluate((block.rows.end - block.rows.start) as usize, &values))
+    }
+
+    /// Returns the rows of a block that match, with the requested columns.
+    fn found(&mut self, block: &Block) -> Result<Found> {
+        let requested = self.scan.requested;
+        if block.is_whole {
+            for at in 0..requested {
+                self.read(at, &block.rows)?;
+            }
+            let columns = self.values[..requested].iter_mut().map(std::mem::take).collect();
+            let rows = if self.scan.is_numbered { block.rows.clone().collect() } else { Vec::new() };
+            return Ok(Found { rows, columns });
+        }
+        let holds = self.matching(block)?;
+        let (Some(first), Some(last)) = (holds.iter().position(|one| *one), holds.iter().rposition(|one| *one)) else {
+            return Ok(Found { rows: Vec::new(), columns: vec![Vec::new(); requested] });
+        };
+        let mut columns = Vec::with_capacity(requested);
+        for at in 0..requested {
+            let row_len = self.scan.columns[at].row_len_bytes as usize;
+            if self.scan.tested.contains(&at) {
+                columns.push(taken(&self.values[at], row_len, &holds));
+                continue;
+            }
+            let start = block.rows.start;
+            self.read(at, &(start + first as u64..start + last as u64 + 1))?;
+            columns.push(taken(&self.values[at], row_len, &holds[first..=last]));
+        }
+        let mut rows = Vec::new();
+        if self.scan.is_numbered {
+            rows.extend((block.rows.start..).zip(&holds).filter(|(_, holds)| **holds).map(|(row, _)| row));
+        }
+        Ok(Found { rows, columns })
+    }
+}
+
+/// Returns the rows of `values` that match, each of `row_len` bytes.
+fn taken(values: &[u8], row_len: usize, holds: &[bool]) -> Vec<u8> {
+    /// Copies rows of a length that the compiler knows.
+    fn of_len<const N: usize>(values: &[u8], holds: &[bool], out: &mut Vec<u8>) {
+        for (row, _) in values.as_chunks::<N>().0.iter().zip(holds).filter(|(_, holds)| **holds) {
+            out.extend_from_slice(row);
+        }
+    }
+    let mut out = Vec::with_capacity(row_len * holds.iter().filter(|holds| **holds).count());
+    match row_len {
+        0 => {}
+        1 => of_len::<1>(values, holds, &mut out),
+        2 => of_len::<2>(values, holds, &mut out),
+        4 => of_len::<4>(values, holds, &mut out),
+        8 => of_len::<8>(values, holds, &mut out),
+        _ => {
+            for (row, _) in values.chunks_exact(row_len).zip(holds).filter(|(_, holds)| **holds) {
+                out.extend_from_slice(row);
+            }
+        }
+    }
+    out
+}

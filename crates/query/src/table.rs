@@ -1,0 +1,212 @@
+//! Tables: groups of datasets of which each row belongs together.
+
+use crate::error::{QueryError, Result};
+use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
+use raddle_hdf5::number::NumberType;
+use raddle_hdf5::open_file::{OpenFile, Prepared};
+use raddle_hdf5::paths::ResolvedPath;
+use std::sync::Arc;
+
+/// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the length
+/// of a chunk of most files.
+const BLOCK_LEN_BYTES: u64 = 128 << 10;
+/// Maximum number of soft links in one path, as in libhdf5 (`H5L_NUM_LINKS`).
+const MAX_LINKS: u32 = 16;
+/// Similarity from which a name is offered in place of an unknown one.
+const MIN_SIMILARITY: f64 = 0.7;
+/// Maximum number of names offered.
+const MAX_OFFERED: usize = 3;
+
+/// A group of an open file, as a table.
+#[derive(Debug, Clone)]
+pub struct Table<'f> {
+    file: &'f OpenFile,
+    group: ObjectIndex,
+    path: String,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableColumn {
+    /// Name relative to the table.
+    pub name: String,
+    /// Dataset, ready to be read.
+    pub prepared: Arc<Prepared>,
+    /// Number of rows.
+    pub rows: u64,
+    /// Length of a row in bytes.
+    pub row_len_bytes: u64,
+    /// Kind of values, for comparisons.
+    pub kind: ColumnKind,
+}
+
+/// What the values of a column can be compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    /// Numbers.
+    Number(NumberType),
+    /// Named integers, among them the Booleans of h5py.
+    Enumeration { base: NumberType, symbols: Vec<(Vec<u8>, i128)> },
+    /// Texts of fixed length, padded with zeros.
+    Text { len_bytes: usize },
+    /// Values that are not compared, with a description.
+    Other(&'static str),
+}
+
+impl TableColumn {
+    /// Returns the number of rows of a chunk; 1 if there are no chunks.
+    pub fn chunk_rows(&self) -> u64 {
+        match &self.prepared.dataset.layout {
+            Layout::Chunked { chunk_shape, .. } => chunk_shape.first().copied().unwrap_or(1).max(1),
+            _ => 1,
+        }
+    }
+}
+
+/// Returns the number of rows of a block: those of one chunk, or of several short ones.
+pub(crate) fn block_rows(chunk_rows: u64, row_len_bytes: u64) -> u64 {
+    let wanted = BLOCK_LEN_BYTES / row_len_bytes.max(1);
+    chunk_rows.saturating_mul((wanted / chunk_rows).max(1))
+}
+
+impl ColumnKind {
+    fn of(class: &TypeClass, elements_per_row: u64) -> Self {
+        if elements_per_row != 1 {
+            return Self::Other("several values per row");
+        }
+        match class {
+            TypeClass::Enum { base, symbols } => {
+                let Some(base) = NumberType::of(base) else { return Self::Other("values of an unusual type") };
+                let value = |bytes: &[u8]| {
+                    let mut values = Vec::new();
+                    base.decode_integers(bytes, &mut values);
+                    i128::from(values.first().copied().unwrap_or_default())
+                };
+                let symbols = symbols.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();
+                Self::Enumeration { base, symbols }
+            }
+            TypeClass::FixedString { len_bytes, .. } => Self::Text { len_bytes: *len_bytes as usize },
+            TypeClass::VariableString { .. } => Self::Other("texts of variable length"),
+            TypeClass::Compound { .. } => Self::Other("compounds"),
+            class => NumberType::of(class).map_or(Self::Other("values of an unusual type"), Self::Number),
+        }
+    }
+
+    /// Returns the type of the numbers, if there are any.
+    pub fn number(&self) -> Option<NumberType> {
+        match self {
+            Self::Number(number) | Self::Enumeration { base: number, .. } => Some(*number),
+            Self::Text { .. } | Self::Other(_) => None,
+        }
+    }
+}
+
+impl<'f> Table<'f> {
+    /// Returns the group at `path` as a table.
+    ///
+    /// # Errors
+    /// [`QueryError::Unknown`] if there is no group of this path.
+    pub fn of(file: &'f OpenFile, path: &str) -> Result<Self> {
+        let unknown = || QueryError::Unknown {
+            table: file.path().display().to_string(),
+            what: "group",
+            name: path.to_owned(),
+            alternatives: Vec::new(),
+        };
+        let found = match path.trim_matches('/') {
+            "" => ResolvedPath::Object(0),
+            inside => file.find(0, inside.as_bytes(), MAX_LINKS)?,
+        };
+        let ResolvedPath::Object(group) = found else { return Err(unknown()) };
+        match file.object(group)?.kind {
+            ObjectKind::Group(_) => Ok(Self { file, group, path: format!("/{}", path.trim_matches('/')) }),
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Returns the open file.
+    pub fn file(&self) -> &'f OpenFile {
+        self.file
+    }
+
+    /// Returns the path of the group.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the absolute path of a column.
+    pub(crate) fn path_of(&self, column: &str) -> String {
+        format!("{}/{column}", self.path.trim_end_matches('/'))
+    }
+
+    /// Returns the names of the datasets of the group that have rows, in link order.
+    ///
+    /// # Errors
+    /// If the group cannot be read.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for link in self.file.links(self.group)? {
+            let LinkTarget::Hard(object) = link.target else { continue };
+            let has_rows = self.file.outline(object)?.is_some_and(|(dataspace, _)| !dataspace.dims().is_empty());
+            if let (true, Ok(name)) = (has_rows, std::str::from_utf8(&link.name)) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Returns a column.
+    ///
+    /// # Errors
+    /// If there is no dataset of this name, or it has no rows, or only libhdf5 can read its values.
+    pub(crate) fn column(&self, name: &str) -> Result<TableColumn> {
+        let refuse = |reason: &str| QueryError::Column {
+            table: self.path.clone(),
+            column: name.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let ResolvedPath::Object(object) = self.file.find(self.group, name.as_bytes(), MAX_LINKS)? else {
+            return Err(self.unknown(name)?);
+        };
+        if !matches!(self.file.object(object)?.kind, ObjectKind::Dataset(_) | ObjectKind::Templated(_)) {
+            return Err(refuse("is not a dataset"));
+        }
+        let prepared = self.file.prepared(object)?;
+        let dataset = &prepared.dataset;
+        let dims = dataset.dataspace.dims();
+        let Some((&rows, others)) = dims.split_first() else { return Err(refuse("is a scalar, which has no rows")) };
+        let class = &dataset.datatype.class;
+        if class.is_file_local() {
+            return Err(refuse("holds values of variable length; read it with the row numbers of the scan"));
+        }
+        if !self.file.reads_natively(&prepared) {
+            let what = match dataset.layout {
+                Layout::Virtual => "is a virtual dataset, whose values only libhdf5 can read",
+                _ => "has values that only libhdf5 can read",
+            };
+            return Err(refuse(what));
+        }
+        let elements = others.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim));
+        let row_len_bytes = elements.and_then(|elements| elements.checked_mul(class.len_bytes()));
+        let Some((elements, row_len_bytes)) = elements.zip(row_len_bytes) else {
+            return Err(refuse("has rows of more than 2^64 bytes"));
+        };
+        let kind = ColumnKind::of(class, elements);
+        Ok(TableColumn { name: name.to_owned(), rows, row_len_bytes, kind, prepared })
+    }
+
+    fn unknown(&self, name: &str) -> Result<QueryError> {
+        let mut similar: Vec<(f64, String)> =
+            self.names()?.into_iter().map(|known| (strsim::jaro(&known, name), known)).collect();
+        similar.retain(|(similarity, _)| *similarity >= MIN_SIMILARITY);
+        similar.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let alternatives = similar.into_iter().take(MAX_OFFERED).map(|(_, name)| name).collect();
+        Ok(QueryError::Unknown { table: self.path.clone(), what: "column", name: name.to_owned(), alternatives })
+    }
+
+    /// Returns the error for values that cannot be located.
+    pub(crate) fn failed(&self, column: &TableColumn, error: Hdf5Error) -> QueryError {
+        QueryError::Hdf5(error.in_object(self.path_of(&column.name)))
+    }
+}

@@ -1,0 +1,97 @@
+//! Indexes: statistics beside a file, with which searches skip blocks of rows.
+
+use crate::context::Context;
+use crate::error::Error;
+use raddle_hdf5::open_file::OpenFile;
+use raddle_merge::append::redo::settle;
+use raddle_merge::path_text;
+use raddle_query::Index;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Request to write the index of a file.
+///
+/// Fields are the options of `raddle index`.
+///
+/// ```
+/// use raddle::{Context, IndexRequest};
+/// # use raddle_testing::plain::make_columns;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("all.h5");
+/// # make_columns(&path, &[("/rec/energy", &[1.0, 2.0])])?;
+/// let report = IndexRequest::new(&path).run(&Context::default())?;
+/// assert_eq!((report.columns, report.values), (1, 2));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct IndexRequest {
+    /// File to index
+    #[cfg_attr(feature = "clap", arg(value_name = "FILE"))]
+    #[serde(skip)]
+    pub file: PathBuf,
+
+    /// Index to write; an existing index is replaced [default: FILE.stats, which searches find]
+    #[cfg_attr(feature = "clap", arg(short, long, value_name = "INDEX", help_heading = "Output"))]
+    pub output: Option<PathBuf>,
+
+    /// Number of worker threads [default: the cores available to this process]
+    #[cfg_attr(
+        feature = "clap",
+        arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true, help_heading = "Running")
+    )]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Report on a written index.
+#[derive(Debug, Clone, Serialize)]
+pub struct IndexReport {
+    /// Path of the index.
+    #[serde(serialize_with = "path_text::of")]
+    pub output: PathBuf,
+    /// Number of datasets with statistics.
+    pub columns: u64,
+    /// Number of their values.
+    pub values: u64,
+    /// Length of these values.
+    pub value_len_bytes: u64,
+    /// Length of the index.
+    pub output_len_bytes: u64,
+    /// Wall time.
+    pub elapsed_s: f64,
+}
+
+impl IndexRequest {
+    /// Creates a request to write the index beside a file.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into(), ..Self::default() }
+    }
+
+    /// Reads all numbers of the file and writes the index. An interrupted append to the file is completed or rolled back
+    /// first.
+    ///
+    /// # Errors
+    /// If the file cannot be read, the index cannot be written or would replace something else, or the run is cancelled.
+    pub fn run(&self, context: &Context<'_>) -> Result<IndexReport, Error> {
+        let started = Instant::now();
+        let output = self.output.clone().unwrap_or_else(|| Index::path_beside(&self.file));
+        let failed = |error| Error::of_query(&error);
+        Index::check_replaceable(&output).map_err(failed)?;
+        settle(&self.file).map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
+        let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
+        let jobs = self.jobs.map_or(context.default_jobs, NonZeroUsize::get);
+        let index = Index::compute(&file, jobs, context.watch.cancel).map_err(failed)?;
+        let output_len_bytes = index.write(&output).map_err(failed)?;
+        Ok(IndexReport {
+            output,
+            columns: index.column_count() as u64,
+            values: index.value_count(),
+            value_len_bytes: index.value_len_bytes(),
+            output_len_bytes,
+            elapsed_s: started.elapsed().as_secs_f64(),
+        })
+    }
+}

@@ -1,0 +1,45 @@
+"""The command that writes an index; raddle.scan (tests/python) uses it."""
+
+import json
+
+import h5py
+import numpy as np
+
+
+def write(path):
+    with h5py.File(path, "w") as file:
+        file["rec/evt"] = np.arange(100_000)
+        file["rec/name"] = np.array([b"a"] * 100_000)
+        file["wide"] = np.zeros((4, 3))
+    return path
+
+
+def test_an_index_is_written_beside_the_file(raddle, tmp_path):
+    path = write(tmp_path / "all.h5")
+    before = path.read_bytes()
+    shown = raddle("index", path).stdout
+    assert "1 dataset (781 KiB)" in shown.replace("100,000 values of ", "") and "all.h5.stats" in shown
+    report = json.loads(raddle("index", path, "-o", tmp_path / "side", "--json").stdout)
+    assert (report["columns"], report["values"], report["value_len_bytes"]) == (1, 100_000, 800_000)
+    assert (tmp_path / "side").read_bytes() == (tmp_path / "all.h5.stats").read_bytes()
+    assert (tmp_path / "side").stat().st_size == report["output_len_bytes"]
+    assert path.read_bytes() == before
+
+
+def test_an_index_is_the_same_for_any_number_of_threads(raddle, tmp_path):
+    path = write(tmp_path / "all.h5")
+    for jobs in (1, 3):
+        raddle("index", path, "-o", tmp_path / f"{jobs}", "-j", jobs)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+
+
+def test_what_cannot_be_indexed_is_refused(raddle, tmp_path):
+    (tmp_path / "text").write_text("no HDF5")
+    assert "not an HDF5 file" in raddle("index", tmp_path / "text", expect=3).stderr
+    path = write(tmp_path / "all.h5")
+    assert "is not an index" in raddle("index", path, "-o", tmp_path / "text", expect=5).stderr
+    assert "is not an index" in raddle("index", path, "-o", path, expect=5).stderr
+    assert "cannot be written" in raddle("index", path, "-o", tmp_path / "none" / "x", expect=5).stderr
+    path.write_bytes(path.read_bytes()[:-1000])
+    raddle("index", path, expect=3)
+    assert not (tmp_path / "all.h5.stats").exists()

@@ -1,0 +1,236 @@
+"""Searches of tables: the rows and values that numpy finds in arrays that h5py read."""
+
+import operator
+import os
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from raddle import col, errors
+
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+KINDS = ["<i1", "<u2", ">i4", "<i8", "<u8", ">u8", "<f4", ">f8", "bool"]
+FLOATS = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 0.1, 2.5, -3.0, 1e300]
+INTEGERS = [0, 1, -1, 5, 127, 255, -128, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1]
+
+
+def drawn_column(data, kind, rows):
+    random = np.random.default_rng(data.draw(st.integers(0, 999)))
+    if kind == "bool":
+        return random.random(rows) > 0.5
+    kind = np.dtype(kind)
+    if kind.kind == "f":
+        pool = np.array([value for value in FLOATS if kind.itemsize == 8 or abs(value) < 1e38 or not np.isfinite(value)])
+        values = np.where(random.random(rows) < 0.3, random.choice(pool, rows), random.normal(0, 3, rows))
+    else:
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        pool = np.array([value for value in INTEGERS if low <= value <= high], dtype=kind.newbyteorder("="))
+        values = np.where(random.random(rows) < 0.2, random.choice(pool, rows), random.integers(0, 9, rows).astype(pool.dtype))
+    if data.draw(st.booleans()):
+        values = np.sort(values)
+    return values.astype(kind)
+
+
+def exactly(compare, values, value):
+    """Compares as the documentation says: integers exactly, floats in the precision of the column."""
+    if values.dtype.kind == "f":
+        return compare(values, values.dtype.type(value))
+    if isinstance(value, float) and np.isnan(value):
+        return np.full(len(values), compare is operator.ne)
+    return np.array([compare(int(one), value) for one in values], dtype=bool)
+
+
+def drawn_condition(data, columns, depth=2):
+    """Returns a condition of raddle with a function that evaluates it with numpy."""
+    kind = data.draw(st.sampled_from(["compare"] * 3 + ["and", "or", "not"] if depth else ["compare"]))
+    if kind == "compare":
+        name = data.draw(st.sampled_from(sorted(columns)))
+        word = data.draw(st.sampled_from(sorted(COMPARISONS)))
+        value = data.draw(st.one_of(st.sampled_from(INTEGERS), st.sampled_from(FLOATS), st.integers(-2, 9)))
+        return COMPARISONS[word](col(name), value), lambda: exactly(COMPARISONS[word], columns[name], value)
+    first, holds = drawn_condition(data, columns, depth - 1)
+    if kind == "not":
+        return ~first, lambda: ~holds()
+    second, also = drawn_condition(data, columns, depth - 1)
+    return (first & second, lambda: holds() & also()) if kind == "and" else (first | second, lambda: holds() | also())
+
+
+def write(path, columns, data=None):
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            options = {}
+            if data is not None and len(values) and data.draw(st.booleans()):
+                options = {"chunks": (min(len(values), data.draw(st.integers(1, 50))), *values.shape[1:]), "compression": "gzip"}
+            file.create_dataset(f"rec/{name}", data=values, **options)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_rows_and_values_are_those_of_numpy(data):
+    rows = data.draw(st.sampled_from([0, 1, 7, 200]))
+    kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    columns = {f"c{number}": drawn_column(data, kind, rows) for number, kind in enumerate(kinds)}
+    extra = {"wide": np.arange(rows * 3).reshape(rows, 3), "name": np.array([f"n{row}" for row in range(rows)], dtype="S4")}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "all.h5"
+        write(path, columns | extra, data)
+        with np.errstate(all="ignore"):
+            condition, holds = drawn_condition(data, columns)
+            wanted = np.flatnonzero(holds()) if rows else np.empty(0, np.int64)
+        for indexed in (False, True):
+            if indexed:
+                raddle.index(path, progress=False)
+            with raddle.scan(path, threads=data.draw(st.sampled_from([1, 3]))) as tables:
+                found = tables["rec"].filter(condition)
+                assert found.count() == len(wanted)
+                np.testing.assert_array_equal(found.rows(), wanted)
+                arrays = found.to_numpy()
+                for name, values in (columns | extra).items():
+                    assert arrays[name].dtype == values.dtype and arrays[name].shape == values[wanted].shape
+                    np.testing.assert_array_equal(arrays[name], values[wanted])
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A sorted key, an unsorted value, a wide column, an enumeration and texts, in chunks of 1,000 rows."""
+    path, rows = tmp_path / "all.h5", 100_000
+    random = np.random.default_rng(0)
+    columns = {
+        "evt": np.arange(rows, dtype="i4"),
+        "energy": random.normal(2, 1, rows).astype("f4"),
+        "wide": random.random((rows, 2)),
+        "flag": random.random(rows) > 0.5,
+        "name": random.choice(np.array([b"near", b"far"]), rows),
+    }
+    with h5py.File(path, "w") as file:
+        for name, values in columns.items():
+            file.create_dataset(f"rec.slc/{name}", data=values, chunks=(1000, *values.shape[1:]), compression="gzip", shuffle=True)
+        kind = h5py.enum_dtype({"red": 3, "blue": -1}, "i1")
+        columns["colour"] = random.choice(np.array([3, -1], "i1"), rows)
+        file["rec.slc"].create_dataset("colour", data=columns["colour"], dtype=kind)
+        columns["note"] = np.array([f"note {row}" for row in range(rows)], dtype=object)
+        file["rec.slc"].create_dataset("note", data=columns["note"], dtype=h5py.string_dtype())
+        file["other/x"] = np.arange(3)
+    return path, columns
+
+
+def test_an_index_excludes_blocks(table):
+    path, columns = table
+    condition = (col("evt") >= 40_000) & (col("evt") < 41_000) & (col("energy") > 2)
+    wanted = np.flatnonzero((columns["evt"] >= 40_000) & (columns["evt"] < 41_000) & (columns["energy"] > 2))
+    before = raddle.scan(path)["rec.slc"].filter(condition)
+    assert before.explain()["pruned_blocks"] == 0
+    report = raddle.index(path, progress=False)
+    assert report.columns == 5 and report.output == f"{path}.stats" and "datasets" in repr(report)
+    assert report.output_len_bytes < 0.01 * report.value_len_bytes
+    found = raddle.scan(path)["rec.slc"].filter(condition).select("evt", "wide", "note")
+    explained = found.explain()
+    assert explained["indexed_columns"] == ["evt", "energy"]
+    assert explained["pruned_blocks"] > 0 and explained["unpruned_len_bytes"] < explained["table_len_bytes"]
+    for scan in (before.select("evt", "wide", "note"), found):
+        arrays = scan.to_numpy()
+        for name in ("evt", "wide"):
+            np.testing.assert_array_equal(arrays[name], columns[name][wanted])
+        assert [text.decode() for text in arrays["note"]] == list(columns["note"][wanted])
+    assert raddle.scan(path, index=False)["rec.slc"].filter(condition).explain()["pruned_blocks"] == 0
+
+
+def test_other_types(table):
+    path, columns = table
+    scan = raddle.scan(path)["rec.slc"]
+    assert scan.count() == 100_000
+    assert scan.filter(col("flag") == True).count() == columns["flag"].sum()  # noqa: E712
+    assert scan.filter(col("name") == "near").count() == (columns["name"] == b"near").sum()
+    assert scan.filter(col("name") >= b"n").count() == (columns["name"] == b"near").sum()
+    assert scan.filter(col("colour") == "blue").count() == (columns["colour"] == -1).sum()
+    assert scan.filter(col("evt").is_between(5, 7)).to_numpy()["evt"].tolist() == [5, 6, 7]
+    assert scan.filter(col("evt").is_in([7, 5, -1])).select("evt").to_numpy()["evt"].tolist() == [5, 7]
+    assert scan.filter(col("energy").is_nan()).count() == 0
+    both = scan.filter(col("evt") < 10).filter(col("evt") > 7, col("evt") != 8)
+    assert both.rows().tolist() == [9]
+    np.testing.assert_array_equal(scan.select("evt").to_numpy()["evt"], columns["evt"])
+    nothing = scan.filter(col("evt") < 0).select("evt", "wide", "note").to_numpy()
+    assert nothing["wide"].shape == (0, 2) and nothing["evt"].dtype == "i4" and len(nothing["note"]) == 0
+
+
+def test_libraries_take_the_result(table):
+    path, columns = table
+    found = raddle.scan(path)["rec.slc"].filter(col("evt") < 4).select("evt", "energy")
+    pandas = pytest.importorskip("pandas")
+    pandas.testing.assert_frame_equal(found.to_pandas(), pandas.DataFrame({name: columns[name][:4] for name in ("evt", "energy")}))
+    pyarrow = pytest.importorskip("pyarrow")
+    arrow = found.select("evt", "wide").to_arrow()
+    assert arrow.schema.field("wide").type == pyarrow.list_(pyarrow.float64(), 2)
+    assert arrow["wide"].to_pylist() == columns["wide"][:4].tolist()
+    assert pyarrow.table(found)["evt"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_an_index_of_another_state_is_not_used(table):
+    path, columns = table
+    raddle.index(path, progress=False)
+    with h5py.File(path, "a") as file:
+        file["rec.slc/evt"][:10] = 99_000
+    os.utime(path, ns=(1, 1))
+    with pytest.warns(errors.StaleIndexWarning, match="another state"):
+        tables = raddle.scan(path)
+    assert tables["rec.slc"].filter(col("evt") == 99_000).count() == 11
+    raddle.index(path, progress=False)
+    assert raddle.scan(path)["rec.slc"].filter(col("evt") == 99_000).count() == 11
+    beside = Path(f"{path}.stats")
+    damaged = bytearray(beside.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    beside.write_bytes(damaged)
+    with pytest.raises(errors.InputError, match="is damaged"):
+        raddle.scan(path)
+    assert raddle.scan(path, index=False)["rec.slc"].count() == 100_000
+
+
+def test_an_index_replaces_only_an_index(table, tmp_path):
+    path, _ = table
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    with pytest.raises(errors.OutputError, match="is not an index"):
+        raddle.index(path, output=other, progress=False)
+    assert other.read_text() == "mine"
+    raddle.index(path, output=tmp_path / "side", progress=False)
+    raddle.index(path, output=tmp_path / "side", jobs=1, progress=False)
+    scan = raddle.scan(path, index=tmp_path / "side")["rec.slc"].filter(col("evt") < 10)
+    assert scan.explain()["pruned_blocks"] > 0 and scan.count() == 10
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        (lambda: col("energi") > 2, r"no column \"energi\"; did you mean energy"),
+        (lambda: col("wide") > 2, "several values per row"),
+        (lambda: col("note") == "x", "variable length"),
+        (lambda: col("energy") == "high", "holds numbers"),
+        (lambda: col("name") > 3, "holds texts"),
+        (lambda: col("colour") == "green", "its values are blue, red"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(table, condition, message):
+    with pytest.raises(errors.UsageError, match=message):
+        raddle.scan(table[0])["rec.slc"].filter(condition()).count()
+
+
+def test_mistakes_in_conditions_are_explained(table):
+    path, _ = table
+    scan = raddle.scan(path)["rec.slc"]
+    with pytest.raises(errors.UsageError, match="in parentheses"):
+        scan.filter(col("evt") > 2 and col("evt") < 3)
+    with pytest.raises(errors.UsageError, match="is not a condition"):
+        scan.filter((col("evt") > 2) & 3)
+    with pytest.raises(errors.UsageError, match="cannot be compared with a column"):
+        scan.filter(col("evt") > [1])
+    with pytest.raises(errors.ObjectNotFoundError):
+        raddle.scan(path)["rec.trk"]
+    with pytest.raises(errors.UsageError, match="columns of one table"):
+        raddle.scan(path)["/"].filter(col("other/x") > 0).select("rec.slc/evt").to_numpy()
+    assert repr(~(col("evt") > 2.5)) == "~(evt > 2.5)"
