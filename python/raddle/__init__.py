@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
+    from raddle._polars import scan_polars
     from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
     from raddle._scan import Column, Condition, FileScan, Scan, col, index, scan
@@ -83,6 +84,7 @@ __all__ = [
     "rechunk",
     "references",
     "scan",
+    "scan_polars",
     "split",
     "verify",
 ]
@@ -101,6 +103,7 @@ _PLACES = {
     **dict.fromkeys(("RechunkReport", "SplitReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
+    "scan_polars": "_polars",
     "split": "_split",
     **dict.fromkeys(("Column", "Condition", "FileScan", "Scan", "col", "index", "scan"), "_scan"),
     "RaddleError": "errors",

@@ -14,6 +14,7 @@ use raddle_core::parallel;
 use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts, ReaderLimits};
 use serde::Serialize;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// A scan of a table.
 #[derive(Debug, Clone)]
@@ -169,18 +170,48 @@ impl<'f> Scan<'f> {
     /// As for [`Scan::count`].
     pub fn read(&self, threads: usize, cancel: &CancelToken) -> Result<(Found, Explanation)> {
         let blocks = self.blocks();
-        let (parts, read) = self.for_each_block(&blocks, threads, cancel, |reader, block| reader.found(block))?;
-        let mut found = Found {
-            rows: Vec::with_capacity(parts.iter().map(|part| part.rows.len()).sum()),
-            columns: (0..self.requested)
-                .map(|at| Vec::with_capacity(parts.iter().map(|part| part.columns[at].len()).sum()))
-                .collect(),
-        };
-        for part in parts {
-            found.rows.extend(part.rows);
-            found.columns.iter_mut().zip(part.columns).for_each(|(all, part)| all.extend_from_slice(&part));
+        // The condition comes first, so that threads can write their rows where they belong.
+        let (matching, mut read) =
+            self.for_each_block(&blocks, threads, cancel, |reader, block| reader.matching_rows(block))?;
+        let total: usize = matching.iter().map(|found| found.count).sum();
+        let mut found = Found { rows: Vec::new(), columns: Vec::with_capacity(self.requested) };
+        for column in &self.columns[..self.requested] {
+            found.columns.push(self.zeros(column, total)?);
         }
+        if self.is_numbered {
+            found.rows = blocks.iter().zip(&matching).flat_map(|(block, found)| found.rows(block)).collect();
+        }
+        let mut rests: Vec<&mut [u8]> = found.columns.iter_mut().map(Vec::as_mut_slice).collect();
+        let mut jobs = Vec::with_capacity(blocks.len());
+        for (block, found) in blocks.iter().zip(matching) {
+            let places = rests.iter_mut().zip(&self.columns).map(|(rest, column)| {
+                let (place, behind) = std::mem::take(rest).split_at_mut(found.count * column.row_len_bytes as usize);
+                *rest = behind;
+                place
+            });
+            let places: Vec<&mut [u8]> = places.collect();
+            jobs.push((block, Mutex::new((found, places))));
+        }
+        let (_, of_columns) = self.for_each_block(&jobs, threads, cancel, |reader, (block, job)| {
+            let mut job = job.lock().unwrap_or_else(PoisonError::into_inner);
+            let (found, places) = &mut *job;
+            reader.write(block, found, places)
+        })?;
+        read += of_columns;
         Ok((found, self.after(&blocks, read)))
+    }
+
+    /// Returns memory for rows of a column, which no thread has touched.
+    fn zeros(&self, column: &TableColumn, rows: usize) -> Result<Vec<u8>> {
+        let len = usize::try_from(column.row_len_bytes).ok().and_then(|row_len| row_len.checked_mul(rows));
+        // Without this, a lack of memory would end the program.
+        let len = len.filter(|&len| Vec::<u8>::new().try_reserve_exact(len).is_ok());
+        let len = len.ok_or_else(|| QueryError::Column {
+            table: self.table.path().to_owned(),
+            column: column.name.clone(),
+            reason: format!("has {rows} rows that match, which do not fit into memory; filter or select less"),
+        })?;
+        Ok(vec![0; len])
     }
 
     fn after(&self, blocks: &[Block], read: ReadCounts) -> Explanation {
@@ -217,12 +248,12 @@ impl<'f> Scan<'f> {
         self.index?.limits(&self.table.path_of(&column.name), column.rows, column.kind.number()?, rows)
     }
 
-    fn for_each_block<T: Send>(
+    fn for_each_block<B: Sync, T: Send>(
         &self,
-        blocks: &[Block],
+        blocks: &[B],
         threads: usize,
         cancel: &CancelToken,
-        step: impl Fn(&mut BlockReader<'_, 'f>, &Block) -> Result<T> + Sync,
+        step: impl Fn(&mut BlockReader<'_, 'f>, &B) -> Result<T> + Sync,
     ) -> Result<(Vec<T>, ReadCounts)> {
         let reader = || BlockReader::new(self);
         let parts =
@@ -258,15 +289,21 @@ impl<'s, 'f> BlockReader<'s, 'f> {
 
     /// Reads rows of a column into its buffer.
     fn read(&mut self, at: usize, rows: &Range<u64>) -> Result<()> {
+        let mut values = std::mem::take(&mut self.values[at]);
+        values.clear();
+        values.resize(((rows.end - rows.start) * self.scan.columns[at].row_len_bytes) as usize, 0);
+        let read = self.read_into(at, rows, &mut values);
+        self.values[at] = values;
+        read
+    }
+
+    /// Reads rows of a column.
+    fn read_into(&mut self, at: usize, rows: &Range<u64>, out: &mut [u8]) -> Result<()> {
         let column = &self.scan.columns[at];
-        let dataset = &column.prepared.dataset;
-        let mut count = dataset.dataspace.dims().to_vec();
+        let mut count = column.prepared.dataset.dataspace.dims().to_vec();
         let mut start = vec![0; count.len()];
         let origin = start.clone();
         (start[0], count[0]) = (rows.start, rows.end - rows.start);
-        let out = &mut self.values[at];
-        out.clear();
-        out.resize((count[0] * column.row_len_bytes) as usize, 0);
         let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
         let file = self.scan.table.file();
         let read = file.source(&column.prepared).and_then(|source| self.reader.read_box(&source, &target, out));
@@ -284,60 +321,106 @@ impl<'s, 'f> BlockReader<'s, 'f> {
         Ok(self.scan.condition.evaluate((block.rows.end - block.rows.start) as usize, &values))
     }
 
-    /// Returns the rows of a block that match, with the requested columns.
-    fn found(&mut self, block: &Block) -> Result<Found> {
-        let requested = self.scan.requested;
+    /// Determines the rows of a block that match, and keeps their values of requested columns that were read for this.
+    fn matching_rows(&mut self, block: &Block) -> Result<MatchingRows> {
         if block.is_whole {
-            for at in 0..requested {
-                self.read(at, &block.rows)?;
-            }
-            let columns = self.values[..requested].iter_mut().map(std::mem::take).collect();
-            let rows = if self.scan.is_numbered { block.rows.clone().collect() } else { Vec::new() };
-            return Ok(Found { rows, columns });
+            let count = (block.rows.end - block.rows.start) as usize;
+            return Ok(MatchingRows { count, holds: None, kept: Vec::new() });
         }
         let holds = self.matching(block)?;
-        let (Some(first), Some(last)) = (holds.iter().position(|one| *one), holds.iter().rposition(|one| *one)) else {
-            return Ok(Found { rows: Vec::new(), columns: vec![Vec::new(); requested] });
-        };
-        let mut columns = Vec::with_capacity(requested);
-        for at in 0..requested {
+        let count = holds.iter().filter(|one| **one).count();
+        let mut kept = vec![Vec::new(); self.scan.requested];
+        for (at, kept) in kept.iter_mut().enumerate().filter(|(at, _)| self.scan.tested.contains(at)) {
             let row_len = self.scan.columns[at].row_len_bytes as usize;
+            kept.resize(count * row_len, 0);
+            take(&self.values[at], row_len, &holds, kept);
+        }
+        Ok(MatchingRows { count, holds: Some(holds), kept })
+    }
+
+    /// Writes the requested columns of the rows of a block that match to their places.
+    fn write(&mut self, block: &Block, found: &mut MatchingRows, places: &mut [&mut [u8]]) -> Result<()> {
+        if found.count == 0 {
+            return Ok(());
+        }
+        let Some(holds) = found.holds.take() else {
+            return places.iter_mut().enumerate().try_for_each(|(at, place)| self.read_into(at, &block.rows, place));
+        };
+        // There is a row that matches.
+        let first = holds.iter().position(|one| *one).unwrap_or(0);
+        let end = holds.iter().rposition(|one| *one).map_or(0, |last| last + 1);
+        for (at, place) in places.iter_mut().enumerate() {
             if self.scan.tested.contains(&at) {
-                columns.push(taken(&self.values[at], row_len, &holds));
+                place.copy_from_slice(&found.kept[at]);
                 continue;
             }
-            let start = block.rows.start;
-            self.read(at, &(start + first as u64..start + last as u64 + 1))?;
-            columns.push(taken(&self.values[at], row_len, &holds[first..=last]));
+            self.read(at, &(block.rows.start + first as u64..block.rows.start + end as u64))?;
+            take(&self.values[at], self.scan.columns[at].row_len_bytes as usize, &holds[first..end], place);
         }
-        let mut rows = Vec::new();
-        if self.scan.is_numbered {
-            rows.extend((block.rows.start..).zip(&holds).filter(|(_, holds)| **holds).map(|(row, _)| row));
-        }
-        Ok(Found { rows, columns })
+        Ok(())
     }
 }
 
-/// Returns the rows of `values` that match, each of `row_len` bytes.
-fn taken(values: &[u8], row_len: usize, holds: &[bool]) -> Vec<u8> {
-    /// Copies rows of a length that the compiler knows.
-    fn of_len<const N: usize>(values: &[u8], holds: &[bool], out: &mut Vec<u8>) {
-        for (row, _) in values.as_chunks::<N>().0.iter().zip(holds).filter(|(_, holds)| **holds) {
-            out.extend_from_slice(row);
+/// The rows of a block that match.
+#[derive(Debug)]
+struct MatchingRows {
+    count: usize,
+    /// Whether each row matches; `None` if all do.
+    holds: Option<Vec<bool>>,
+    /// Values in these rows of the requested columns that the condition tests.
+    kept: Vec<Vec<u8>>,
+}
+
+impl MatchingRows {
+    /// Returns the numbers of the rows.
+    fn rows(&self, block: &Block) -> Vec<u64> {
+        match &self.holds {
+            None => block.rows.clone().collect(),
+            Some(holds) => (block.rows.start..).zip(holds).filter(|(_, holds)| **holds).map(|(row, _)| row).collect(),
         }
     }
-    let mut out = Vec::with_capacity(row_len * holds.iter().filter(|holds| **holds).count());
+}
+
+/// Copies the rows of `values` that match to `out`, each of `row_len` bytes.
+fn take(values: &[u8], row_len: usize, holds: &[bool], out: &mut [u8]) {
+    /// Copies rows of a length that the compiler knows. Every row is copied and then kept or overwritten: with rows that
+    /// match at random, a branch per row would cost more.
+    fn of_len<const N: usize>(values: &[u8], holds: &[bool], out: &mut [u8]) {
+        let (out, mut at) = (out.as_chunks_mut::<N>().0, 0);
+        for (row, holds) in values.as_chunks::<N>().0.iter().zip(holds) {
+            // Behind the last row that matches, there is no place.
+            let Some(place) = out.get_mut(at) else { break };
+            *place = *row;
+            at += usize::from(*holds);
+        }
+    }
     match row_len {
         0 => {}
-        1 => of_len::<1>(values, holds, &mut out),
-        2 => of_len::<2>(values, holds, &mut out),
-        4 => of_len::<4>(values, holds, &mut out),
-        8 => of_len::<8>(values, holds, &mut out),
+        1 => of_len::<1>(values, holds, out),
+        2 => of_len::<2>(values, holds, out),
+        4 => of_len::<4>(values, holds, out),
+        8 => of_len::<8>(values, holds, out),
         _ => {
-            for (row, _) in values.chunks_exact(row_len).zip(holds).filter(|(_, holds)| **holds) {
-                out.extend_from_slice(row);
-            }
+            let matching = values.chunks_exact(row_len).zip(holds).filter(|(_, holds)| **holds);
+            matching.zip(out.chunks_exact_mut(row_len)).for_each(|((row, _), place)| place.copy_from_slice(row));
         }
     }
-    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_that_match_are_taken_in_order(row_len in prop::sample::select(vec![1_usize, 2, 3, 4, 8, 12]), holds in prop::collection::vec(any::<bool>(), 0..20)) {
+            let values: Vec<u8> = (0..holds.len() * row_len).map(|at| at as u8).collect();
+            let expected: Vec<u8> =
+                values.chunks(row_len).zip(&holds).filter(|(_, holds)| **holds).flat_map(|(row, _)| row.to_vec()).collect();
+            let mut out = vec![0; expected.len()];
+            take(&values, row_len, &holds, &mut out);
+            prop_assert_eq!(out, expected);
+        }
+    }
 }

@@ -1,0 +1,162 @@
+"""Tables as lazy frames of Polars.
+
+Polars passes its condition and columns on. Comparisons in the condition become a condition of a scan that excludes no row
+which Polars would keep; Polars then evaluates the whole condition on what was read. Invariant: an expression that is not
+understood excludes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raddle._keywords import Path
+from raddle._scan import Column, Condition, Scan, col, scan
+from raddle.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Comparisons by the names of Polars. Strict ones become non-strict: Polars may compare in another precision.
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Gt": operator.ge, "GtEq": operator.ge, "Lt": operator.le, "LtEq": operator.le, "Eq": operator.eq,
+}  # fmt: skip
+_MIRRORED = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
+
+
+def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
+    """A table as a lazy frame of Polars, which passes conditions and columns on to raddle.
+
+    Parameters
+    ----------
+    path
+        An HDF5 file.
+    table
+        Path of the group.
+    index, threads
+        As for `scan`.
+
+    Returns
+    -------
+    polars.LazyFrame
+        Datasets of several dimensions are arrays, texts are strings.
+
+    Raises
+    ------
+    raddle.errors.ObjectNotFoundError
+        If there is no such group.
+    raddle.errors.UsageError
+        If Polars has no type for a dataset, which is named; ``select`` is not yet known, so leave it out of the group.
+
+    Examples
+    --------
+    >>> frame = raddle.scan_polars("all.h5", "rec.slc")  # doctest: +SKIP
+    >>> frame.filter(pl.col("calE") > 2).select("evt", "calE").collect()  # doctest: +SKIP
+    """
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    rows = scan(path, index=index, threads=threads)[table]
+    schema = _frame(_empty(rows)).schema
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted = list(schema) if columns is None else columns
+        # Polars evaluates the whole condition, which needs its columns.
+        needed = [] if predicate is None else [name for name in predicate.meta.root_names() if name not in wanted]
+        found = rows.select(*wanted, *needed)
+        if predicate is not None and (condition := _condition(predicate)) is not None:
+            found = found.filter(condition)
+        frame = _frame(found.to_numpy())
+        if predicate is not None:
+            frame = frame.filter(predicate)
+        frame = frame.select(wanted)
+        yield frame if n_rows is None else frame.head(n_rows)
+
+    return register_io_source(read, schema=schema, validate_schema=True)
+
+
+def _empty(rows: Scan) -> dict[str, Any]:
+    """Return the columns of a table without rows."""
+    return {name: column[:0] for name, column in rows._table()._columns(None).items()}
+
+
+def _frame(arrays: dict[str, Any]) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({name: _series(pl, name, values) for name, values in arrays.items()})
+
+
+def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+    if values.dtype.kind in "SO":
+        texts = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
+        if values.ndim > 1 or not all(isinstance(text, str) for text in texts):
+            raise UsageError(f"{name}: Polars has no type for these values; use raddle.scan")
+        return pl.Series(name, texts, dtype=pl.String)
+    if values.dtype.kind not in "biuf":
+        raise UsageError(f"{name}: Polars has no type for {values.dtype}; use raddle.scan")
+    native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    if native.ndim == 1:
+        return pl.Series(name, native)
+    inner = pl.Series(native[:0].reshape(-1)).dtype
+    return pl.Series(name, native.reshape(len(native), *native.shape[1:]), dtype=pl.Array(inner, native.shape[1:]))
+
+
+def _condition(predicate: pl.Expr) -> Condition | None:
+    """Return a condition that holds where a condition of Polars does; None if nothing is known about it."""
+    import warnings
+
+    with warnings.catch_warnings():
+        # Polars calls the form unstable: what is not as expected is not understood.
+        warnings.simplefilter("ignore")
+        return _understood(json.loads(predicate.meta.serialize(format="json")))
+
+
+def _understood(expression: Any) -> Condition | None:
+    try:
+        [(kind, content)] = expression.items()
+        if kind != "BinaryExpr":
+            return None
+        left, right, name = content["left"], content["right"], content["op"]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    if name in ("And", "LogicalAnd"):
+        known = [one for one in (_understood(left), _understood(right)) if one is not None]
+        return known[0] & known[1] if len(known) == 2 else (known[0] if known else None)
+    if name in ("Or", "LogicalOr"):
+        one, other = _understood(left), _understood(right)
+        return None if one is None or other is None else one | other
+    if name not in _COMPARISONS:
+        return None
+    if _column(left) is None:
+        left, right, name = right, left, _MIRRORED[name]
+    column, value = _column(left), _value(right)
+    if column is None or value is None:
+        return None
+    condition: Condition = _COMPARISONS[name](column, value)
+    # Polars takes NaN for the largest number.
+    return condition | column.is_nan() if name in ("Gt", "GtEq") else condition
+
+
+def _column(expression: Any) -> Column | None:
+    name = expression.get("Column") if isinstance(expression, dict) else None
+    return col(name) if isinstance(name, str) else None
+
+
+def _value(expression: Any) -> int | float | None:
+    """Return the number that a literal of Polars has; None for anything else."""
+    try:
+        [literal] = expression["Literal"].values()
+        [(kind, value)] = literal.items()
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not kind.startswith(("Int", "UInt", "Float")) or not math.isfinite(value):
+        return None
+    return value
