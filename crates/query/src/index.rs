@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"raddlest";
 /// Version of the format.
 const VERSION: u8 = 1;
+/// Name of the group of the root in which raddle stores digests.
+const PROVENANCE_GROUP: &[u8] = b"_raddle";
 /// Number of rows that are read at once, in blocks.
 const BLOCKS_PER_JOB: u64 = 8;
 
@@ -220,7 +222,7 @@ impl Index {
     /// Reads an index.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no index.
+    /// If the file cannot be read, or is not an index.
     pub fn read(path: &Path) -> Result<Self> {
         let failed = |reason: String| QueryError::Index { path: path.to_path_buf(), reason };
         let bytes = std::fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -251,7 +253,9 @@ fn groups(file: &OpenFile) -> Result<Vec<String>> {
         }
         for link in file.links(group)? {
             let LinkTarget::Hard(object) = link.target else { continue };
-            let is_group = matches!(file.object(object)?.kind, ObjectKind::Group(_));
+            // The group in which raddle stores digests is not searched.
+            let is_searched = path != "/" || link.name != PROVENANCE_GROUP;
+            let is_group = is_searched && matches!(file.object(object)?.kind, ObjectKind::Group(_));
             if let (true, Ok(name)) = (is_group, std::str::from_utf8(&link.name)) {
                 open.push((object, format!("{}/{name}", path.trim_end_matches('/'))));
             }
@@ -321,7 +325,7 @@ mod tests {
         assert_eq!(limits(0..5), Some(Limits::Integers { min: 0, max: 4 }));
         assert_eq!(limits(4..6), Some(Limits::Integers { min: 0, max: 9 }));
         assert_eq!(limits(5..7), Some(Limits::Integers { min: 5, max: 9 }));
-        assert_eq!((limits(0..11), limits(3..0)), (None, None));
+        assert_eq!((limits(0..11), limits(0..0)), (None, None));
         assert_eq!(index.limits("/t/a", 8, number, &(0..1)), None, "the dataset has other rows");
         let float = NumberType::Float { len_bytes: 8, is_big_endian: false };
         assert_eq!(index.limits("/t/a", 7, float, &(0..1)), None, "the dataset has another type");
