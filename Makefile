@@ -54,7 +54,7 @@ PREDICTION_FOLDER ?= target/prediction
 CASES ?= 10000
 FIRST_CASE ?= 0
 MEANING_CASES ?= 100
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks zarr_folder tree stream event_file texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
 # Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1

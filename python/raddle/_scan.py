@@ -10,7 +10,7 @@ import operator
 import os
 import struct
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, SupportsIndex
 
 import numpy as np
@@ -164,15 +164,16 @@ class Scan:
 
     def count(self) -> int:
         """The number of rows that satisfy the condition."""
-        if self._condition is None and not self._columns:
+        if self._condition is None:
             names = self._names()
             return len(self._table()[names[0]]) if names else 0
         return self._run("count", ())[0]
 
     def rows(self) -> np.ndarray[Any, Any]:
         """The numbers of these rows, ascending, to index datasets of the table."""
-        columns = () if self._condition is not None else tuple(self._names()[:1])
-        return self._run("read_numbered", columns)[0]
+        if self._condition is None:
+            return np.arange(self.count(), dtype=np.uint64)
+        return self._run("read_numbered", ())[0]
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
@@ -224,9 +225,11 @@ class Scan:
         stored, columns = self._stored()
         if not columns:
             raise UsageError("no columns: select some")
-        # A scan without a condition has the rows of its first column.
-        what = "read" if len(stored) == len(columns) else "read_numbered"
-        rows, values, _ = self._run(what, stored if stored or self._condition is not None else (next(iter(columns)),))
+        is_whole = self._condition is None
+        if is_whole and not stored:
+            rows, values = self.rows(), []
+        else:
+            rows, values, _ = self._run("read" if len(stored) == len(columns) or is_whole else "read_numbered", stored)
         arrays: dict[str, Any] = dict.fromkeys(columns)
         for name, read in zip(stored, values):
             column = columns[name]
@@ -234,7 +237,7 @@ class Scan:
             arrays[name] = read.view(base).reshape(-1, *column.shape[1:], *inner)
         for name, column in columns.items():
             if arrays[name] is None:
-                arrays[name] = column[rows]
+                arrays[name] = column[()] if is_whole else column[rows]
         return arrays
 
 
@@ -259,11 +262,11 @@ class FileScan(Mapping[str, Scan]):
         found._table()
         return found
 
-    def __iter__(self) -> Any:
-        return iter(self.file)
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, found in self.file.items() if isinstance(found, Group))
 
     def __len__(self) -> int:
-        return len(self.file)
+        return sum(1 for _ in self)
 
     def close(self) -> None:
         """Close the file."""

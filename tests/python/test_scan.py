@@ -155,6 +155,10 @@ def test_other_types(table):
     both = scan.filter(col("evt") < 10).filter(col("evt") > 7, col("evt") != 8)
     assert both.rows().tolist() == [9]
     np.testing.assert_array_equal(scan.select("evt").to_numpy()["evt"], columns["evt"])
+    assert scan.select("evt").rows().tolist() == list(range(100_000))
+    assert [text.decode() for text in scan.select("note").to_numpy()["note"][:2]] == ["note 0", "note 1"]
+    assert scan.select("evt", "note").to_numpy()["note"][-1] == b"note 99999"
+    assert sorted(raddle.scan(path)) == ["other", "rec.slc"]
     nothing = scan.filter(col("evt") < 0).select("evt", "wide", "note").to_numpy()
     assert nothing["wide"].shape == (0, 2) and nothing["evt"].dtype == "i4" and len(nothing["note"]) == 0
 

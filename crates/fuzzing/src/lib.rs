@@ -21,6 +21,7 @@ mod journal;
 mod library;
 pub mod mutate;
 mod protocol;
+mod query;
 mod scratch;
 mod seeds;
 mod texts;
@@ -42,7 +43,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "pipeline", run: codec::pipeline, seeds: codec::pipeline_seeds, quick_cases: 20_000 },
     Target { name: "deflate", run: codec::deflate, seeds: codec::deflate_seeds, quick_cases: 20_000 },
     Target { name: "encode", run: codec::encode, seeds: codec::encode_seeds, quick_cases: 2000 },
@@ -55,6 +56,7 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "protocol", run: protocol::protocol, seeds: protocol::seeds, quick_cases: 3000 },
     Target { name: "idx_header", run: idx::header, seeds: idx::header_seeds, quick_cases: 20_000 },
     Target { name: "idx_blocks", run: idx::blocks, seeds: idx::block_seeds, quick_cases: 2000 },
+    Target { name: "index", run: query::index, seeds: query::index_seeds, quick_cases: 5000 },
     Target { name: "zarr_folder", run: zarr::folder, seeds: zarr::seeds, quick_cases: 2000 },
     Target { name: "tree", run: events::tree, seeds: events::tree_seeds, quick_cases: 500 },
     Target { name: "stream", run: events::stream, seeds: events::stream_seeds, quick_cases: 5000 },

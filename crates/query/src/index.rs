@@ -150,7 +150,7 @@ impl Index {
     ///
     /// # Errors
     /// If it does not fit into memory.
-    fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
+    pub fn to_bytes(&self) -> postcard::Result<Vec<u8>> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
         bytes.extend(postcard::to_stdvec(self)?);

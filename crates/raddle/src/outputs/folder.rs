@@ -15,11 +15,17 @@ use std::path::Path;
 const MAX_NAMES: usize = 10;
 
 /// Checks together the outputs in a folder, which does not have to exist yet. Existing outputs are refused unless
-/// `replace` is set.
+/// `replace` is set. `remedy` is the advice if an output is also an input.
 ///
 /// # Errors
 /// The reason, with the names of the files.
-pub(crate) fn check_folder(dir: &Path, outputs: &[&Path], inputs: &[&Path], replace: bool) -> Result<(), Error> {
+pub(crate) fn check_folder(
+    dir: &Path,
+    outputs: &[&Path],
+    inputs: &[&Path],
+    replace: bool,
+    remedy: &str,
+) -> Result<(), Error> {
     match std::fs::metadata(dir) {
         Ok(metadata) if !metadata.is_dir() => {
             return Err(Error::new(Exit::Output, &format!("{}: is not a folder; name another one", dir.display())));
@@ -35,7 +41,7 @@ pub(crate) fn check_folder(dir: &Path, outputs: &[&Path], inputs: &[&Path], repl
     for &output in outputs {
         if let Some(input) = identity(output).and_then(|identity| inputs.get(&identity)) {
             let what = format!("{}: is also an input ({})", output.display(), input.display());
-            return Err(Error::new(Exit::Output, &what).hint("name another folder"));
+            return Err(Error::new(Exit::Output, &what).hint(remedy));
         }
         check_output(output, &[], true).map_err(|unusable| {
             Error::new(Exit::Output, &format!("{}: {}", unusable.path.display(), unusable.reason))
@@ -105,6 +111,7 @@ mod tests {
                 &outputs.each_ref().map(|path| path.as_path()),
                 &inputs.each_ref().map(|path| path.as_path()),
                 replace,
+                "",
             )
         };
         let error = check("out", false).unwrap_err();

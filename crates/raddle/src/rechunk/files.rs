@@ -143,7 +143,8 @@ impl RechunkRequest {
             Some(dir) => {
                 let outputs: Vec<&Path> = todo.iter().map(|target| target.output.as_path()).collect();
                 let inputs: Vec<&Path> = all.iter().map(|target| target.input.as_path()).collect();
-                check_folder(dir, &outputs, &inputs, self.writing.force)?;
+                let remedy = "name another folder, or use --in-place";
+                check_folder(dir, &outputs, &inputs, self.writing.force, remedy)?;
                 todo.into_iter().cloned().collect()
             }
             None => {

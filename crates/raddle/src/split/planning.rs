@@ -108,7 +108,7 @@ impl SplitRequest {
         let (done, parts): (Vec<PlannedPart>, Vec<PlannedPart>) = parts.into_iter().partition(is_done);
         let outputs: Vec<&Path> = parts.iter().map(|part| part.output.as_path()).collect();
         let paths: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
-        check_folder(&self.dir, &outputs, &paths, self.writing.force)?;
+        check_folder(&self.dir, &outputs, &paths, self.writing.force, "name another folder, or another --name")?;
         let needed = needed_len_bytes(&plan, &parts);
         check_space(existing_folder(&self.dir), needed, "the outputs", "free space, or name another folder")?;
         let done_before = done.into_iter().map(|part| part.output).collect();

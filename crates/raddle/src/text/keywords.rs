@@ -5,7 +5,7 @@
 //! place, they are converted. Options and the values they take are those of the requests. Invariant: no other text
 //! changes; text in backticks is a command line and is kept, as is anything that is not an option of a request.
 
-use crate::{AppendRequest, MergeRequest, PlanRequest, RechunkRequest, VerifyRequest};
+use crate::{AppendRequest, IndexRequest, MergeRequest, PlanRequest, RechunkRequest, SplitRequest, VerifyRequest};
 use raddle_events::{ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,6 +60,8 @@ static OPTIONS: LazyLock<Vec<Options>> = LazyLock::new(|| {
         Options::of::<MergeRequest>(),
         Options::of::<PlanRequest>(),
         Options::of::<RechunkRequest>(),
+        Options::of::<SplitRequest>(),
+        Options::of::<IndexRequest>(),
         Options::of::<AppendRequest>(),
         Options::of::<VerifyRequest>(),
         Options::of::<ConvertRequest>(),
@@ -233,7 +235,7 @@ mod tests {
     fn no_text_of_the_libraries_names_an_option_in_python() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut files = Vec::new();
-        for name in ["raddle", "merge", "hdf5", "idx", "events", "core", "codec"] {
+        for name in ["raddle", "merge", "query", "hdf5", "idx", "events", "core", "codec"] {
             sources(&crates.join(name).join("src"), &mut files);
         }
         let (mut translated, mut left) = (0, Vec::new());
