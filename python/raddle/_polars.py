@@ -159,4 +159,5 @@ def _value(expression: Any) -> int | float | None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not kind.startswith(("Int", "UInt", "Float")) or not math.isfinite(value):
         return None
-    return value
+    number: int | float = value
+    return number

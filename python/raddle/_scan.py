@@ -61,7 +61,8 @@ class Column:
     """A column of a table, for conditions: ``raddle.col("energy") > 2``."""
 
     __slots__ = ("_name",)
-    __hash__ = None  # type: ignore[assignment]
+
+    _name: str
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -89,7 +90,7 @@ class Column:
 
     def is_between(self, low: Any, high: Any) -> Condition:
         """Whether the value lies between two values, both included."""
-        return (self >= low) & (self <= high)
+        return self.__ge__(low) & self.__le__(high)
 
     def is_in(self, values: Sequence[Any]) -> Condition:
         """Whether the value is one of some values."""
@@ -167,13 +168,15 @@ class Scan:
         if self._condition is None:
             names = self._names()
             return len(self._table()[names[0]]) if names else 0
-        return self._run("count", ())[0]
+        count: int = self._run("count", ())[0]
+        return count
 
     def rows(self) -> np.ndarray[Any, Any]:
         """The numbers of these rows, ascending, to index datasets of the table."""
         if self._condition is None:
             return np.arange(self.count(), dtype=np.uint64)
-        return self._run("read_numbered", ())[0]
+        numbers: np.ndarray[Any, Any] = self._run("read_numbered", ())[0]
+        return numbers
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
@@ -189,7 +192,7 @@ class Scan:
 
     def to_arrow(self) -> Any:
         """The columns as a pyarrow table; datasets of several dimensions become lists of fixed size."""
-        import pyarrow
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
 
         return pyarrow.table({name: _arrow(pyarrow, array) for name, array in self._read().items()})
 
@@ -199,7 +202,8 @@ class Scan:
 
     def explain(self) -> dict[str, Any]:
         """What the scan reads: rows, blocks, and how many of them the index excludes."""
-        return json.loads(self._run("explain", self._stored()[0])[-1])
+        explanation: dict[str, Any] = json.loads(self._run("explain", self._stored()[0])[-1])
+        return explanation
 
     def _table(self) -> Group:
         found = self._file.file[self._group]
@@ -254,7 +258,12 @@ def _arrow(pyarrow: Any, array: np.ndarray[Any, Any]) -> Any:
 class FileScan(Mapping[str, Scan]):
     """Tables of a file, by the paths of their groups."""
 
-    def __init__(self, file: File, index: Any, threads: int | None) -> None:
+    file: File
+    """The open file."""
+    _index: _core.QueryIndex | None
+    _threads: int | None
+
+    def __init__(self, file: File, index: _core.QueryIndex | None, threads: int | None) -> None:
         self.file, self._index, self._threads = file, index, threads
 
     def __getitem__(self, group: str) -> Scan:
