@@ -394,6 +394,8 @@ mod tests {
         assert_eq!(verdict(Operator::NotEqual, 2.0, 2.5, 3.0, 1), Matches::All);
         assert_eq!(verdict(Operator::Equal, f64::NAN, 0.0, 1.0, 1), Matches::None);
         assert_eq!(verdict(Operator::NotEqual, 1.0, f64::INFINITY, f64::NEG_INFINITY, 3), Matches::All);
+        // Infinite limits of a block without numbers are not values.
+        assert_eq!(verdict(Operator::LessOrEqual, f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, 3), Matches::None);
         assert_eq!(verdict(Operator::Equal, 0.0, -0.0, -0.0, 0), Matches::All);
     }
 
