@@ -123,3 +123,63 @@ impl Slots {
 fn lock(values: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     values.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Returns the number of each element of a box, in row-major order of the array.
+    fn numbers(shape: &[u64], extent: &Extent) -> Vec<u8> {
+        let axes = 0..extent.rank();
+        let at = |rest: u64| {
+            let mut rest = rest;
+            let mut at = Coordinates::from_elem(0, extent.rank());
+            for axis in axes.clone().rev() {
+                at[axis] = extent.start[axis] + rest % extent.count[axis];
+                rest /= extent.count[axis];
+            }
+            axes.clone().fold(0, |number, axis| number * shape[axis] + at[axis]) as u8
+        };
+        (0..extent.count.iter().product()).map(at).collect()
+    }
+
+    /// Draws an array with tiles, a region of it, and a position at which the region is cut in two.
+    fn drawn() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, Extent, (usize, u64))> {
+        let axis = (1_u64..7, 1_u64..4).prop_flat_map(|(dim, tile)| {
+            let region = (0..dim).prop_flat_map(move |start| (Just(start), 1..=dim - start));
+            (Just(dim), Just(tile), region)
+        });
+        (prop::collection::vec(axis, 1..4), 0_usize..3, 0_u64..7).prop_map(|(axes, axis, at)| {
+            let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
+            let tiles = axes.iter().map(|axis| axis.1).collect();
+            let (start, count): (Vec<u64>, Vec<u64>) = axes.iter().map(|axis| axis.2).unzip();
+            let axis = axis % shape.len();
+            (shape, tiles, Extent::new(&start, &count), (axis, at % count[axis]))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_tile_gets_its_part_of_the_region((shape, tile_shape, region, (axis, at)) in drawn()) {
+            let array = ArrayPlan { shape: shape.clone(), tile_shape, element_len_bytes: 1, ..ArrayPlan::default() };
+            let slots = Slots::new(&array, &region, &mut vec![vec![9; 3]]);
+            let (mut before, mut after) = (region.clone(), region.clone());
+            before.count[axis] = at;
+            (after.start[axis], after.count[axis]) = (region.start[axis] + at, region.count[axis] - at);
+            for part in [after, before] {
+                if !part.is_empty() {
+                    slots.put(&part, &numbers(&shape, &part)).unwrap();
+                }
+            }
+            let mut count = 0;
+            for place in 0..slots.len() {
+                let part = slots.part(place as u64);
+                prop_assert!(region.contains(&part) && !part.is_empty());
+                prop_assert_eq!(&*slots.lock(place), &numbers(&shape, &part), "slot {} of {:?}", place, part);
+                count += part.element_count().unwrap();
+            }
+            prop_assert_eq!(Some(count), region.element_count());
+        }
+    }
+}
