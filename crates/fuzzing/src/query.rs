@@ -32,7 +32,7 @@ pub(crate) fn index(contents: &[u8]) {
     let Ok(index) = Index::of_bytes(&bytes) else { return };
     let again =
         Index::of_bytes(&index.to_bytes().expect("what is read can be written")).expect("what is written can be read");
-    // NaN is no limit, but may be in the bytes.
+    // NaN is not a limit, but may be in the bytes.
     assert_eq!(format!("{again:?}"), format!("{index:?}"));
     let table = Table::of(&file().1, "rec").expect("a table");
     let condition =
