@@ -224,6 +224,15 @@ def test_what_cannot_be_compared_is_named(table, condition, message):
         raddle.scan(table[0])["rec.slc"].filter(condition()).count()
 
 
+def test_implausible_dimensions_are_refused(tmp_path):
+    with h5py.File(tmp_path / "sparse.h5", "w") as file:
+        file.create_dataset("rec/x", (2**50,), "f8", chunks=(1000,))
+        file["rec/y"] = np.arange(3)
+    with pytest.raises(errors.UsageError, match="claims more values"):
+        raddle.scan(tmp_path / "sparse.h5")["rec"].filter(col("x") > 0).count()
+    assert raddle.index(tmp_path / "sparse.h5", progress=False).columns == 1
+
+
 def test_mistakes_in_conditions_are_explained(table):
     path, _ = table
     scan = raddle.scan(path)["rec.slc"]

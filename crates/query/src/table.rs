@@ -11,6 +11,10 @@ use std::sync::Arc;
 /// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the length
 /// of a chunk of most files.
 const BLOCK_LEN_BYTES: u64 = 128 << 10;
+/// Length of values that is always plausible, and number of bytes that a byte of the file may stand for: sparse or malicious
+/// dimensions claim more. Deflate compresses at most 1,032 times.
+const MIN_IMPLAUSIBLE_LEN_BYTES: u64 = 1 << 40;
+const MAX_RATIO: u64 = 2000;
 /// Maximum number of soft links in one path, as in libhdf5 (`H5L_NUM_LINKS`).
 const MAX_LINKS: u32 = 16;
 /// Similarity from which a name is offered in place of an unknown one.
@@ -192,6 +196,10 @@ impl<'f> Table<'f> {
         let Some((elements, row_len_bytes)) = elements.zip(row_len_bytes) else {
             return Err(refuse("has rows of more than 2^64 bytes"));
         };
+        let plausible = MIN_IMPLAUSIBLE_LEN_BYTES.max(self.file.identity().len_bytes.saturating_mul(MAX_RATIO));
+        if rows.checked_mul(row_len_bytes).is_none_or(|len_bytes| len_bytes > plausible) {
+            return Err(refuse("claims more values than a file of this size can hold"));
+        }
         let kind = ColumnKind::of(class, elements);
         Ok(TableColumn { name: name.to_owned(), rows, row_len_bytes, kind, prepared })
     }
