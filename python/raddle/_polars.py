@@ -49,7 +49,7 @@ def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: i
     Raises
     ------
     raddle.errors.ObjectNotFoundError
-        If there is no such group.
+        If no group has this path.
     raddle.errors.UsageError
         If Polars has no type for a dataset, which is named; ``select`` is not yet known, so leave it out of the group.
 

@@ -11,7 +11,7 @@ import os
 import struct
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from raddle._tables import table as as_table
 from raddle.errors import StaleIndexWarning, UsageError
 
 __all__ = ["Column", "Condition", "FileScan", "Scan", "col", "scan"]
-
-Library = Literal["dict", "numpy", "awkward", "pandas"]
 
 
 class Condition:
@@ -175,7 +173,7 @@ class Scan:
         """The numbers of these rows, ascending, to index datasets of the table."""
         if self._condition is None:
             return np.arange(self.count(), dtype=np.uint64)
-        numbers: np.ndarray[Any, Any] = self._run("read_numbered", ())[0]
+        numbers: np.ndarray[Any, Any] = self._run("read", (), numbered=True)[0]
         return numbers
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -220,10 +218,15 @@ class Scan:
         stored = [name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3]]
         return tuple(stored), columns
 
-    def _run(self, what: str, columns: tuple[str, ...]) -> Any:
-        condition = None if self._condition is None else json.dumps(self._condition._data)
-        core = self._file.file._core()
-        return _core.scan(core, what, self._group, condition, list(columns), self._file._index, self._file._threads)
+    def _run(self, what: str, columns: tuple[str, ...], *, numbered: bool = False) -> Any:
+        search = {
+            "table": self._group,
+            "condition": None if self._condition is None else self._condition._data,
+            "columns": list(columns),
+            "is_numbered": numbered,
+            "threads": self._file._threads,
+        }
+        return _core.scan(self._file.file._core(), what, json.dumps(search), self._file._index)
 
     def _read(self) -> dict[str, np.ndarray[Any, Any]]:
         stored, columns = self._stored()
@@ -233,7 +236,8 @@ class Scan:
         if is_whole and not stored:
             rows, values = self.rows(), []
         else:
-            rows, values, _ = self._run("read" if len(stored) == len(columns) or is_whole else "read_numbered", stored)
+            has_others = len(stored) < len(columns) and not is_whole
+            rows, values, _ = self._run("read", stored, numbered=has_others)
         arrays: dict[str, Any] = dict.fromkeys(columns)
         for name, read in zip(stored, values):
             column = columns[name]

@@ -111,6 +111,74 @@ def test_a_selection_is_divided(tmp_path, raddle):
         raddle("verify", path, "--against", *inputs)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--select", "x=1:3,time=2000-01-03..2000-01-08"], ["--dim", "time"], ["--rule", "/co2: concatenate"]],
+    ids=lambda options: options[0],
+)
+def test_options_hold_for_the_variables_that_they_concern(tmp_path, raddle, options):
+    inputs = write(tmp_path / "in", model(), (5, 4, 3))
+    wanted = opened(write(tmp_path / "whole", model(), (12,))[0])
+    if options[0] == "--select":
+        wanted = wanted.isel(x=slice(1, 3), time=slice(2, 8))
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out", *options)
+    for name, described in DESCRIBED.items():
+        with opened(tmp_path / "out" / f"{name}.nc") as found:
+            assert set(found.variables) == {name, *described}
+            xr.testing.assert_equal(found[name].variable, wanted[name].variable)
+        raddle("verify", tmp_path / "out" / f"{name}.nc", "--against", *(inputs if "time" in described else inputs[:1]))
+
+
+def test_stacked_files_are_divided(tmp_path, raddle):
+    whole = model()
+    for number in range(3):
+        part = whole.isel(time=0, drop=True).drop_vars(["time_bnds", "co2"]).assign(run=float(number))
+        part["tas"] = part["tas"] + number
+        part["ta"].attrs.pop("cell_measures")
+        part.to_netcdf(tmp_path / f"run{number}.nc")
+    inputs = sorted(tmp_path.glob("run*.nc"))
+    raddle("merge", *inputs, "-o", tmp_path / "all.nc", "--new-dim", "run")
+    raddle("split", *inputs, "--new-dim", "run", "--rows-per-file", 2, "--dir", tmp_path / "rows")
+    raddle("split", *inputs, "--new-dim", "run", "--by", "variable", "--dir", tmp_path / "variables")
+    with opened(tmp_path / "all.nc") as wanted:
+        for number, runs in ((1, slice(0, 2)), (2, slice(2, 3))):
+            with opened(tmp_path / "rows" / f"part_000{number}.nc") as found:
+                xr.testing.assert_equal(found, wanted.isel(run=runs))
+        for path in (tmp_path / "variables").iterdir():
+            with opened(path) as found:
+                assert path.stem in found
+                for name in found.variables:
+                    xr.testing.assert_equal(found[name].variable, wanted[name].variable)
+        assert {"tas.nc", "ta.nc", "orog.nc"} <= {path.name for path in (tmp_path / "variables").iterdir()}
+
+
+def test_a_variable_that_is_shorter_than_its_dimension_counts_in_each_row(tmp_path, raddle):
+    path = tmp_path / "short.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 4)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = np.arange(50)
+        file.createVariable("long", "f8", ("time", "x"))[:] = np.arange(200).reshape(50, 4)
+        file.createVariable("short", "f8", ("time", "x"), chunksizes=(1, 4))[:10] = np.arange(40).reshape(10, 4)
+    raddle("split", path, "--size-per-file", 1500, "--dir", tmp_path / "out")
+    for part in (tmp_path / "out").iterdir():
+        with h5py.File(part) as file:
+            assert sum(file[name].nbytes for name in ("time", "long", "short")) <= 1500
+    assert len(files(tmp_path / "out")) == 3
+
+
+def test_files_of_coordinates_or_scalars_only(tmp_path, raddle):
+    xr.Dataset(coords={"x": np.arange(3.0), "y": np.arange(2.0)}).to_netcdf(tmp_path / "axes.nc")
+    xr.Dataset({"a": ((), 1.0), "b": ((), 2.0)}).to_netcdf(tmp_path / "scalars.nc")
+    raddle("split", tmp_path / "axes.nc", "--by", "variable", "--dir", tmp_path / "axes")
+    assert files(tmp_path / "axes") == ["x.nc", "y.nc"]
+    raddle("split", tmp_path / "scalars.nc", "--by", "variable", "--dir", tmp_path / "scalars")
+    with opened(tmp_path / "scalars" / "a.nc") as found:
+        assert set(found.variables) == {"a", "b"}
+
+
 def test_variables_are_divided_by_size(tmp_path, raddle):
     inputs = write(tmp_path / "in", model(), (5, 7))
     raddle("split", *inputs, "--by", "variable", "--size-per-file", "1000", "--dir", tmp_path / "out", "--include", "ta", "--include", "tas",
@@ -142,12 +210,12 @@ def test_layouts_hold_for_the_variables_that_they_fit(tmp_path, raddle):
     assert not (tmp_path / "new").exists()
 
 
-def test_differences_between_inputs_are_told_once(tmp_path, raddle):
+def test_differences_between_inputs_are_shown_once(tmp_path, raddle):
     inputs = write(tmp_path / "in", model(), (5, 7))
     with netCDF4.Dataset(inputs[1], "a") as file:
         file["tas"].comment = "second"
-    told = raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out").stderr
-    assert told.count('comment = "second"') == 1
+    shown = raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out").stderr
+    assert shown.count('comment = "second"') == 1
 
 
 def tables(folder, counts):
@@ -205,6 +273,8 @@ def test_existing_files_and_wrong_options_are_refused(tmp_path, raddle):
     assert "required" in raddle("split", *inputs, "--dir", out, expect=2).stderr
     assert "cannot be used with" in raddle("split", *inputs, "--dir", out, "--rows-per-file", 1, "--size-per-file", "1GB", expect=2).stderr
     raddle("split", *inputs, "--dir", out, "--rows-per-file", 0, expect=2)
+    columns = ["--add-column", "a=@source"]
+    assert "leave out --by" in raddle("split", *inputs, "--dir", out, "--by", "variable", *columns, expect=2).stderr
     assert "--name" in raddle("split", *inputs, "--dir", out, "--rows-per-file", 6, "--name", "a/b", expect=2).stderr
     [only] = write(tmp_path / "one", model(), (12,))
     only = only.rename(tmp_path / "one" / "model_0001.nc")

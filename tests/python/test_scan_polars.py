@@ -64,7 +64,7 @@ def test_columns_and_conditions_are_passed_on(table, monkeypatch):
     path, frame = table
     asked = []
     run = raddle.Scan._run
-    monkeypatch.setattr(raddle.Scan, "_run", lambda scan, what, columns: asked.append((scan, columns)) or run(scan, what, columns))
+    monkeypatch.setattr(raddle.Scan, "_run", lambda scan, what, columns, **more: asked.append((scan, columns)) or run(scan, what, columns, **more))
     condition = (pl.col("evt") >= 700) & (pl.col("evt") < 800) & (pl.col("name") == "far")
     found = raddle.scan_polars(path, "rec").filter(condition).select("evt", "wide").collect()
     assert found.equals(frame.filter(condition).select("evt", "wide"))

@@ -10,8 +10,10 @@ use pyo3::types::PyList;
 use raddle::text::json;
 use raddle::{Context, Error, IndexRequest};
 use raddle_core::engine::default_jobs;
+use raddle_hdf5::open_file::OpenFile;
 use raddle_query::index::Beside;
-use raddle_query::{Expression, Index, Scan, Table};
+use raddle_query::{Expression, Index, QueryError, Scan, Table};
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,49 +45,65 @@ pub fn index_of(
     })
 }
 
-/// Scans a table. `what` is `explain`, `count`, `read` or `read_numbered`; the last element of the result is an explanation as JSON.
-/// Before it, `count` has the number of rows, and the others the numbers of rows, if requested, and the bytes of each column.
+/// A search, as Python passes it on.
+#[derive(Deserialize)]
+struct Search {
+    /// Path of the table.
+    table: String,
+    /// Condition; `None` for all rows.
+    condition: Option<Expression>,
+    /// Columns to read.
+    columns: Vec<String>,
+    /// Whether the numbers of rows are requested.
+    is_numbered: bool,
+    /// Number of threads; `None` for the cores available to this process.
+    threads: Option<usize>,
+}
+
+impl Search {
+    fn scan<'f>(&self, file: &'f OpenFile, index: Option<&'f Index>) -> Result<Scan<'f>, QueryError> {
+        let scan = Scan::new(Table::of(file, &self.table)?, self.condition.as_ref(), &self.columns)?;
+        let scan = if self.is_numbered { scan.numbered() } else { scan };
+        Ok(match index {
+            Some(index) => scan.with_index(index),
+            None => scan,
+        })
+    }
+}
+
+/// Carries out a search, in JSON, in a file. `what` is `explain`, `count` or `read`; the last element of the result is an
+/// explanation in JSON. Before it, `count` has the number of rows, and `read` the numbers of rows, if they are
+/// requested, and the bytes of each column.
 #[pyfunction]
-#[pyo3(signature = (file, what, table, condition, columns, index=None, threads=None))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (file, what, search, index=None))]
 pub fn scan<'py>(
     py: Python<'py>,
     file: &Bound<'py, File>,
     what: &str,
-    table: &str,
-    condition: Option<&str>,
-    columns: Vec<String>,
+    search: &str,
     index: Option<&QueryIndex>,
-    threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let condition: Option<Expression> = condition
-        .map(serde_json::from_str)
-        .transpose()
-        .map_err(|error| errors::usage(py, &format!("invalid condition: {error}")))?;
-    let index = index.map(|index| Arc::clone(&index.0));
-    let (file, threads) = (file.get().open_file(), threads.unwrap_or_else(default_jobs));
+    let search: Search = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
+    let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
+    let (index, threads) = (index.as_deref(), search.threads.unwrap_or_else(default_jobs));
     let failed = |error| Error::of_query(&error);
-    let is_numbered = what == "read_numbered";
-    let scan = || -> Result<Scan<'_>, Error> {
-        let scan = Table::of(file, table).and_then(|table| Scan::new(table, condition.as_ref(), &columns));
-        let scan = scan.map_err(failed)?;
-        let scan = if is_numbered { scan.numbered() } else { scan };
-        Ok(match &index {
-            Some(index) => scan.with_index(index),
-            None => scan,
-        })
-    };
     match what {
         "explain" => {
-            let scan = scan().map_err(|error| errors::of_error(py, &error))?;
+            let scan = search.scan(file, index).map_err(|error| errors::of_error(py, &failed(error)))?;
             Ok((json(&scan.explain()),).into_pyobject(py)?.into_any())
         }
         "count" => {
-            let (count, explanation) = watched(py, None, |watch| scan()?.count(threads, watch.cancel).map_err(failed))?;
+            let counted = watched(py, None, |watch| {
+                search.scan(file, index).and_then(|scan| scan.count(threads, watch.cancel)).map_err(failed)
+            });
+            let (count, explanation) = counted?;
             Ok((count, json(&explanation)).into_pyobject(py)?.into_any())
         }
         _ => {
-            let (found, explanation) = watched(py, None, |watch| scan()?.read(threads, watch.cancel).map_err(failed))?;
+            let read = watched(py, None, |watch| {
+                search.scan(file, index).and_then(|scan| scan.read(threads, watch.cancel)).map_err(failed)
+            });
+            let (found, explanation) = read?;
             let columns = PyList::new(py, found.columns.into_iter().map(|column| column.into_pyarray(py)))?;
             Ok((found.rows.into_pyarray(py), columns, json(&explanation)).into_pyobject(py)?.into_any())
         }

@@ -11,7 +11,7 @@ pub type Result<T, E = QueryError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// There is no group or dataset of this name.
+    /// No group or dataset has this name.
     #[error("{table}: no {what} {name:?}{}", near(alternatives))]
     Unknown {
         /// Path of the group.

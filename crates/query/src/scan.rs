@@ -388,7 +388,7 @@ fn take(values: &[u8], row_len: usize, holds: &[bool], out: &mut [u8]) {
     fn of_len<const N: usize>(values: &[u8], holds: &[bool], out: &mut [u8]) {
         let (out, mut at) = (out.as_chunks_mut::<N>().0, 0);
         for (row, holds) in values.as_chunks::<N>().0.iter().zip(holds) {
-            // Behind the last row that matches, there is no place.
+            // No place is left after the last row that matches.
             let Some(place) = out.get_mut(at) else { break };
             *place = *row;
             at += usize::from(*holds);

@@ -110,7 +110,7 @@ impl<'f> Table<'f> {
     /// Returns the group at `path` as a table.
     ///
     /// # Errors
-    /// [`QueryError::Unknown`] if there is no group of this path.
+    /// [`QueryError::Unknown`] if no group has this path.
     pub fn of(file: &'f OpenFile, path: &str) -> Result<Self> {
         let unknown = || QueryError::Unknown {
             table: file.path().display().to_string(),
@@ -163,7 +163,7 @@ impl<'f> Table<'f> {
     /// Returns a column.
     ///
     /// # Errors
-    /// If there is no dataset of this name, or it has no rows, or only libhdf5 can read its values.
+    /// If no dataset has this name, or it has no rows, or only libhdf5 can read its values.
     pub(crate) fn column(&self, name: &str) -> Result<TableColumn> {
         let refuse = |reason: &str| QueryError::Column {
             table: self.path.clone(),

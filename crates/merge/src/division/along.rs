@@ -23,7 +23,7 @@ pub enum RowLimit {
 
 /// Where a merge can be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Along {
+pub(super) enum Along {
     /// At any element of this dimension, which is of this length.
     Dimension(Vec<u8>, u64),
     /// Between inputs.
@@ -98,23 +98,23 @@ fn at_rows(
     (dimension, len): (&[u8], u64),
 ) -> Result<Vec<OutputPart>> {
     let dimensions = Dimensions::of(&plan.schema);
-    let has_dimension = |column: ColumnIndex| {
-        let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
-        let rank = plan.columns[column as usize].dims.len();
-        dimensions.names(entry, rank).iter().flatten().any(|name| name == dimension)
-    };
-    let len_bytes = |is_along: bool| {
-        let columns = variable.columns.iter().filter(|&&column| has_dimension(column) == is_along);
-        columns.fold(0_u64, |sum, &column| sum.saturating_add(column_len_bytes(plan, column)))
-    };
-    let (along_bytes, fixed_bytes) = (len_bytes(true), len_bytes(false));
-    if along_bytes == 0 || len == 0 {
+    let (mut row_bytes, mut fixed_bytes) = (0_u64, 0_u64);
+    for &column in &variable.columns {
+        let (entry, dims) = (plan.schema.columns[column as usize].entry, &plan.columns[column as usize].dims);
+        let names = dimensions.names(&plan.schema.entries[entry as usize], dims.len());
+        let len_bytes = column_len_bytes(plan, column);
+        match names.iter().position(|names| names.iter().any(|name| name == dimension)) {
+            // A variable with fewer rows than its dimension may have a value in each row of a part.
+            Some(axis) => row_bytes = row_bytes.saturating_add(len_bytes / dims[axis].max(1)),
+            None => fixed_bytes = fixed_bytes.saturating_add(len_bytes),
+        }
+    }
+    if row_bytes == 0 || len == 0 {
         return Ok(vec![whole]);
     }
-    let row_bytes = along_bytes.div_ceil(len);
     let rows = match limit {
         RowLimit::Rows(rows) => rows,
-        RowLimit::LenBytes(limit) => limit.saturating_sub(fixed_bytes) / row_bytes.max(1),
+        RowLimit::LenBytes(limit) => limit.saturating_sub(fixed_bytes) / row_bytes,
     };
     if rows == 0 {
         let needed = fixed_bytes.saturating_add(row_bytes);
@@ -128,7 +128,7 @@ fn at_rows(
     let first = plan.selected.as_ref().and_then(|selected| selected.of(dimension)).map_or(0, |elements| elements.start);
     let parts = (0..len).step_by(rows as usize).zip(1..).map(|(start, number)| {
         let end = (start + rows).min(len);
-        let logical_len_bytes = fixed_bytes + along_bytes / len * (end - start);
+        let logical_len_bytes = row_bytes.saturating_mul(end - start).saturating_add(fixed_bytes);
         let range = Some(range_of(dimension, &(first + start..first + end)));
         OutputPart { number, range, logical_len_bytes, ..whole.clone() }
     });

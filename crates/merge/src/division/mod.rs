@@ -7,30 +7,76 @@
 mod along;
 mod variables;
 
-pub use along::{Along, RowLimit};
-pub use variables::{OutputVariable, variables};
+pub use along::RowLimit;
 
-use crate::error::Result;
+use crate::error::{MergeError, Result};
+use crate::inputs::selection::Selection;
+use crate::options::MergeOptions;
 use crate::plan::MergePlan;
+use crate::schema::{display_path, is_named};
 use crate::subset::{DimensionRange, Limits};
+use along::Along;
 use std::ops::Range;
+use std::path::PathBuf;
+use variables::{OutputVariable, variables};
 
 /// An output of a division.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPart {
     /// Name of the variable, if each has its own outputs.
     pub variable: Option<String>,
-    /// Patterns of the datasets of the output, as for `--include`; all of them if there are none.
-    pub include: Vec<String>,
+    /// Paths of the datasets of the output; `None` for all.
+    datasets: Option<Vec<Vec<u8>>>,
+    /// Dimensions of these datasets.
+    dimensions: Vec<Vec<u8>>,
     /// Number of the output among those that follow one another, from 1; 0 if it is the only one.
     pub number: u64,
     /// Range of the divided dimension that the output has, unless it has all elements. It takes the place of a range of
     /// the options.
     pub range: Option<DimensionRange>,
-    /// Numbers of the inputs, if the output has some of them as a whole.
+    /// Whether all inputs have the same values, so that one is enough.
+    is_once: bool,
+    /// Numbers of the inputs, if the output needs some of them only.
     pub inputs: Option<Range<usize>>,
     /// Uncompressed length of its datasets.
     pub logical_len_bytes: u64,
+}
+
+impl OutputPart {
+    /// Returns the options of the merge that writes this output: those of the whole merge as far as they concern its
+    /// datasets.
+    ///
+    /// # Errors
+    /// [`MergeError::Object`] for a dataset whose path is not UTF-8, because patterns cannot select it.
+    pub fn options(&self, whole: &MergeOptions, output: PathBuf) -> Result<MergeOptions> {
+        // The whole merge was planned with a check of the layouts.
+        let mut options = MergeOptions { output, refuses_unused_layouts: false, ..whole.clone() };
+        let has = |name: &str| self.dimensions.iter().any(|path| is_named(path, name));
+        options.subset.retain(|range| has(&range.dimension));
+        if let Some(range) = &self.range {
+            options.subset.retain(|given| !given.is_of(&range.dimension));
+            options.subset.push(range.clone());
+        }
+        let Some(datasets) = &self.datasets else { return Ok(options) };
+        let pattern = |path: &Vec<u8>| {
+            std::str::from_utf8(path).map(globset::escape).map_err(|_| MergeError::Object {
+                object: display_path(path),
+                reason:
+                    "has a name that is not UTF-8, which a file of its own cannot have; leave it out with --exclude"
+                        .to_owned(),
+            })
+        };
+        let include = datasets.iter().map(pattern).collect::<Result<Vec<_>>>()?;
+        let [_, exclude, keep] = whole.selection.patterns();
+        options.selection = Selection::new(&include, exclude, keep)?;
+        let conventions = &mut options.conventions;
+        conventions.rules.retain(|rule| datasets.iter().any(|path| rule.matches(path)));
+        if self.is_once {
+            // Nothing is concatenated.
+            (conventions.dim, conventions.new_dim, conventions.tiles) = (None, None, None);
+        }
+        Ok(options)
+    }
 }
 
 /// Criteria of a division.
@@ -45,8 +91,7 @@ pub struct Criteria {
 /// Divides the merge that `plan` describes.
 ///
 /// # Errors
-/// [`MergeError::Object`](crate::MergeError::Object) if one row, or one input that cannot be divided, exceeds the limit,
-/// and for a variable whose name is not UTF-8.
+/// [`MergeError::Object`] if one row, or one input that cannot be divided, exceeds the limit.
 pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
     let of_variables = match criteria.by_variable {
         true => variables(plan),
@@ -55,12 +100,15 @@ pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
     let along = criteria.limit.map(|limit| (Along::of(plan), limit));
     let mut parts = Vec::new();
     for variable in of_variables {
+        let only_input = variable.only_input(plan);
         let whole = OutputPart {
             variable: criteria.by_variable.then(|| variable.name.clone()),
-            include: if criteria.by_variable { variable.patterns(plan)? } else { Vec::new() },
+            datasets: criteria.by_variable.then(|| variable.paths(plan)),
+            dimensions: variable.dimensions(plan),
             number: 0,
             range: None,
-            inputs: variable.only_input(plan).map(|input| input..input + 1),
+            is_once: only_input.is_some(),
+            inputs: only_input.map(|input| input..input + 1),
             logical_len_bytes: variable.len_bytes(plan),
         };
         match &along {

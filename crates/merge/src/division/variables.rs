@@ -5,11 +5,10 @@
 //! is a variable of its own or describes one.
 
 use super::along::column_len_bytes;
-use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan};
 use crate::rules::attribute::text;
 use crate::schema::join::parent_path;
-use crate::schema::{ABSENT, ColumnIndex, Entry, EntryIndex, Role, child_path, display_path};
+use crate::schema::{ABSENT, ColumnIndex, Entry, EntryIndex, Role, child_path};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attributes of CF that name variables which describe another one. In `cell_measures` each follows its measure and a
@@ -57,18 +56,19 @@ impl OutputVariable {
         (0..plan.inputs.len()).find(has_all).filter(|_| is_once)
     }
 
-    /// Returns patterns that match exactly the datasets.
-    pub(super) fn patterns(&self, plan: &MergePlan) -> Result<Vec<String>> {
-        let pattern = |&entry: &EntryIndex| {
-            let path = &plan.schema.entries[entry as usize].path;
-            std::str::from_utf8(path).map(globset::escape).map_err(|_| MergeError::Object {
-                object: display_path(path),
-                reason:
-                    "has a name that is not UTF-8, which a file of its own cannot have; leave it out with --exclude"
-                        .to_owned(),
-            })
+    /// Returns the paths of the datasets.
+    pub(super) fn paths(&self, plan: &MergePlan) -> Vec<Vec<u8>> {
+        self.entries.iter().map(|&entry| plan.schema.entries[entry as usize].path.clone()).collect()
+    }
+
+    /// Returns the dimensions of the datasets, each once.
+    pub(super) fn dimensions(&self, plan: &MergePlan) -> Vec<Vec<u8>> {
+        let dimensions = Dimensions::of(&plan.schema);
+        let names = |&entry: &EntryIndex| {
+            let entry = &plan.schema.entries[entry as usize];
+            dimensions.names(entry, plan.schema.rank(entry)).into_iter().flatten()
         };
-        self.entries.iter().map(pattern).collect()
+        self.entries.iter().flat_map(names).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the uncompressed length of the datasets.
@@ -97,23 +97,18 @@ pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
     // A scalar that nothing names, such as a constant of the model, is part of every output.
     let (common, standing): (Vec<EntryIndex>, Vec<EntryIndex>) =
         all().into_iter().filter(|at| !describing.contains(at)).partition(|&at| is_scalar(at));
-    let mut covered: BTreeSet<EntryIndex> = common.iter().copied().collect();
-    let mut found = Vec::new();
-    let mut add = |at: EntryIndex, covered: &mut BTreeSet<EntryIndex>| {
+    let (mut covered, mut found): (BTreeSet<EntryIndex>, _) = (BTreeSet::new(), Vec::new());
+    // After the variables comes what describes none of them: coordinates of no variable, and scalars if there is nothing else.
+    let rest = all();
+    for (at, is_standing) in standing.into_iter().map(|at| (at, true)).chain(rest.into_iter().map(|at| (at, false))) {
+        if !is_standing && covered.contains(&at) {
+            continue;
+        }
         let mut members = graph.closure(at);
-        covered.extend(&members);
         members.extend(&common);
+        covered.extend(&members);
         let path = String::from_utf8_lossy(&entries[at as usize].path).trim_start_matches('/').replace('/', ".");
         found.push((at, OutputVariable::new(plan, path, members.into_iter())));
-    };
-    standing.iter().for_each(|&at| add(at, &mut covered));
-    // Coordinates that no variable has, and scalars if there is nothing else.
-    let alone = |at: &EntryIndex| is_scalar(*at) && standing.is_empty();
-    let rest: Vec<EntryIndex> = all().into_iter().filter(|at| !covered.contains(at) || alone(at)).collect();
-    for at in rest {
-        if !covered.contains(&at) || is_scalar(at) {
-            add(at, &mut covered);
-        }
     }
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, variable)| variable).collect()

@@ -48,6 +48,11 @@ impl UserRule {
         Ok(parsed)
     }
 
+    /// Whether the rule is for the dataset at `path`.
+    pub(crate) fn matches(&self, path: &[u8]) -> bool {
+        self.matcher().is_ok_and(|matcher| matcher.is_match(Path::new(OsStr::from_bytes(path))))
+    }
+
     /// Reads rules from a TOML file: a table `rules` that maps patterns to rules.
     ///
     /// # Errors
@@ -119,14 +124,9 @@ impl fmt::Display for UserRule {
 
 /// Refuses rules that match no dataset of the inputs, such as misspelt ones.
 pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), MergeError> {
-    let unmatched = user.iter().find(|one| {
-        let matcher = one.matcher().ok();
-        let is_match = |entry: &Entry| {
-            matches!(entry.role, Role::Column(_))
-                && matcher.as_ref().is_some_and(|matcher| matcher.is_match(Path::new(OsStr::from_bytes(&entry.path))))
-        };
-        !schema.entries.iter().any(is_match)
-    });
+    let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+    let columns = || schema.entries.iter().filter(is_column);
+    let unmatched = user.iter().find(|one| !columns().any(|entry| one.matches(&entry.path)));
     match unmatched {
         None => Ok(()),
         Some(UserRule { pattern, .. }) => Err(MergeError::Object {

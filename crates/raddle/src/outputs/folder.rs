@@ -7,10 +7,14 @@ use crate::exit::Exit;
 use crate::text::{escape, quantity};
 use raddle_core::output::check::check_output;
 use raddle_core::output::space::available_bytes;
+use raddle_merge::options::{Compress, Contiguous};
+use raddle_merge::plan::MergePlan;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Space for the metadata of an output, in bytes. That of files with very many objects is a small share of their values.
+const METADATA_LEN_BYTES: u64 = 64 << 10;
 /// Maximum number of files named in an error.
 const MAX_NAMES: usize = 10;
 
@@ -67,6 +71,19 @@ pub(crate) fn check_folder(
             Err(error.hint("use --force to replace them, or name another folder"))
         }
     }
+}
+
+/// Returns the length that an output with a share of the values of a plan, `values_len_bytes` before compression, is
+/// expected not to exceed: that of the values or, with compression, the same share of the inputs if that is less; and
+/// metadata.
+pub(crate) fn needed_len_bytes(plan: &MergePlan, values_len_bytes: u64) -> u64 {
+    let is_uncompressed = plan.options.compress == Compress::None || plan.options.contiguous == Contiguous::All;
+    let share = values_len_bytes as f64 / plan.logical_len_bytes().max(1) as f64;
+    let values = match is_uncompressed {
+        true => values_len_bytes,
+        false => values_len_bytes.min((plan.input_len_bytes() as f64 * share) as u64),
+    };
+    values.saturating_add(METADATA_LEN_BYTES)
 }
 
 /// Returns the folder itself or, if it does not exist yet, the folder in which it will be created.

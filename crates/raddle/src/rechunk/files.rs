@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::merge::layout_warnings;
-use crate::outputs::folder::{check_folder, check_space, existing_folder};
+use crate::outputs::folder::{check_folder, check_space, existing_folder, needed_len_bytes};
 use crate::outputs::observer::FileObserver;
 use crate::outputs::record::FolderRecord;
 use crate::text::quantity;
@@ -20,7 +20,7 @@ use raddle_core::output::space::{FileSystem, file_system};
 use raddle_core::parallel;
 use raddle_core::report::progress::{Event, Stage, Watch};
 use raddle_merge::error::MergeError;
-use raddle_merge::options::{Compress, Contiguous, MergeOptions};
+use raddle_merge::options::MergeOptions;
 use raddle_merge::path_text;
 use raddle_merge::plan::{MergePlan, plan};
 use raddle_merge::write::bridged;
@@ -32,9 +32,6 @@ use std::time::Instant;
 
 /// Uncompressed size up to which a file is small, in bytes: it is written by one thread, next to others.
 const MAX_SMALL_LEN_BYTES: u64 = 64 << 20;
-
-/// Space for the metadata of an output, in bytes. That of files with very many objects is a small share of their values.
-const METADATA_LEN_BYTES: u64 = 64 << 10;
 
 /// A file that cannot be rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -328,7 +325,7 @@ fn look(
         datasets: plan.columns.len() as u64,
         chunks: plan.chunk_count(),
         is_small: is_small && logical_len_bytes <= MAX_SMALL_LEN_BYTES,
-        needed_len_bytes: needed_len_bytes(&plan),
+        needed_len_bytes: needed_len_bytes(&plan, logical_len_bytes),
     };
     Ok(Ok((file, warnings)))
 }
@@ -336,18 +333,6 @@ fn look(
 /// Whether an error is about a single file, so that others can still be rewritten.
 pub(super) fn is_of_file(error: &Error) -> bool {
     matches!(error.exit, Exit::InputRefused | Exit::Limit)
-}
-
-/// Returns the length that the output is expected not to exceed: that of the uncompressed values or, with compression,
-/// that of the input if that is less; and metadata.
-fn needed_len_bytes(plan: &MergePlan) -> u64 {
-    let input = plan.input_len_bytes();
-    let is_uncompressed = plan.options.compress == Compress::None || plan.options.contiguous == Contiguous::All;
-    let values = match is_uncompressed {
-        true => plan.logical_len_bytes(),
-        false => plan.logical_len_bytes().min(input),
-    };
-    values.saturating_add(METADATA_LEN_BYTES)
 }
 
 impl PlannedFiles {

@@ -14,6 +14,7 @@ use crate::options::{ExecutionOptions, Inputs, LayoutOptions, SchemaOptions, Sor
 use raddle_core::size::Size;
 use raddle_merge::division::{Criteria, RowLimit};
 use raddle_merge::options::MergeOptions;
+use raddle_merge::schema::join::AttributePolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -155,6 +156,12 @@ impl SplitRequest {
         self.execution.apply(&mut options, default_jobs);
         crate::merge::check_axis(&options)?;
         crate::merge::check_subset(&options)?;
+        let gives_columns = !options.join.add_columns.is_empty() || options.join.attributes == AttributePolicy::Stack;
+        if self.division.by.is_some() && gives_columns {
+            return Err(Error::usage(
+                "--add-column and --attributes stack make datasets that no input has: leave out --by, or merge first",
+            ));
+        }
         Ok(options)
     }
 }

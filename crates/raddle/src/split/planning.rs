@@ -7,13 +7,13 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::merge::plan_inputs;
-use crate::outputs::folder::{check_folder, check_space, existing_folder};
+use crate::outputs::folder::{check_folder, check_space, existing_folder, needed_len_bytes};
 use crate::outputs::record::FolderRecord;
 use crate::text::json;
 use raddle_core::output::publish::published_path;
 use raddle_merge::division::{OutputPart, divide};
 use raddle_merge::error::MergeError;
-use raddle_merge::options::{Compress, Contiguous, MergeOptions};
+use raddle_merge::options::MergeOptions;
 use raddle_merge::path_text;
 use raddle_merge::plan::MergePlan;
 use serde::Serialize;
@@ -21,9 +21,6 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// Space for the metadata of an output, in bytes.
-const METADATA_LEN_BYTES: u64 = 64 << 10;
 
 /// A planned output.
 #[derive(Debug, Clone, Serialize)]
@@ -63,7 +60,6 @@ pub struct SplitSummary<'a> {
 #[derive(Debug)]
 pub struct PlannedSplit {
     pub(super) dir: PathBuf,
-    pub(super) inputs: Vec<PathBuf>,
     pub(super) options: MergeOptions,
     pub(super) parts: Vec<PlannedPart>,
     /// Outputs that an interrupted run has written.
@@ -109,10 +105,11 @@ impl SplitRequest {
         let outputs: Vec<&Path> = parts.iter().map(|part| part.output.as_path()).collect();
         let paths: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
         check_folder(&self.dir, &outputs, &paths, self.writing.force, "name another folder, or another --name")?;
-        let needed = needed_len_bytes(&plan, &parts);
+        let needed =
+            parts.iter().map(|part| needed_len_bytes(&plan, part.logical_len_bytes)).fold(0, u64::saturating_add);
         check_space(existing_folder(&self.dir), needed, "the outputs", "free space, or name another folder")?;
         let done_before = done.into_iter().map(|part| part.output).collect();
-        Ok(PlannedSplit { dir: self.dir.clone(), inputs, options, parts, done_before, record, plan, started })
+        Ok(PlannedSplit { dir: self.dir.clone(), options, parts, done_before, record, plan, started })
     }
 
     /// Gives the outputs of a division their paths.
@@ -166,21 +163,6 @@ impl SplitRequest {
             Error::new(Exit::Output, &format!("{}: its record of finished files: {cause}", self.dir.display()))
         })
     }
-}
-
-/// Returns the length that the outputs together are expected not to exceed: that of the uncompressed values or, with
-/// compression, a share of the inputs' length if that is less; and metadata.
-fn needed_len_bytes(plan: &MergePlan, parts: &[PlannedPart]) -> u64 {
-    let values = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.logical_len_bytes));
-    let is_uncompressed = plan.options.compress == Compress::None || plan.options.contiguous == Contiguous::All;
-    let values = match is_uncompressed {
-        true => values,
-        false => {
-            let share = values as f64 / plan.logical_len_bytes().max(1) as f64;
-            values.min((plan.input_len_bytes() as f64 * share) as u64)
-        }
-    };
-    values.saturating_add(METADATA_LEN_BYTES * parts.len() as u64)
 }
 
 impl PlannedSplit {

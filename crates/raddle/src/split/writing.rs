@@ -11,8 +11,6 @@ use crate::text::quantity;
 use raddle_core::output::publish::hidden_path;
 use raddle_core::report::peak_rss_bytes;
 use raddle_core::report::progress::{Event, Stage, Watch};
-use raddle_merge::inputs::selection::Selection;
-use raddle_merge::options::MergeOptions;
 use raddle_merge::write::{MergeReport, merge};
 use raddle_merge::{clear_leftovers, path_text, plan};
 use serde::Serialize;
@@ -125,27 +123,13 @@ impl PlannedSplit {
         error.hint(&format!("{counts}: the same command continues with the others"))
     }
 
-    /// Returns the inputs of an output, and the options of the merge that writes it.
-    fn merge_of(&self, planned: &PlannedPart) -> Result<(Vec<PathBuf>, MergeOptions), Error> {
-        let part = &planned.part;
-        // That of all outputs together was planned with a check of the layouts.
-        let refuses_unused_layouts = false;
-        let output = planned.output.clone();
-        let mut options = MergeOptions { output, refuses_unused_layouts, ..self.options.clone() };
-        if !part.include.is_empty() {
-            let [_, exclude, keep] = options.selection.patterns();
-            options.selection =
-                Selection::new(&part.include, exclude, keep).map_err(|error| Error::of_merge(&error, &self.inputs))?;
-        }
-        if let Some(range) = &part.range {
-            options.subset.retain(|given| !given.is_of(&range.dimension));
-            options.subset.push(range.clone());
-        }
-        let inputs = match &part.inputs {
+    /// Returns the inputs of an output.
+    fn inputs_of(&self, planned: &PlannedPart) -> Vec<PathBuf> {
+        let inputs = match &planned.part.inputs {
             Some(inputs) => &self.plan.inputs[inputs.clone()],
             None => &self.plan.inputs,
         };
-        Ok((inputs.iter().map(|input| input.path.clone()).collect(), options))
+        inputs.iter().map(|input| input.path.clone()).collect()
     }
 
     /// Plans and writes an output.
@@ -154,8 +138,9 @@ impl PlannedSplit {
         let observer = FileObserver::new(watch.observer, &planned.output, planned.logical_len_bytes, &completes);
         let watch = Watch { observer: &observer, cancel: watch.cancel };
         let started = Instant::now();
-        let (inputs, options) = self.merge_of(planned)?;
-        let merged = plan(&inputs, &options, &watch).and_then(|plan| merge(&plan, &watch));
+        let inputs = self.inputs_of(planned);
+        let options = planned.part.options(&self.options, planned.output.clone());
+        let merged = options.and_then(|options| merge(&plan(&inputs, &options, &watch)?, &watch));
         let merged: MergeReport = merged.map_err(|error| Error::of_merge(&error, &inputs))?;
         observer.finish();
         self.record.add(None, &planned.output);
