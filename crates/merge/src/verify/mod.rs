@@ -183,6 +183,7 @@ pub(crate) fn plan_file_collective(
         conventions: ConventionOptions { convention: Some(Choice::None), ..ConventionOptions::default() },
         join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
+        subset: Vec::new(),
         ..options.clone()
     };
     plan_collective(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
