@@ -244,8 +244,8 @@ def merge(
         Patterns of datasets that are not concatenated: one copy is kept, and they must be equal in all inputs.
     select
         Ranges of dimensions to which the output is restricted: ``{"time": slice(0, 100), "lat": "-30..30"}`` or
-        ``"time=0:100, lat=-30..30"``. Slices select elements, counted from 0 in the output that all inputs make together;
-        texts with two dots select values of the coordinate, both included: numbers, or dates for a time, such as
+        ``"time=0:100, lat=-30..30"``. Slices select elements by number, counted from 0 in the merged output; texts with two
+        dots select them by the values of the coordinate, both included: numbers, or dates such as
         ``"2001-01..2001-12"``. Default: all elements.
     convention
         Convention that all inputs follow: ``"cf"`` (also netCDF-4), ``"anndata"``, ``"nexus"``, ``"nwb"`` (also HDMF),

@@ -113,7 +113,7 @@ def split(
     size_per_file
         Largest size of the values of a file before compression, in bytes or such as ``"4GiB"``.
     name
-        Beginning of the names of files that have no variable in their name. Default: ``"part"``.
+        Prefix of the file names that contain no variable. Default: ``"part"``.
 
     Returns
     -------

@@ -28,6 +28,7 @@ def model(times=12, seed=0):
         "crs": ((), 0, {"grid_mapping_name": "latitude_longitude"}),
         "height": ((), 2.0),
         "p0": ((), 1e5),
+        "release": ((), 7.0),
         "a": (("lev",), random.random(3)),
     }
     coordinates = {
@@ -77,7 +78,8 @@ def test_a_file_per_variable_has_what_describes_it(tmp_path, raddle):
     for name, described in DESCRIBED.items():
         path = tmp_path / "out" / f"{name}.nc"
         with opened(path) as found:
-            assert set(found.variables) == {name, *described}, name
+            # The scalar that nothing names is in every file.
+            assert set(found.variables) == {name, "release", *described}, name
             for variable in found.variables:
                 xr.testing.assert_identical(found[variable].variable, wanted[variable].variable)
             assert found.attrs["source"] == "model"
@@ -124,7 +126,7 @@ def test_options_hold_for_the_variables_that_they_concern(tmp_path, raddle, opti
     raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "out", *options)
     for name, described in DESCRIBED.items():
         with opened(tmp_path / "out" / f"{name}.nc") as found:
-            assert set(found.variables) == {name, *described}
+            assert set(found.variables) == {name, "release", *described}
             xr.testing.assert_equal(found[name].variable, wanted[name].variable)
         raddle("verify", tmp_path / "out" / f"{name}.nc", "--against", *(inputs if "time" in described else inputs[:1]))
 

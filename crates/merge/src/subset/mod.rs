@@ -44,7 +44,7 @@ pub enum Limits {
 /// Error for a text that is not a range of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a range of a dimension: give elements from 0, without the last one (time=0:100, time=-12:), or values of \
+    "{text:?} is not a range of a dimension: give numbers of elements, END not included (time=0:100, time=-12:), or values of \
      the coordinate (lat=-30..30, time=2001-01..2001-12)"
 )]
 pub struct ParseRangeError {

@@ -56,10 +56,10 @@ pub struct SchemaOptions {
 
     /// Restrict dimensions to ranges, separated by commas: 'time=0:100, lat=-30..30'
     ///
-    /// START:END selects elements, counted from 0 in the output that all inputs make together, without END; negative
-    /// numbers count from the end. FROM..TO selects values of the coordinate, both included: numbers, or dates for a
-    /// time, such as 2001-01..2001-12. Either limit may be left out. A dimension is named as in netCDF, by its dimension
-    /// scale, or by its label.
+    /// START:END selects elements by number, END not included: numbers count from 0 in the merged output, negative ones
+    /// from its end. FROM..TO selects elements by the values of the coordinate, both included: numbers, or dates such as
+    /// 2001-01..2001-12. Either limit may be omitted. A dimension is named as in netCDF, by its dimension scale, or by its
+    /// label.
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "DIMENSION=RANGE", value_delimiter = ',', help_heading = "Objects")

@@ -56,7 +56,7 @@ pub struct SplitRequest {
     /// Write the files to this folder, which is created if necessary
     #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER", help_heading = "Output"))]
     pub dir: PathBuf,
-    /// Beginning of the names of files that have no variable in their name [default: part]
+    /// Prefix of the file names that contain no variable [default: part]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", help_heading = "Output"))]
     pub name: Option<String>,
     /// How to write.

@@ -121,7 +121,7 @@ impl SplitRequest {
             .map_or("h5".into(), |extension| extension.to_string_lossy().into_owned());
         let start = self.name.as_deref().unwrap_or("part");
         if start.is_empty() || start.contains('/') {
-            return Err(Error::usage(&format!("--name {start:?} is not the beginning of the name of a file")));
+            return Err(Error::usage(&format!("--name {start:?} is not a valid prefix of a file name")));
         }
         let digits = divided.iter().map(|part| part.number).max().unwrap_or(0).to_string().len().max(4);
         let mut known: HashMap<PathBuf, String> = HashMap::new();
