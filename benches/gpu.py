@@ -1,22 +1,32 @@
 """Measures columns decoded on a GPU against the CPU's decoding plus a copy, and against two upper bounds for the GPU.
 
-The upper bounds are the copy from pinned memory to the device, and nvCOMP inflating the same batch repeatedly without
-other work. Times are those of the device's events. Rates are of decoded bytes, except for the copy. Values of both ways
-are compared first. Needs a GPU, `pip install .[gpu]`, and the optimised package:
+Three tables: the one with the most bytes of the merged workload "wide", whose maps are mostly zeros, and a table of numbers
+that compress little, in the chunks that `raddle rechunk` chooses and in chunks of 64 KiB, which nvCOMP advises. The upper bounds are the copy from pinned memory to the device, and nvCOMP inflating the same batch
+repeatedly without other work. Times are those of the device's events, after one round that does not count. Rates are of
+decoded bytes, except for the copy. Values of both ways are compared first. Needs a GPU, `pip install .[gpu]`, and the
+optimised package:
 
     make bench-gpu BENCH_GPU='--rounds 7 --keep FOLDER --out FOLDER'
 """
 
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from python import package_with, workload
+import h5py
+import numpy as np
+from python import merged_workload, package_with
+from run import RADDLE
 from session import arguments, begun, keep
 
 COPY_LEN_BYTES = 1 << 30
 """Of the copy that is a ceiling: long against what starting one takes."""
+ROWS = 48_000_000
+"""Of the table of numbers: 960 MB."""
+SMALL_CHUNK = "16384rows"
+"""64 KiB of the columns of 4 bytes, as nvCOMP's header recommends."""
 MEMORY_BYTES = (1 << 28, 1 << 30, 1 << 32)
 """For batches: how many chunks nvCOMP inflates at once."""
 
@@ -36,10 +46,31 @@ def main():
             sys.exit(f"no GPU to measure:\n{error}")
         report = begun()
         report["device"] = described(device)
-        merged = workload(folder)["columns of the merged file"]
-        report["tasks"] = {"copy": copied(device, options.rounds), **tables(device, merged, options.rounds)}
+        report["tasks"] = {"copy": copied(device, options.rounds)}
+        for title, path in {"maps": merged_workload(folder)[1], **numbers(folder)}.items():
+            for what, found in table(device, path, options.rounds).items():
+                report["tasks"][f"{title}: {what}"] = found
     keep(report, shown(report), options.out)
     return 0
+
+
+def numbers(folder):
+    """Returns files of a table of numbers that compress little, by a title that names their chunks."""
+    plain = folder / "plain.h5"
+    layouts = {"numbers": [], "numbers, small chunks": ["--chunk", SMALL_CHUNK]}
+    paths = {title: folder / f"{title.replace(', ', '-').replace(' ', '-')}.h5" for title in layouts}
+    if not all(path.exists() for path in paths.values()):
+        random = np.random.default_rng(32)
+        with h5py.File(plain, "w") as file:
+            file["t/key"] = np.sort(random.integers(0, ROWS // 10, ROWS)).astype("i4")
+            file["t/evt"] = np.arange(ROWS, dtype="i8")
+            file["t/energy"] = random.exponential(2, ROWS).astype("f4")
+            file["t/x"] = np.round(random.normal(0, 100, ROWS), 2).astype("f4")
+        for title, path in paths.items():
+            command = [RADDLE, "rechunk", plain, "-o", path, *layouts[title], "--force", "-q", "--progress", "never"]
+            subprocess.run(command, check=True)
+        plain.unlink()
+    return paths
 
 
 def described(device):
@@ -67,8 +98,6 @@ def timed(device, rounds, work):
 
 def copied(device, rounds):
     """Measures the first upper bound: copying from pinned memory to the device."""
-    import numpy as np
-
     cupy = device.cupy
     pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(COPY_LEN_BYTES), np.uint8, COPY_LEN_BYTES)
     pinned[:] = 1
@@ -78,8 +107,8 @@ def copied(device, rounds):
     return {"bytes": COPY_LEN_BYTES, "elapsed_s": seconds}
 
 
-def tables(device, path, rounds):
-    """Measures every way of reading the table of the file with the most numbers."""
+def table(device, path, rounds):
+    """Measures every way of reading the table of the file with the most bytes."""
     import raddle
 
     with raddle.open(path) as file:
@@ -92,14 +121,15 @@ def tables(device, path, rounds):
                 sys.exit(f"{group.name}/{name}: the device and the CPU differ")
         del expected
         by = raddle.gpu.decoded_by(group, names)
-        print(f"{group.name}: {len(names)} columns, {decoded / 1e6:.0f} MB; by the CPU: "
+        stored = sum(batch.packed_len_bytes for batch in plan_of(group, names, MEMORY_BYTES[-1]).batches)
+        print(f"{group.name}: {len(names)} columns, {decoded / 1e6:.0f} MB, {stored / 1e6:.0f} MB stored; by the CPU: "
               f"{ {name: way for name, way in by.items() if way != 'device'} }")
 
         def by_cpu():
             for array in group.read_columns(names).values():
                 device.upload(array.astype(array.dtype.newbyteorder("="), copy=False))
 
-        found["CPU decode and copy"] = {"bytes": decoded, "elapsed_s": timed(device, rounds, by_cpu)}
+        found["CPU decode and copy"] = {"bytes": decoded, "stored_bytes": stored, "elapsed_s": timed(device, rounds, by_cpu)}
         for memory in MEMORY_BYTES:
             work = lambda: raddle.gpu.read_columns(group, names, memory=memory, device=device)  # noqa: B023, E731
             found[f"device, {memory >> 20} MiB"] = {"bytes": decoded, "elapsed_s": timed(device, rounds, work)}
@@ -108,7 +138,7 @@ def tables(device, path, rounds):
 
 
 def largest(raddle, file):
-    """Returns the group whose deflated columns of numbers have the most values, and their names."""
+    """Returns the group whose deflated columns of numbers have the most bytes, and their names."""
     tables = {}
 
     def visit(name, item):
@@ -120,11 +150,18 @@ def largest(raddle, file):
     return file[name], [item.name.rpartition("/")[2] for item in items]
 
 
-def inflated(device, group, names, memory, rounds):
-    """Measures the second upper bound: inflating the largest batch in place."""
+def plan_of(group, names, memory):
+    """Returns the plan by which a device decodes columns."""
     from raddle import _device_columns, _device_plan
 
-    plan = _device_plan.plan_columns(group._columns(names), None, memory // _device_columns.SLOTS)
+    return _device_plan.plan_columns(group._columns(names), None, memory // _device_columns.SLOTS)
+
+
+def inflated(device, group, names, memory, rounds):
+    """Measures the second upper bound: inflating the largest batch in place."""
+    from raddle import _device_columns
+
+    plan = plan_of(group, names, memory)
     batch = max(plan.batches, key=lambda batch: batch.raw_len_bytes)
     spans = [span for span in batch.spans if span.is_deflated]
     streams = _device_columns.streams(spans, plan.columns, batch.packed_len_bytes)

@@ -51,12 +51,18 @@ def package_with(core, folder):
     return folder / "package"
 
 
-def workload(folder):
-    """Returns the file of each task."""
-    wide, nova = inputs_of("wide", folder), inputs_of("nova", folder)
-    merged = folder / "wide.h5"
+def merged_workload(folder):
+    """Returns the inputs of the workload "wide", and the file merged from them."""
+    wide, merged = inputs_of("wide", folder), folder / "wide.h5"
     if not merged.exists():
         subprocess.run([RADDLE, "merge", *wide, "-o", merged, "-q", "--progress", "never"], check=True)
+    return wide, merged
+
+
+def workload(folder):
+    """Returns the file of each task."""
+    wide, merged = merged_workload(folder)
+    nova = inputs_of("nova", folder)
     return {"columns of the merged file": merged, "its groups": merged, "columns of an input": wide[0], "50 columns at once": merged,
             "open and list": nova[0]}
 

@@ -153,7 +153,7 @@ class CudaSlot:
     def adler32(self, rows: Array) -> Array:
         """See `Slot.adler32`."""
         cupy, count = self._device.cupy, rows.shape[1]
-        weights = cupy.arange(count, 0, -1, dtype=np.uint64)[None, :]
+        weights = cupy.arange(1, count + 1, dtype=np.uint64)[None, ::-1]
         low = (rows.sum(axis=1, dtype=np.uint64) + 1) % _ADLER_MODULUS
         high = (self._device.weighted_sum(rows, weights, axis=1) + count) % _ADLER_MODULUS
         return high << 16 | low
