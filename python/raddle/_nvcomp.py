@@ -1,7 +1,7 @@
 """Bindings to the batched inflate of nvCOMP's C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
 
 The C interface is used because nvCOMP's Python classes do not report the status of single streams. No part of nvCOMP is
-included: the package nvidia-libnvcomp-cu12 provides the library.
+included: the package nvidia-libnvcomp-cu12 (or -cu13) provides the library.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NvComp:
             raise UsageError("nvCOMP is not installed: pip install 'raddle[gpu]'") from error
         library = load_library()
         if library is None:
-            raise UsageError("nvCOMP's library cannot be loaded; reinstall nvidia-libnvcomp-cu12")
+            raise UsageError("nvCOMP's library cannot be loaded; reinstall nvidia-libnvcomp-cu12 (CUDA 13: -cu13)")
         size, pointer = ctypes.c_size_t, ctypes.c_void_p
         signatures = {
             "nvcompGetProperties": (pointer,),

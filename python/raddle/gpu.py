@@ -1,14 +1,13 @@
 """Columns read directly to a GPU: compressed bytes are transferred and decoded there.
 
-Needs an NVIDIA GPU and ``pip install 'raddle[gpu]'`` (cupy, and nvCOMP's library). The file is read through pinned
-memory, or by GPUDirect Storage if kvikio is installed and the system supports it. nvCOMP inflates chunks in batches;
-the byte shuffle is undone and each chunk's Adler-32 is verified on the device.
+Needs an NVIDIA GPU and ``pip install 'raddle[gpu]'`` (cupy for CUDA 12, and nvCOMP's library; for CUDA 13
+``'raddle[gpu-cuda13]'``). The file is read through pinned memory, or by GPUDirect Storage if kvikio is installed and the
+system supports it. nvCOMP inflates chunks in batches; the byte shuffle is undone and each chunk's Adler-32 is verified
+on the device.
 
 Data that the device does not decode (other filters, fletcher32 checksums, compact, virtual and external data, chunks
 larger than a batch) is decoded by the CPU and copied; `decoded_by` reports which columns are decoded where. Values are
 those of `raddle.Group.read_columns`, in native byte order.
-
-.. note:: Tested with a substitute for the device that is based on numpy and zlib. It has not yet been run on a GPU.
 """
 
 from __future__ import annotations

@@ -378,8 +378,6 @@ def flip_middle(stored):
     stored[len(stored) // 2] ^= 0x55
 
 
-# Not on a GPU: nvCOMP promises nothing about damaged streams.
-@pytest.mark.parametrize("device", ["stand-in", "cuda over stand-ins"], indirect=True)
 @pytest.mark.parametrize("change", [flip_sum, flip_header, flip_middle])
 def test_damage_is_for_the_cpu_to_judge(tmp_path, device, change):
     path = tmp_path / "damaged.h5"
