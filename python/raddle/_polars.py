@@ -84,7 +84,7 @@ def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: i
 
 def _empty(rows: Scan) -> dict[str, Any]:
     """Return the columns of a table without rows."""
-    return {name: column[:0] for name, column in rows._table()._columns(None).items()}
+    return {name: column[:0] for name, column in rows._table()._columns(rows._names()).items()}
 
 
 def _frame(arrays: dict[str, Any]) -> pl.DataFrame:

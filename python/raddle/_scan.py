@@ -124,6 +124,13 @@ def _condition(other: Any) -> dict[str, Any]:
     return other._data
 
 
+def _parsed(condition: Condition | str) -> Condition:
+    if isinstance(condition, str):
+        return Condition(json.loads(_core.condition_of(condition)))
+    _condition(condition)
+    return condition
+
+
 def _literal(value: Any) -> dict[str, Any]:
     """Return a value as the compiled part takes it: integers as text, floats by their bits."""
     if isinstance(value, (bytes, np.bytes_)):
@@ -143,27 +150,65 @@ def _literal(value: Any) -> dict[str, Any]:
 class Scan:
     """Rows of a table. Methods return new scans; nothing is read before the result is requested."""
 
-    __slots__ = ("_columns", "_condition", "_file", "_group", "_last")
+    __slots__ = ("_columns", "_condition", "_events", "_file", "_group", "_window")
 
-    def __init__(self, file: FileScan, group: str, condition: Condition | None, columns: tuple[str, ...] | None) -> None:
-        self._file, self._group, self._condition, self._columns = file, group, condition, columns
+    def __init__(self, file: FileScan, group: str) -> None:
+        self._file, self._group = file, group
+        self._condition: Condition | None = None
+        self._columns: tuple[str, ...] | None = None
+        self._events: tuple[dict[str, Any], ...] = ()
+        self._window: range | None = None
 
-    def filter(self, *conditions: Condition) -> Scan:
-        """Keep the rows that satisfy all conditions, and those of earlier calls."""
-        for condition in conditions:
-            _condition(condition)
+    def _but(self, **changed: Any) -> Scan:
+        """Return a copy with other attributes."""
+        copy = Scan(self._file, self._group)
+        for name in ("_condition", "_columns", "_events", "_window"):
+            setattr(copy, name, changed.get(name, getattr(self, name)))
+        return copy
+
+    def filter(self, *conditions: Condition | str) -> Scan:
+        """Keep the rows that satisfy all conditions, and those of earlier calls.
+
+        A condition may be text: ``"calE > 2 & (run == 1234 | 1 < nhit <= 5)"``. Names that are not plain words are written
+        in backticks.
+        """
         known = () if self._condition is None else (self._condition,)
-        every = [one._data for one in (*known, *conditions)]
+        every = [one._data for one in (*known, *map(_parsed, conditions))]
         combined = None if not every else Condition(every[0] if len(every) == 1 else {"and": every})
-        return Scan(self._file, self._group, combined, self._columns)
+        return self._but(_condition=combined)
+
+    def where_event(self, *others: Scan, key: str | None = None) -> Scan:
+        """Keep the rows of events that have a row in each of the other scans.
+
+        Parameters
+        ----------
+        *others
+            Scans of other tables of this file, or of the same table.
+        key
+            Name of the partition key: ``"evt"`` for the datasets ``evt.seq`` and ``evt.offsets`` that ``raddle keys add``
+            makes. Default: the only key of the table.
+        """
+        events = list(self._events)
+        for other in others:
+            if other._file.file is not self._file.file:
+                raise UsageError("where_event takes scans of the same open file")
+            if other._window is not None:
+                raise UsageError("where_event takes whole tables, not a range of rows")
+            condition = None if other._condition is None else other._condition._data
+            found = {"table": other._group, "condition": condition, "key": key, "events": list(other._events)}
+            events.append(found)
+        return self._but(_events=tuple(events))
 
     def select(self, *columns: str) -> Scan:
         """Return these columns only."""
-        return Scan(self._file, self._group, self._condition, columns)
+        return self._but(_columns=columns)
+
+    def _is_whole(self) -> bool:
+        return self._condition is None and not self._events and self._window is None
 
     def count(self) -> int:
         """The number of rows that satisfy the condition."""
-        if self._condition is None:
+        if self._is_whole():
             names = self._names()
             return len(self._table()[names[0]]) if names else 0
         count: int = self._run("count", ())[0]
@@ -171,7 +216,7 @@ class Scan:
 
     def rows(self) -> np.ndarray[Any, Any]:
         """The numbers of these rows, ascending, to index datasets of the table."""
-        if self._condition is None:
+        if self._is_whole():
             return np.arange(self.count(), dtype=np.uint64)
         numbers: np.ndarray[Any, Any] = self._run("read", (), numbered=True)[0]
         return numbers
@@ -210,7 +255,13 @@ class Scan:
         return found
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(self._table()._columns(None)) if self._columns is None else self._columns
+        if self._columns is not None:
+            return self._columns
+        names = tuple(self._table()._columns(None))
+        # What partition keys have beside the event of each row has other rows.
+        keys = [name.removesuffix(".seq") for name in names if name.endswith(".seq")]
+        beside = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
+        return tuple(name for name in names if name not in beside)
 
     def _stored(self) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Names of the columns whose values are fixed bytes, and all columns by name."""
@@ -224,6 +275,8 @@ class Scan:
             "condition": None if self._condition is None else self._condition._data,
             "columns": list(columns),
             "is_numbered": numbered,
+            "rows": None if self._window is None else {"start": self._window.start, "end": self._window.stop},
+            "events": list(self._events),
             "threads": self._file._threads,
         }
         return _core.scan(self._file.file._core(), what, json.dumps(search), self._file._index)
@@ -232,7 +285,7 @@ class Scan:
         stored, columns = self._stored()
         if not columns:
             raise UsageError("no columns: select some")
-        is_whole = self._condition is None
+        is_whole = self._is_whole()
         if is_whole and not stored:
             rows, values = self.rows(), []
         else:
@@ -271,7 +324,7 @@ class FileScan(Mapping[str, Scan]):
         self.file, self._index, self._threads = file, index, threads
 
     def __getitem__(self, group: str) -> Scan:
-        found = Scan(self, group, None, None)
+        found = Scan(self, group)
         found._table()
         return found
 

@@ -2,6 +2,8 @@
 
 import operator
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import raddle
+from conftest import PACKAGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raddle import col, errors
@@ -247,3 +250,97 @@ def test_mistakes_in_conditions_are_explained(table):
     with pytest.raises(errors.UsageError, match="columns of one table"):
         raddle.scan(path)["/"].filter(col("other/x") > 0).select("rec.slc/evt").to_numpy()
     assert repr(~(col("evt") > 2.5)) == "~(evt > 2.5)"
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory):
+    """Returns a file of 400 events with tables of slices and of tracks, and the rows as arrays."""
+    random = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("events") / "all.h5"
+    tables = {"spill": {"evt": np.arange(400) * 3}}
+    for name, most in (("slc", 4), ("trk", 9), ("unsorted", 3)):
+        numbers = np.repeat(np.arange(400), random.integers(0, most, 400))
+        if name == "unsorted":
+            random.shuffle(numbers)
+        tables[name] = {"evt": numbers * 3, "e": random.random(len(numbers)), "n": random.integers(0, 9, len(numbers))}
+    with h5py.File(path, "w") as file:
+        for table, columns in tables.items():
+            for name, values in columns.items():
+                file.create_dataset(f"{table}/{name}", data=values, chunks=(50,), compression="gzip")
+            file[f"{table}/id"] = [f"{table} {row}" for row in range(len(columns["evt"]))]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    command = [sys.executable, "-m", "raddle", "keys", "add", str(path), "--keys", "/spill/evt"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return path, {name: columns | {"event": columns["evt"] // 3} for name, columns in tables.items()}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_rows_by_the_events_of_other_tables(events, data):
+    path, tables = events
+    with raddle.scan(path, threads=2) as file:
+        target = data.draw(st.sampled_from(["spill", "slc", "trk", "unsorted"]))
+        scan, wanted = file[target], np.ones(len(tables[target]["event"]), bool)
+        for _ in range(data.draw(st.integers(1, 2))):
+            name = data.draw(st.sampled_from(["slc", "trk", "unsorted"]))
+            limit = data.draw(st.sampled_from([-1, 0.5, 0.9, 0.99, 2]))
+            rows = tables[name]["e"] > limit
+            other = file[name].filter(col("e") > limit) if limit != -1 else file[name]
+            if data.draw(st.booleans()):
+                # Events that a third table selects.
+                other = other.where_event(file["slc"].filter("n == 3"), key="evt")
+                rows &= np.isin(tables[name]["event"], tables["slc"]["event"][tables["slc"]["n"] == 3])
+            scan = scan.where_event(other)
+            wanted &= np.isin(tables[target]["event"], tables[name]["event"][rows])
+        if target != "spill" and data.draw(st.booleans()):
+            scan, wanted = scan.filter("n < 4"), wanted & (tables[target]["n"] < 4)
+        assert np.array_equal(scan.rows(), np.flatnonzero(wanted))
+        assert scan.count() == wanted.sum()
+        found = scan.to_numpy()
+        assert np.array_equal(found["evt"], tables[target]["evt"][wanted])
+        assert list(found["id"]) == [f"{target} {row}".encode() for row in np.flatnonzero(wanted)]
+        if wanted.sum() == 0:
+            assert scan.explain()["unpruned_len_bytes"] <= scan.explain()["table_len_bytes"]
+
+
+def test_events_that_cannot_be_matched_are_refused(events, tmp_path):
+    path, _ = events
+    with raddle.scan(path) as file, raddle.scan(path) as again:
+        with pytest.raises(errors.UsageError, match="scans of the same open file"):
+            file["trk"].where_event(again["slc"])
+        with pytest.raises(errors.UsageError, match=r'no column "run.seq"; did you mean'):
+            file["trk"].where_event(file["slc"], key="run").count()
+    with h5py.File(tmp_path / "none.h5", "w") as plain:
+        plain["a/x"] = np.arange(3)
+    with raddle.scan(tmp_path / "none.h5") as file, pytest.raises(errors.UsageError, match=r"/a has no partition keys \(NAME.seq\)"):
+        file["a"].where_event(file["a"]).count()
+
+
+@pytest.mark.parametrize(
+    "seq, offsets, said",
+    [
+        ([0, 1, 5], [0, 1, 2, 3], "knows 3 events, and there is an event 5"),
+        ([0, 1, 2], [0, 2, 1, 3], "does not fit the 3 rows at event 1"),
+        ([0, 1, 2], [0, 1, 2, 9], "does not fit the 3 rows at event 2"),
+        ([0, -1, 2], [0, 1, 2, 3], "holds -1"),
+        ([0.0, 1.0, 2.0], [0, 1, 2, 3], "does not hold integers"),
+        ([0, 1, 2**62], [0, 1, 2, 3], f"knows 3 events, and there is an event {2**62}"),
+    ],
+)
+def test_keys_that_contradict_themselves_are_refused(tmp_path, seq, offsets, said):
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file["a/x"] = np.arange(3)
+        file["a/evt.seq"], file["a/evt.offsets"] = np.array(seq), np.array(offsets)
+    with raddle.scan(tmp_path / "odd.h5") as file, pytest.raises(errors.UsageError, match=said):
+        file["a"].where_event(file["a"]).count()
+
+
+def test_conditions_as_text_are_those_of_operators(events):
+    path, tables = events
+    with raddle.scan(path) as file:
+        text = file["trk"].filter("e > 0.5 & (n == 3 | 5 < n <= 7) & ~(evt == 6)")
+        built = file["trk"].filter((col("e") > 0.5) & ((col("n") == 3) | ((col("n") > 5) & (col("n") <= 7))) & ~(col("evt") == 6))
+        assert np.array_equal(text.rows(), built.rows()) and len(text.rows())
+        for wrong, said in (("e >", "ends where a column"), ("e = 1", "write == to compare"), ("e > n", "both columns")):
+            with pytest.raises(errors.UsageError, match=said):
+                file["trk"].filter(wrong)

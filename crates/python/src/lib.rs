@@ -39,7 +39,7 @@ mod _core {
     use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, split, verify};
 
     #[pymodule_export]
-    use super::scan::{QueryIndex, condition_text, index_of, scan, write_index};
+    use super::scan::{QueryIndex, condition_of, condition_text, index_of, scan, write_index};
 
     /// Version of the crates.
     #[pymodule_export]

@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use raddle::text::json;
 use raddle::{Context, Error, IndexRequest};
+use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_hdf5::open_file::OpenFile;
+use raddle_query::events::Running;
 use raddle_query::index::Beside;
-use raddle_query::{Expression, Index, QueryError, Scan, Table};
+use raddle_query::{Expression, Index, QueryError, Search};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,28 +48,11 @@ pub fn index_of(
 
 /// A search, as Python passes it on.
 #[derive(Deserialize)]
-struct Search {
-    /// Path of the table.
-    table: String,
-    /// Condition; `None` for all rows.
-    condition: Option<Expression>,
-    /// Columns to read.
-    columns: Vec<String>,
-    /// Whether the numbers of rows are requested.
-    is_numbered: bool,
+struct Request {
+    #[serde(flatten)]
+    search: Search,
     /// Number of threads; `None` for the cores available to this process.
     threads: Option<usize>,
-}
-
-impl Search {
-    fn scan<'f>(&self, file: &'f OpenFile, index: Option<&'f Index>) -> Result<Scan<'f>, QueryError> {
-        let scan = Scan::new(Table::of(file, &self.table)?, self.condition.as_ref(), &self.columns)?;
-        let scan = if self.is_numbered { scan.numbered() } else { scan };
-        Ok(match index {
-            Some(index) => scan.with_index(index),
-            None => scan,
-        })
-    }
 }
 
 /// Carries out a search, in JSON, in a file. `what` is `explain`, `count` or `read`; the last element of the result is an
@@ -83,25 +67,26 @@ pub fn scan<'py>(
     search: &str,
     index: Option<&QueryIndex>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let search: Search = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
+    let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
-    let (index, threads) = (index.as_deref(), search.threads.unwrap_or_else(default_jobs));
+    let (search, index, threads) = (request.search, index.as_deref(), request.threads.unwrap_or_else(default_jobs));
     let failed = |error| Error::of_query(&error);
+    let scan = |cancel: &CancelToken| search.scan(file, index, Running { threads, cancel });
     match what {
         "explain" => {
-            let scan = search.scan(file, index).map_err(|error| errors::of_error(py, &failed(error)))?;
-            Ok((json(&scan.explain()),).into_pyobject(py)?.into_any())
+            let explained = watched(py, None, |watch| Ok(scan(watch.cancel).map_err(failed)?.explain()));
+            Ok((json(&explained?),).into_pyobject(py)?.into_any())
         }
         "count" => {
             let counted = watched(py, None, |watch| {
-                search.scan(file, index).and_then(|scan| scan.count(threads, watch.cancel)).map_err(failed)
+                scan(watch.cancel).and_then(|scan| scan.count(threads, watch.cancel)).map_err(failed)
             });
             let (count, explanation) = counted?;
             Ok((count, json(&explanation)).into_pyobject(py)?.into_any())
         }
         _ => {
             let read = watched(py, None, |watch| {
-                search.scan(file, index).and_then(|scan| scan.read(threads, watch.cancel)).map_err(failed)
+                scan(watch.cancel).and_then(|scan| scan.read(threads, watch.cancel)).map_err(failed)
             });
             let (found, explanation) = read?;
             let columns = PyList::new(py, found.columns.into_iter().map(|column| column.into_pyarray(py)))?;
@@ -115,6 +100,13 @@ pub fn scan<'py>(
 pub fn condition_text(py: Python<'_>, condition: &str) -> PyResult<String> {
     let parsed: Result<Expression, _> = serde_json::from_str(condition);
     parsed.map(|condition| condition.to_string()).map_err(|error| errors::usage(py, &error.to_string()))
+}
+
+/// Parses a condition; returns it in JSON.
+#[pyfunction]
+pub fn condition_of(py: Python<'_>, text: &str) -> PyResult<String> {
+    let parsed: Result<Expression, QueryError> = text.parse();
+    parsed.map(|condition| json(&condition)).map_err(|error| errors::usage(py, &error.to_string()))
 }
 
 /// Writes the index of a file; `options` are keywords of [`IndexRequest`].

@@ -47,6 +47,22 @@ pub enum QueryError {
         /// Reason and remedy.
         reason: String,
     },
+    /// A table cannot be selected by events.
+    #[error("{table} {reason}")]
+    Keys {
+        /// Path of the group.
+        table: String,
+        /// Reason and remedy.
+        reason: String,
+    },
+    /// A text is not a condition.
+    #[error("{text:?} is not a condition: {reason}")]
+    Condition {
+        /// Text.
+        text: String,
+        /// Reason and remedy.
+        reason: String,
+    },
     /// An index cannot be written.
     #[error("{}: {reason}", path.display())]
     Output {

@@ -4,6 +4,7 @@
 //! is compared with a column of floats in the precision of the column, as in numpy; a column of integers is compared
 //! with any number exactly.
 
+use crate::parse::is_bare;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -62,6 +63,18 @@ impl Operator {
             Self::GreaterOrEqual => left >= right,
             Self::Equal => left == right,
             Self::NotEqual => left != right,
+        }
+    }
+
+    /// Returns the operator for exchanged values: `a < b` is `b > a`.
+    #[must_use]
+    pub fn exchanged(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            Self::Equal | Self::NotEqual => self,
         }
     }
 
@@ -141,7 +154,13 @@ impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |all: &[Self], by: &str| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(by);
         match self {
-            Self::Compare { column, operator, value } => write!(f, "({column} {} {value})", operator.word()),
+            Self::Compare { column, operator, value } if is_bare(column) => {
+                write!(f, "({column} {} {value})", operator.word())
+            }
+            Self::Compare { column, operator, value } => {
+                let quoted = column.replace('\\', "\\\\").replace('`', "\\`");
+                write!(f, "(`{quoted}` {} {value})", operator.word())
+            }
             Self::And(all) if all.is_empty() => f.write_str("true"),
             Self::Or(all) if all.is_empty() => f.write_str("false"),
             Self::And(all) => write!(f, "({})", joined(all, " & ")),

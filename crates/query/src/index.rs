@@ -14,7 +14,7 @@ use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::{LinkTarget, ObjectIndex, ObjectKind};
 use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::OpenFile;
-use raddle_hdf5::read::{BoxRead, DatasetReader, ReaderLimits};
+use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -275,14 +275,9 @@ fn limits_of(
     reader: &mut DatasetReader,
     values: &mut Vec<u8>,
 ) -> raddle_hdf5::Result<Vec<Limits>> {
-    let mut count = column.prepared.dataset.dataspace.dims().to_vec();
-    let mut start = vec![0; count.len()];
-    let origin = start.clone();
-    (start[0], count[0]) = (rows.start, rows.end - rows.start);
     values.clear();
-    values.resize((count[0] * column.row_len_bytes) as usize, 0);
-    let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
-    reader.read_box(&file.source(&column.prepared)?, &target, values)?;
+    values.resize(column.len_bytes(rows), 0);
+    column.read(file, reader, rows, values)?;
     let block_len = (block_rows * column.row_len_bytes) as usize;
     Ok(values.chunks(block_len.max(1)).map(|block| Limits::of(number, block)).collect())
 }

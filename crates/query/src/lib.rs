@@ -8,15 +8,22 @@
 
 mod condition;
 pub mod error;
+pub mod events;
 pub mod expression;
 pub mod index;
 mod numbers;
+mod parse;
+pub mod rows;
 pub mod scan;
+pub mod search;
 pub mod statistics;
 pub mod table;
 
 pub use error::{QueryError, Result};
+pub use events::EventSet;
 pub use expression::{Expression, Literal, Operator};
 pub use index::Index;
+pub use rows::Rows;
 pub use scan::{Explanation, Found, Scan};
+pub use search::{EventCondition, Search, TableCondition};
 pub use table::Table;

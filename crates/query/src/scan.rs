@@ -7,11 +7,12 @@ use crate::condition::{Condition, Matches};
 use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
+use crate::rows::Rows;
 use crate::statistics::Limits;
 use crate::table::{Table, TableColumn, block_rows};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
-use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts, ReaderLimits};
+use raddle_hdf5::read::{DatasetReader, ReadCounts, ReaderLimits};
 use serde::Serialize;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,8 @@ pub struct Scan<'f> {
     text: String,
     rows: u64,
     index: Option<&'f Index>,
+    /// Rows to which the scan is restricted; `None` for all.
+    within: Option<Rows>,
     is_numbered: bool,
 }
 
@@ -71,7 +74,17 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Block {
     rows: Range<u64>,
-    is_whole: bool,
+    /// Whether the condition has to be evaluated; otherwise all rows satisfy it.
+    is_tested: bool,
+    /// Whether the scan is restricted to some of the rows.
+    is_restricted: bool,
+}
+
+impl Block {
+    /// Whether all rows match.
+    fn is_whole(&self) -> bool {
+        !self.is_tested && !self.is_restricted
+    }
 }
 
 impl<'f> Scan<'f> {
@@ -86,7 +99,10 @@ impl<'f> Scan<'f> {
         let of_condition = condition.columns();
         names.extend(of_condition.iter().filter(|name| !columns.iter().any(|known| known == **name)));
         let columns_found = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>>>()?;
-        let rows = columns_found.first().map_or(0, |column| column.rows);
+        let rows = match columns_found.first() {
+            Some(column) => column.rows,
+            None => table.rows()?,
+        };
         if let Some(other) = columns_found.iter().find(|column| column.rows != rows) {
             return Err(QueryError::Rows {
                 table: table.path().to_owned(),
@@ -111,6 +127,7 @@ impl<'f> Scan<'f> {
             text: condition.to_string(),
             rows,
             index: None,
+            within: None,
             is_numbered: false,
         })
     }
@@ -119,6 +136,13 @@ impl<'f> Scan<'f> {
     #[must_use]
     pub fn with_index(self, index: &'f Index) -> Self {
         Self { index: Some(index), ..self }
+    }
+
+    /// Restricts the scan to some rows; several restrictions leave their common rows.
+    #[must_use]
+    pub fn within(self, rows: &Rows) -> Self {
+        let common = self.within.as_ref().map_or_else(|| rows.clone(), |known| known.intersection(rows));
+        Self { within: Some(common), ..self }
     }
 
     /// Also returns the numbers of the rows that match.
@@ -142,7 +166,7 @@ impl<'f> Scan<'f> {
             rows: self.rows,
             blocks: all,
             pruned_blocks: all - blocks.len() as u64,
-            whole_blocks: blocks.iter().filter(|block| block.is_whole).count() as u64,
+            whole_blocks: blocks.iter().filter(|block| block.is_whole()).count() as u64,
             indexed_columns: self.tested.iter().filter(is_indexed).map(|&at| self.columns[at].name.clone()).collect(),
             table_len_bytes: row_len_bytes.saturating_mul(self.rows),
             unpruned_len_bytes: row_len_bytes.saturating_mul(unpruned),
@@ -156,7 +180,7 @@ impl<'f> Scan<'f> {
     /// If values cannot be read, or the scan is cancelled.
     pub fn count(&self, threads: usize, cancel: &CancelToken) -> Result<(u64, Explanation)> {
         let blocks = self.blocks();
-        let counted = self.for_each_block(&blocks, threads, cancel, |reader, block| match block.is_whole {
+        let counted = self.for_each_block(&blocks, threads, cancel, |reader, block| match block.is_whole() {
             true => Ok(block.rows.end - block.rows.start),
             false => Ok(reader.matching(block)?.iter().filter(|holds| **holds).count() as u64),
         })?;
@@ -201,6 +225,23 @@ impl<'f> Scan<'f> {
         Ok((found, self.after(&blocks, read)))
     }
 
+    /// Calls `take` with the values of the only requested column in the rows of each block that match, on any thread.
+    pub(crate) fn for_each_value_block(
+        &self,
+        threads: usize,
+        cancel: &CancelToken,
+        take: impl Fn(&[u8]) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let column = &self.columns[0];
+        self.for_each_block(&self.blocks(), threads, cancel, |reader, block| {
+            let mut found = reader.matching_rows(block)?;
+            let mut values = vec![0; found.count * column.row_len_bytes as usize];
+            reader.write(block, &mut found, &mut [&mut values])?;
+            take(&values)
+        })?;
+        Ok(())
+    }
+
     /// Returns memory for rows of a column, which no thread has touched.
     fn zeros(&self, column: &TableColumn, rows: usize) -> Result<Vec<u8>> {
         let len = usize::try_from(column.row_len_bytes).ok().and_then(|row_len| row_len.checked_mul(rows));
@@ -234,9 +275,14 @@ impl<'f> Scan<'f> {
         while start < self.rows {
             let rows = start..start.saturating_add(block_rows).min(self.rows);
             start = rows.end;
+            // Rows before the first one, and behind the last one, to which the scan is restricted are not read.
+            let Some(rows) = self.within.as_ref().map_or(Some(rows.clone()), |within| within.span(&rows)) else {
+                continue;
+            };
+            let is_restricted = self.within.as_ref().is_some_and(|within| !within.contains(&rows));
             let verdict = self.condition.judge(&|column| self.limits(column, &rows));
             if verdict != Matches::None {
-                blocks.push(Block { is_whole: verdict == Matches::All, rows });
+                blocks.push(Block { is_tested: verdict == Matches::Some, is_restricted, rows });
             }
         }
         blocks
@@ -291,7 +337,7 @@ impl<'s, 'f> BlockReader<'s, 'f> {
     fn read(&mut self, at: usize, rows: &Range<u64>) -> Result<()> {
         let mut values = std::mem::take(&mut self.values[at]);
         values.clear();
-        values.resize(((rows.end - rows.start) * self.scan.columns[at].row_len_bytes) as usize, 0);
+        values.resize(self.scan.columns[at].len_bytes(rows), 0);
         let read = self.read_into(at, rows, &mut values);
         self.values[at] = values;
         read
@@ -300,37 +346,39 @@ impl<'s, 'f> BlockReader<'s, 'f> {
     /// Reads rows of a column.
     fn read_into(&mut self, at: usize, rows: &Range<u64>, out: &mut [u8]) -> Result<()> {
         let column = &self.scan.columns[at];
-        let mut count = column.prepared.dataset.dataspace.dims().to_vec();
-        let mut start = vec![0; count.len()];
-        let origin = start.clone();
-        (start[0], count[0]) = (rows.start, rows.end - rows.start);
-        let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
-        let file = self.scan.table.file();
-        let read = file.source(&column.prepared).and_then(|source| self.reader.read_box(&source, &target, out));
+        let read = column.read(self.scan.table.file(), &mut self.reader, rows, out);
         self.counts += read.map_err(|error| self.scan.table.failed(column, error))?;
-        column.prepared.normalise(out);
         Ok(())
     }
 
     /// Returns whether each row of a block matches.
     fn matching(&mut self, block: &Block) -> Result<Vec<bool>> {
-        for &at in &self.scan.tested {
-            self.read(at, &block.rows)?;
+        let rows = (block.rows.end - block.rows.start) as usize;
+        let mut holds = vec![true; rows];
+        if block.is_tested {
+            for &at in &self.scan.tested {
+                self.read(at, &block.rows)?;
+            }
+            let values: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
+            holds = self.scan.condition.evaluate(rows, &values);
         }
-        let values: Vec<&[u8]> = self.values.iter().map(Vec::as_slice).collect();
-        Ok(self.scan.condition.evaluate((block.rows.end - block.rows.start) as usize, &values))
+        if let Some(within) = self.scan.within.as_ref().filter(|_| block.is_restricted) {
+            within.restrict(block.rows.start, &mut holds);
+        }
+        Ok(holds)
     }
 
     /// Determines the rows of a block that match, and keeps their values of requested columns that were read for this.
     fn matching_rows(&mut self, block: &Block) -> Result<MatchingRows> {
-        if block.is_whole {
+        if block.is_whole() {
             let count = (block.rows.end - block.rows.start) as usize;
             return Ok(MatchingRows { count, holds: None, kept: Vec::new() });
         }
         let holds = self.matching(block)?;
         let count = holds.iter().filter(|one| **one).count();
         let mut kept = vec![Vec::new(); self.scan.requested];
-        for (at, kept) in kept.iter_mut().enumerate().filter(|(at, _)| self.scan.tested.contains(at)) {
+        let is_read = |at: &usize| block.is_tested && self.scan.tested.contains(at);
+        for (at, kept) in kept.iter_mut().enumerate().filter(|(at, _)| is_read(at)) {
             let row_len = self.scan.columns[at].row_len_bytes as usize;
             kept.resize(count * row_len, 0);
             take(&self.values[at], row_len, &holds, kept);
@@ -350,7 +398,7 @@ impl<'s, 'f> BlockReader<'s, 'f> {
         let first = holds.iter().position(|one| *one).unwrap_or(0);
         let end = holds.iter().rposition(|one| *one).map_or(0, |last| last + 1);
         for (at, place) in places.iter_mut().enumerate() {
-            if self.scan.tested.contains(&at) {
+            if block.is_tested && self.scan.tested.contains(&at) {
                 place.copy_from_slice(&found.kept[at]);
                 continue;
             }

@@ -6,6 +6,8 @@ use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass}
 use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::{OpenFile, Prepared};
 use raddle_hdf5::paths::ResolvedPath;
+use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the length
@@ -59,6 +61,29 @@ pub(crate) enum ColumnKind {
 }
 
 impl TableColumn {
+    /// Reads rows as stored, with strings padded with zeros, into `out`, which has their length.
+    pub fn read(
+        &self,
+        file: &OpenFile,
+        reader: &mut DatasetReader,
+        rows: &Range<u64>,
+        out: &mut [u8],
+    ) -> raddle_hdf5::Result<ReadCounts> {
+        let mut count = self.prepared.dataset.dataspace.dims().to_vec();
+        let mut start = vec![0; count.len()];
+        let origin = start.clone();
+        (start[0], count[0]) = (rows.start, rows.end - rows.start);
+        let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
+        let read = reader.read_box(&file.source(&self.prepared)?, &target, out)?;
+        self.prepared.normalise(out);
+        Ok(read)
+    }
+
+    /// Returns the length of some rows.
+    pub fn len_bytes(&self, rows: &Range<u64>) -> usize {
+        ((rows.end - rows.start) * self.row_len_bytes) as usize
+    }
+
     /// Returns the number of rows of a chunk; 1 if there are no chunks.
     pub fn chunk_rows(&self) -> u64 {
         match &self.prepared.dataset.layout {
@@ -158,6 +183,17 @@ impl<'f> Table<'f> {
             }
         }
         Ok(names)
+    }
+
+    /// Returns the number of rows of the first dataset that has rows.
+    pub(crate) fn rows(&self) -> Result<u64> {
+        for link in self.file.links(self.group)? {
+            let LinkTarget::Hard(object) = link.target else { continue };
+            if let Some(&rows) = self.file.outline(object)?.as_ref().and_then(|(space, _)| space.dims().first()) {
+                return Ok(rows);
+            }
+        }
+        Ok(0)
     }
 
     /// Returns a column.

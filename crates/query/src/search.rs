@@ -1,0 +1,134 @@
+//! Searches as plain data, which name tables instead of holding them.
+
+use crate::error::{QueryError, Result};
+use crate::events::{EventSet, Running, events_of, key_of, rows_of};
+use crate::expression::Expression;
+use crate::index::Index;
+use crate::rows::Rows;
+use crate::scan::Scan;
+use crate::table::Table;
+use raddle_hdf5::open_file::OpenFile;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Rows of a table to find.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Search {
+    /// Path of the table.
+    pub table: String,
+    /// Condition; `None` for all rows.
+    pub condition: Option<Expression>,
+    /// Columns to read.
+    pub columns: Vec<String>,
+    /// Whether the numbers of rows are requested.
+    pub is_numbered: bool,
+    /// Rows to which the search is restricted; `None` for all.
+    pub rows: Option<Range<u64>>,
+    /// Events to which the rows must belong: those of all conditions.
+    pub events: Vec<EventCondition>,
+}
+
+/// Events that have a row in a table that satisfies a condition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EventCondition {
+    /// Path of the table.
+    pub table: String,
+    /// Condition; `None` for all rows.
+    pub condition: Option<Expression>,
+    /// Name of the key in both tables; `None` for the only one.
+    pub key: Option<String>,
+    /// Events to which these rows must belong.
+    pub events: Vec<EventCondition>,
+}
+
+impl Search {
+    /// Returns the scan, after reading what conditions on events need.
+    ///
+    /// # Errors
+    /// If a table, column or key does not exist, or values cannot be read or compared.
+    pub fn scan<'f>(&self, file: &'f OpenFile, index: Option<&'f Index>, running: Running<'_>) -> Result<Scan<'f>> {
+        let table = Table::of(file, &self.table)?;
+        let mut scan = Scan::new(table.clone(), self.condition.as_ref(), &self.columns)?;
+        if self.is_numbered {
+            scan = scan.numbered();
+        }
+        if let Some(rows) = &self.rows {
+            scan = scan.within(&Rows::of([rows.clone()]));
+        }
+        if let Some(rows) = rows_within(&table, &self.events, index, running)? {
+            scan = scan.within(&rows);
+        }
+        Ok(index.into_iter().fold(scan, Scan::with_index))
+    }
+}
+
+/// Returns the rows of a table that belong to events of all conditions; `None` if there are no conditions.
+fn rows_within(
+    table: &Table<'_>,
+    conditions: &[EventCondition],
+    index: Option<&Index>,
+    running: Running<'_>,
+) -> Result<Option<Rows>> {
+    let mut common: Option<Rows> = None;
+    for condition in conditions {
+        let key = key_of(table, condition.key.as_deref())?;
+        let rows = rows_of(table, &key, &condition.find(table.file(), &key, index, running)?, running)?;
+        common = Some(common.map_or_else(|| rows.clone(), |known| known.intersection(&rows)));
+    }
+    Ok(common)
+}
+
+impl EventCondition {
+    fn find(&self, file: &OpenFile, key: &str, index: Option<&Index>, running: Running<'_>) -> Result<EventSet> {
+        let table = Table::of(file, &self.table)?;
+        let within = rows_within(&table, &self.events, index, running)?;
+        events_of(&table, key, self.condition.as_ref(), within.as_ref(), index, running)
+    }
+}
+
+/// A condition on the rows of a table, as text: `rec.slc: calE > 2`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TableCondition {
+    /// Path of the table.
+    pub table: String,
+    /// Condition.
+    pub condition: Expression,
+}
+
+impl FromStr for TableCondition {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let failed = || QueryError::Condition {
+            text: text.to_owned(),
+            reason: "name the table first, as in 'rec.slc: calE > 2'".to_owned(),
+        };
+        let (table, condition) = text.split_once(':').ok_or_else(failed)?;
+        Ok(Self { table: table.trim().to_owned(), condition: condition.parse()? })
+    }
+}
+
+impl fmt::Display for TableCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.table, self.condition)
+    }
+}
+
+impl TryFrom<String> for TableCondition {
+    type Error = QueryError;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<TableCondition> for String {
+    fn from(condition: TableCondition) -> Self {
+        condition.to_string()
+    }
+}
