@@ -38,6 +38,13 @@ pub(crate) use with_words;
 pub(crate) trait Number: Copy + PartialOrd {
     /// Whether the type is one of integers.
     const IS_INTEGER: bool;
+    /// Number that no other is less than.
+    const LOWEST: Self;
+    /// Number that no other is greater than.
+    const HIGHEST: Self;
+
+    /// Whether this is not a number.
+    fn is_nan(self) -> bool;
 
     /// Returns the integer; of a float, its integral part.
     fn to_integer(self) -> i128;
@@ -56,6 +63,12 @@ macro_rules! integer {
     ($($kind:ty)*) => {$(
         impl Number for $kind {
             const IS_INTEGER: bool = true;
+            const LOWEST: Self = <$kind>::MIN;
+            const HIGHEST: Self = <$kind>::MAX;
+
+            fn is_nan(self) -> bool {
+                false
+            }
 
             fn to_integer(self) -> i128 {
                 i128::from(self)
@@ -80,6 +93,12 @@ macro_rules! float {
     ($($kind:ty)*) => {$(
         impl Number for $kind {
             const IS_INTEGER: bool = false;
+            const LOWEST: Self = <$kind>::NEG_INFINITY;
+            const HIGHEST: Self = <$kind>::INFINITY;
+
+            fn is_nan(self) -> bool {
+                <$kind>::is_nan(self)
+            }
 
             fn to_integer(self) -> i128 {
                 self as i128

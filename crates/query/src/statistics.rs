@@ -6,6 +6,11 @@ use crate::numbers::{Number, with_words};
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 
+/// Number of values whose limits are determined at once: they stay in the first cache.
+const BUFFER_WORDS: usize = 1024;
+/// Number of values that are compared at once.
+const LANES: usize = 16;
+
 /// Limits of the values of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Limits {
@@ -32,7 +37,8 @@ pub enum Limits {
 impl Limits {
     /// Determines the limits of values as stored.
     pub fn of(number: NumberType, bytes: &[u8]) -> Self {
-        with_words!(number, bytes, |words| of_words(words))
+        let parts = bytes.chunks(BUFFER_WORDS * number.len_bytes());
+        parts.map(|part| with_words!(number, part, |words| of_words(words))).reduce(Self::union).unwrap_or(Self::Empty)
     }
 
     /// Returns the limits of the values of two blocks of the same type.
@@ -59,28 +65,73 @@ impl Limits {
     }
 }
 
+/// Determines the limits of at most [`BUFFER_WORDS`] numbers.
 fn of_words<N: Number>(words: impl Iterator<Item = N>) -> Limits {
-    let (mut min, mut max, mut nans): (Option<N>, Option<N>, u64) = (None, None, 0);
-    for word in words {
-        // Only NaN is not ordered with itself.
-        if word.partial_cmp(&word).is_none() {
-            nans += 1;
-            continue;
-        }
-        min = Some(min.map_or(word, |min| if word < min { word } else { min }));
-        max = Some(max.map_or(word, |max| if word > max { word } else { max }));
+    let mut buffer = [N::LOWEST; BUFFER_WORDS];
+    let mut count = 0;
+    for (place, word) in buffer.iter_mut().zip(words) {
+        *place = word;
+        count += 1;
     }
-    match (min, max) {
+    // Independent lanes, so that the compiler can use vector instructions.
+    let (mut low, mut high, mut nans) = ([N::HIGHEST; LANES], [N::LOWEST; LANES], [0_u32; LANES]);
+    let mut take = |lane: usize, word: N| {
+        // False for NaN, which therefore changes neither limit.
+        low[lane] = if word < low[lane] { word } else { low[lane] };
+        high[lane] = if word > high[lane] { word } else { high[lane] };
+        nans[lane] += u32::from(word.is_nan());
+    };
+    let (whole, rest) = buffer[..count].as_chunks::<LANES>();
+    for words in whole {
+        words.iter().enumerate().for_each(|(lane, word)| take(lane, *word));
+    }
+    rest.iter().enumerate().for_each(|(lane, word)| take(lane, *word));
+    let nans = nans.iter().map(|nans| u64::from(*nans)).sum();
+    let least = low.into_iter().reduce(|one, other| if other < one { other } else { one });
+    let greatest = high.into_iter().reduce(|one, other| if other > one { other } else { one });
+    match (least, greatest) {
+        _ if count == 0 => Limits::Empty,
         (Some(min), Some(max)) if N::IS_INTEGER => Limits::Integers { min: min.to_integer(), max: max.to_integer() },
-        (Some(min), Some(max)) => Limits::Floats { min: min.to_float(), max: max.to_float(), nans },
-        _ if nans > 0 => Limits::Floats { min: f64::INFINITY, max: f64::NEG_INFINITY, nans },
-        _ => Limits::Empty,
+        (Some(min), Some(max)) if nans < count as u64 => {
+            Limits::Floats { min: min.to_float(), max: max.to_float(), nans }
+        }
+        _ => Limits::Floats { min: f64::INFINITY, max: f64::NEG_INFINITY, nans },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn drawn(any: u64) -> f64 {
+        let extremes = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MAX];
+        extremes.get((any % 40) as usize).copied().unwrap_or(any as i64 as f64)
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_of_values(words in prop::collection::vec(any::<u64>(), 0..3000)) {
+            let floats: Vec<f64> = words.iter().map(|&word| drawn(word)).collect();
+            let bytes: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let found = Limits::of(NumberType::Float { len_bytes: 8, is_big_endian: false }, &bytes);
+            let numbers: Vec<f64> = floats.iter().copied().filter(|value| !value.is_nan()).collect();
+            let (min, max) = (numbers.iter().copied().reduce(f64::min), numbers.iter().copied().reduce(f64::max));
+            let nans = (floats.len() - numbers.len()) as u64;
+            let expected = match (min, max) {
+                (Some(min), Some(max)) => Limits::Floats { min, max, nans },
+                _ if nans > 0 => Limits::Floats { min: f64::INFINITY, max: f64::NEG_INFINITY, nans },
+                _ => Limits::Empty,
+            };
+            prop_assert_eq!(found, expected);
+
+            let bytes: Vec<u8> = words.iter().flat_map(|value| value.to_be_bytes()).collect();
+            let found = Limits::of(NumberType::Integer { len_bytes: 8, signed: true, is_big_endian: true }, &bytes);
+            let integers = words.iter().map(|&word| i128::from(word as i64));
+            let limits = integers.clone().min().zip(integers.max());
+            prop_assert_eq!(found, limits.map_or(Limits::Empty, |(min, max)| Limits::Integers { min, max }));
+        }
+    }
 
     #[test]
     fn limits_are_of_the_stored_numbers() {
