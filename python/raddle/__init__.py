@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
     from raddle._scan import Column, Condition, FileScan, Scan, col, index, scan
+    from raddle._select import select
     from raddle._selection import MultiBlockSlice
     from raddle._split import split
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
@@ -85,6 +86,7 @@ __all__ = [
     "references",
     "scan",
     "scan_polars",
+    "select",
     "split",
     "verify",
 ]
@@ -104,6 +106,7 @@ _PLACES = {
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
     "scan_polars": "_polars",
+    "select": "_select",
     "split": "_split",
     **dict.fromkeys(("Column", "Condition", "FileScan", "Scan", "col", "index", "scan"), "_scan"),
     "RaddleError": "errors",

@@ -50,7 +50,7 @@ _WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", 
 # Options with several values, which the command also takes as one text with commas.
 COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets", "select"}
 
-_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules"}
+_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules", "where"}
 
 
 def given(parameters: Mapping[str, object]) -> str:
@@ -75,7 +75,7 @@ def _range(limits: slice | str | int) -> str:
 
 def _plain(name: str, value: object) -> object:
     """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
-    if name == "layout_rules" and isinstance(value, Mapping):
+    if name in ("layout_rules", "where") and isinstance(value, Mapping):
         value = [f"{pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):
         value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]

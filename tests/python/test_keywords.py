@@ -40,6 +40,7 @@ COMMANDS = {
     "append": NOT_FOR_CALLS | {"dry_run": "a call appends or does nothing"},
     "rechunk": NOT_FOR_CALLS | RANKS | PLANNED,
     "split": NOT_FOR_CALLS | PLANNED,
+    "select": NOT_FOR_CALLS | RANKS | {"dry_run": "scan(...).count() shows what a condition selects"},
     "index": NOT_FOR_CALLS,
     "verify": NOT_FOR_CALLS,
     "inspect": NOT_FOR_CALLS

@@ -47,6 +47,8 @@ pub enum Command {
     Rechunk(command::rechunk::RechunkArgs),
     /// Merge files into several: one file per variable, or files of limited length
     Split(command::split::SplitArgs),
+    /// Write the events of a file that satisfy conditions, with their rows in all tables
+    Select(command::select::SelectArgs),
     /// Check that a merged file holds exactly the data of its inputs, or still holds what was written
     Verify(command::verify::VerifyArgs),
     /// Show how the bytes of a file are used, and what could be improved
@@ -96,6 +98,7 @@ impl Command {
             Self::Append(_) => "append",
             Self::Rechunk(_) => "rechunk",
             Self::Split(_) => "split",
+            Self::Select(_) => "select",
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
             Self::Index(_) => "index",
@@ -120,6 +123,7 @@ impl Command {
             | Self::Merge(_)
             | Self::Append(_)
             | Self::Rechunk(_)
+            | Self::Select(_)
             | Self::Verify(_)
             | Self::Inspect(_) => true,
             Self::Keys { command } => command.is_for_ranks(),

@@ -101,6 +101,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Append(arguments) => command::append::run(&arguments, team),
         Command::Rechunk(arguments) => command::rechunk::run(&arguments, team),
         Command::Split(arguments) => command::split::run(&arguments, team),
+        Command::Select(arguments) => command::select::run(&arguments, team),
         Command::Verify(arguments) => command::verify::run(&arguments, team),
         Command::Inspect(arguments) => command::inspect::run(&arguments, team),
         Command::Index(arguments) => command::index::run(&arguments, team),

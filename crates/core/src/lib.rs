@@ -23,6 +23,7 @@ pub mod random;
 pub mod ranks;
 pub mod regrouping;
 pub mod report;
+pub mod rows;
 pub mod size;
 mod sync;
 

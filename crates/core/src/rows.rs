@@ -62,8 +62,8 @@ impl Rows {
             || self.overlapping(range).first().is_some_and(|run| run.start <= range.start && range.end <= run.end)
     }
 
-    /// Sets to false what belongs to a row, counted from `first`, that is not among the rows.
-    pub(crate) fn restrict(&self, first: u64, holds: &mut [bool]) {
+    /// Sets to false the elements of `holds`, one for each row from `first`, whose rows are not among these.
+    pub fn restrict(&self, first: u64, holds: &mut [bool]) {
         let range = first..first + holds.len() as u64;
         let mut next = 0;
         for run in self.overlapping(&range) {
@@ -82,7 +82,7 @@ impl Rows {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

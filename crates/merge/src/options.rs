@@ -10,6 +10,7 @@ use crate::plan::layout_rules::LayoutRule;
 use crate::plan::links::{Link, LinkPaths};
 use crate::schema::join::JoinOptions;
 use crate::subset::DimensionRange;
+use crate::subset::tables::TableSelection;
 use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use raddle_core::report::progress::Watch;
@@ -203,6 +205,8 @@ pub struct MergeOptions {
     pub selection: Selection,
     /// Ranges of dimensions to which the output is restricted.
     pub subset: Vec<DimensionRange>,
+    /// Rows of tables to which the output of a single input is restricted.
+    pub rows: Option<Arc<TableSelection>>,
     /// Treatment of differences between inputs.
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
@@ -265,6 +269,7 @@ impl MergeOptions {
             compat: Compat::default(),
             selection: Selection::default(),
             subset: Vec::new(),
+            rows: None,
             join: JoinOptions::default(),
             conventions: ConventionOptions::default(),
             explicit: BTreeSet::new(),

@@ -36,7 +36,9 @@ mod _core {
     #[pymodule_export]
     use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
-    use super::run::{append, default_threads, inspect, merge, partition, plan, rechunk, references, split, verify};
+    use super::run::{
+        append, default_threads, inspect, merge, partition, plan, rechunk, references, select, split, verify,
+    };
 
     #[pymodule_export]
     use super::scan::{QueryIndex, condition_of, condition_text, index_of, scan, write_index};

@@ -13,7 +13,8 @@ use raddle::references::write_references;
 use raddle::text::json;
 use raddle::text::keywords::as_keywords;
 use raddle::{
-    AppendRequest, Context, Error, MergeRequest, PlanRequest, PlannedMerge, RechunkRequest, SplitRequest, VerifyRequest,
+    AppendRequest, Context, Error, MergeRequest, PlanRequest, PlannedMerge, RechunkRequest, SelectRequest,
+    SplitRequest, VerifyRequest,
 };
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Observer, Severity, Watch};
@@ -85,6 +86,25 @@ pub fn rechunk(
             }
             return Ok(json(&planned.run(&context)?));
         }
+        let planned = request.plan(&context)?;
+        write(planned, &context)
+    })
+}
+
+/// Writes events of a file that satisfy conditions; `options` are keywords of [`SelectRequest`].
+#[pyfunction]
+#[pyo3(signature = (file, output, options, progress=None))]
+pub fn select(
+    py: Python<'_>,
+    file: PathBuf,
+    output: PathBuf,
+    options: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    watched(py, progress, |watch| {
+        let mut request = SelectRequest { file, ..read(options, &["output"])? };
+        request.output.output = output;
+        let context = Context::new(*watch);
         let planned = request.plan(&context)?;
         write(planned, &context)
     })

@@ -7,11 +7,12 @@
 use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
-use crate::rows::Rows;
 use crate::scan::Scan;
-use crate::table::{Table, TableColumn};
+use crate::table::{Table, TableColumn, groups};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
+use raddle_core::rows::Rows;
+use raddle_hdf5::open_file::OpenFile;
 use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use roaring::RoaringTreemap;
 use std::ops::Range;
@@ -71,6 +72,30 @@ pub fn key_of(table: &Table<'_>, wanted: Option<&str>) -> Result<String> {
         [] => Err(refuse(format!("has no partition keys (NAME{SEQ}); make them with raddle keys add"))),
         _ => Err(refuse(format!("has several partition keys ({}); name one", keys.join(", ")))),
     }
+}
+
+/// Returns the tables of a file that have a key, by path.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn keyed_tables<'f>(file: &'f OpenFile, key: &str) -> Result<Vec<Table<'f>>> {
+    let seq = format!("{key}{SEQ}");
+    let mut tables = Vec::new();
+    for path in groups(file)? {
+        let table = Table::of(file, &path)?;
+        if table.names()?.contains(&seq) {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
+}
+
+/// Returns the number of rows of a table with a key.
+///
+/// # Errors
+/// If the table has no key of this name.
+pub fn row_count(table: &Table<'_>, key: &str) -> Result<u64> {
+    Ok(table.column(&format!("{key}{SEQ}"))?.rows)
 }
 
 /// Returns the events of the rows of a table that satisfy a condition, among `within`.

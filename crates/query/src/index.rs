@@ -6,17 +6,16 @@
 
 use crate::error::{QueryError, Result};
 use crate::statistics::Limits;
-use crate::table::{Table, TableColumn, block_rows};
+use crate::table::{Table, TableColumn, block_rows, groups};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::pooled_file::FileIdentity;
-use raddle_hdf5::model::{LinkTarget, ObjectIndex, ObjectKind};
 use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,8 +24,6 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"raddlest";
 /// Version of the format.
 const VERSION: u8 = 1;
-/// Name of the group of the root in which raddle stores digests.
-const PROVENANCE_GROUP: &[u8] = b"_raddle";
 /// Number of rows that are read at once, in blocks.
 const BLOCKS_PER_JOB: u64 = 8;
 
@@ -43,13 +40,15 @@ pub struct Index {
 
 /// Limits of the blocks of a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct ColumnLimits {
-    rows: u64,
+pub(crate) struct ColumnLimits {
+    /// Number of rows.
+    pub rows: u64,
     /// Length of a row.
-    row_len_bytes: u64,
+    pub row_len_bytes: u64,
     /// Rows of each block except the last, which may be shorter.
-    block_rows: u64,
-    blocks: Vec<Limits>,
+    pub block_rows: u64,
+    /// Limits of each block.
+    pub blocks: Vec<Limits>,
 }
 
 /// An index beside a file.
@@ -109,8 +108,13 @@ impl Index {
             let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
             (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
         });
-        let FileIdentity { len_bytes, modified_ns, .. } = file.identity();
-        Ok(Self { len_bytes, modified_ns, columns: columns.collect() })
+        Ok(Self::of(&file.identity(), columns.collect()))
+    }
+
+    /// Creates the index of a file in this state.
+    pub(crate) fn of(identity: &FileIdentity, columns: BTreeMap<String, ColumnLimits>) -> Self {
+        let FileIdentity { len_bytes, modified_ns, .. } = *identity;
+        Self { len_bytes, modified_ns, columns }
     }
 
     /// Returns the number of columns with statistics.
@@ -241,29 +245,6 @@ impl Index {
         let index = Self::read(&path)?;
         Ok(if index.is_of(&file.identity()) { Beside::Usable(index) } else { Beside::Stale })
     }
-}
-
-/// Returns the paths of all groups, each once.
-fn groups(file: &OpenFile) -> Result<Vec<String>> {
-    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut open: Vec<(ObjectIndex, String)> = vec![(0, "/".to_owned())];
-    while let Some((group, path)) = open.pop() {
-        if !seen.insert(group) {
-            continue;
-        }
-        for link in file.links(group)? {
-            let LinkTarget::Hard(object) = link.target else { continue };
-            // The group in which raddle stores digests is not searched.
-            let is_searched = path != "/" || link.name != PROVENANCE_GROUP;
-            let is_group = is_searched && matches!(file.object(object)?.kind, ObjectKind::Group(_));
-            if let (true, Ok(name)) = (is_group, std::str::from_utf8(&link.name)) {
-                open.push((object, format!("{}/{name}", path.trim_end_matches('/'))));
-            }
-        }
-        found.push(path);
-    }
-    found.sort_unstable();
-    Ok(found)
 }
 
 /// Returns the limits of each block of some rows, of which the first begins a block.

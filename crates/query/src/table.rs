@@ -7,6 +7,7 @@ use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::{OpenFile, Prepared};
 use raddle_hdf5::paths::ResolvedPath;
 use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ const MAX_RATIO: u64 = 2000;
 const MAX_LINKS: u32 = 16;
 /// Similarity from which a name is offered in place of an unknown one.
 const MIN_SIMILARITY: f64 = 0.7;
+/// Name of the group of the root in which raddle stores digests.
+const PROVENANCE_GROUP: &[u8] = b"_raddle";
 /// Maximum number of names offered.
 const MAX_OFFERED: usize = 3;
 
@@ -100,7 +103,7 @@ pub(crate) fn block_rows(chunk_rows: u64, row_len_bytes: u64) -> u64 {
 }
 
 impl ColumnKind {
-    fn of(class: &TypeClass, elements_per_row: u64) -> Self {
+    pub fn of(class: &TypeClass, elements_per_row: u64) -> Self {
         if elements_per_row != 1 {
             return Self::Other("several values per row");
         }
@@ -253,4 +256,27 @@ impl<'f> Table<'f> {
     pub(crate) fn failed(&self, column: &TableColumn, error: Hdf5Error) -> QueryError {
         QueryError::Hdf5(error.in_object(self.path_of(&column.name)))
     }
+}
+
+/// Returns the paths of all groups, each once.
+pub(crate) fn groups(file: &OpenFile) -> Result<Vec<String>> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open: Vec<(ObjectIndex, String)> = vec![(0, "/".to_owned())];
+    while let Some((group, path)) = open.pop() {
+        if !seen.insert(group) {
+            continue;
+        }
+        for link in file.links(group)? {
+            let LinkTarget::Hard(object) = link.target else { continue };
+            // The group in which raddle stores digests is not searched.
+            let is_searched = path != "/" || link.name != PROVENANCE_GROUP;
+            let is_group = is_searched && matches!(file.object(object)?.kind, ObjectKind::Group(_));
+            if let (true, Ok(name)) = (is_group, std::str::from_utf8(&link.name)) {
+                open.push((object, format!("{}/{name}", path.trim_end_matches('/'))));
+            }
+        }
+        found.push(path);
+    }
+    found.sort_unstable();
+    Ok(found)
 }

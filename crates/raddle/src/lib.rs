@@ -26,6 +26,7 @@
 //! | [`MergeRequest`] | concatenates the datasets of many HDF5 files |
 //! | [`RechunkRequest`] | rewrites one file with a new layout |
 //! | [`SplitRequest`] | merges files into several: by variable, by rows or by size |
+//! | [`SelectRequest`] | writes the events of a file that satisfy conditions |
 //! | [`AppendRequest`] | adds the rows of more files to a merged file, in place |
 //! | [`VerifyRequest`] | compares a merged file with its inputs or its digests |
 //! | [`IndexRequest`] | writes statistics with which searches skip blocks of rows |
@@ -51,6 +52,7 @@ pub mod plan;
 pub mod preview;
 pub mod rechunk;
 pub mod references;
+pub mod select;
 pub mod split;
 pub mod summary;
 pub mod text;
@@ -65,5 +67,6 @@ pub use inspect::inspect;
 pub use merge::{MergeRequest, PlannedMerge};
 pub use plan::PlanRequest;
 pub use rechunk::RechunkRequest;
+pub use select::SelectRequest;
 pub use split::SplitRequest;
 pub use verify::VerifyRequest;

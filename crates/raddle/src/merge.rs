@@ -19,6 +19,7 @@ use raddle_merge::plan::links::Link;
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::schema::join::{AttributePolicy, Join};
+use raddle_merge::subset::tables::SelectedEvents;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{IoBackend, MergeContext, MergeReport, Reading, TileObserver, published_path};
 use serde::{Deserialize, Serialize};
@@ -282,6 +283,9 @@ pub struct Merged {
     /// Report of the merge.
     #[serde(flatten)]
     pub report: MergeReport,
+    /// Number of events, if some were selected.
+    #[serde(flatten)]
+    pub events: Option<SelectedEvents>,
     /// Report of the preview, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<PreviewReport>,
@@ -332,7 +336,10 @@ impl PlannedMerge {
     /// Returns warnings about deviations from the request that the output will have.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = layout_warnings(&self.plan);
-        warnings.extend(key_warnings(&self.plan.made));
+        match self.plan.options.rows {
+            Some(_) => warnings.extend(unselected(&self.plan.made)),
+            None => warnings.extend(key_warnings(&self.plan.made)),
+        }
         warnings.extend(self.preview.iter().flat_map(MergePreview::warnings));
         warnings
     }
@@ -363,7 +370,8 @@ impl PlannedMerge {
         let merged = raddle_merge::merge_collective(&self.plan, &context.watch, context.ranks, through);
         let Some(report) = merged.map_err(|error| Error::of_merge(&error, &self.files))? else { return Ok(None) };
         let preview = self.preview.and_then(MergePreview::into_report);
-        Ok(Some(Merged { report, preview }))
+        let events = self.plan.options.rows.as_ref().map(|rows| rows.events);
+        Ok(Some(Merged { report, events, preview }))
     }
 
     /// Writes the requested part of the output; `None` if the request does not name a part.
@@ -458,6 +466,13 @@ pub fn key_warnings(made: &DerivedColumns) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Returns a warning about groups whose datasets a selection of events copies whole.
+fn unselected(made: &DerivedColumns) -> Option<String> {
+    let copied =
+        if made.without.len() == 1 { "has no key and is copied whole" } else { "have no key and are copied whole" };
+    (!made.without.is_empty()).then(|| format!("{} {copied}", names(&made.without)))
 }
 
 /// Formats `/a, /b and 3 more`.

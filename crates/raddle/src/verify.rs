@@ -3,12 +3,15 @@
 use crate::context::Context;
 use crate::error::Error;
 use crate::options::{ExecutionOptions, ListingOptions, SchemaOptions, SortOptions};
+use crate::select::recorded_selection;
+use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_merge::MergeError;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::verify::digests::check::check_collective;
 use raddle_merge::verify::{VerifyReport, verify_collective};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Request to verify a merged file.
 ///
@@ -115,6 +118,10 @@ impl VerifyRequest {
                 .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)));
         }
         let files = self.sorting.sort_collective(files, &options, watch, ranks)?;
+        if let [input] = &files[..] {
+            let selection = recorded_selection(&self.file, input, &options, context);
+            options.rows = ranks.agree("select events", selection)?.map(Arc::new);
+        }
         let verified = verify_collective(&self.file, &files, &options, watch, ranks).map_err(|error| match &error {
             // The file to verify counts as an input here, although it is not one of those it is compared with.
             MergeError::Hdf5(source) => Error::of_input(source),

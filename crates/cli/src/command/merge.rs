@@ -157,9 +157,13 @@ impl Output<'_> {
             (true, _) => print(&json(&record)),
             (false, true) => Ok(()),
             (false, false) => {
+                let selected = merged.events.map_or(String::new(), |events| {
+                    let of = quantity::counted(events.of, "event");
+                    format!("  {} of {of} selected\n", quantity::count(events.selected))
+                });
                 let made = if made.is_empty() { made } else { format!("  {made}\n") };
                 let preview = merged.preview.as_ref().map_or(String::new(), preview_text::written);
-                print(&(report::merged(&merged.report) + &made + &preview))
+                print(&(report::merged(&merged.report) + &selected + &made + &preview))
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod merge;
 pub mod plan;
 pub mod rechunk;
 pub mod report;
+pub mod select;
 mod simulate;
 pub mod split;
 pub mod tune;

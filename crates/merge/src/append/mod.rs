@@ -241,6 +241,11 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
             "was joined from tiles (--tiles), to which no rows can be added; merge all inputs again".to_owned();
         return Err(MergeError::Object { object: held.path.display().to_string(), reason });
     }
+    if let Some(condition) = stored.and_then(|stored| stored.remembered.as_ref()?.options.conditions.first()) {
+        let reason =
+            format!("holds selected rows of its input (--where '{condition}'); select again instead of appending");
+        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+    }
     if let Some(range) = recalled.subset.first() {
         let reason =
             format!("holds a part of its inputs (--select {range}); merge all inputs again instead of appending");

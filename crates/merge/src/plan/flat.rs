@@ -30,11 +30,12 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
 /// # Errors
 /// [`MergeError::Object`] for the first object that holds region references.
 pub(super) fn check_regions(schema: &Schema) -> Result<()> {
-    let is_moved = |column: &Column| column.axis > 0 || column.is_lifted || column.boxes.is_some();
+    let is_moved =
+        |column: &Column| column.axis > 0 || column.is_lifted || column.boxes.is_some() || column.runs.is_some();
     match schema.columns.iter().any(is_moved) {
         true => refuse_regions(
             schema,
-            "which are kept only if all datasets grow along their first axis; leave it out with --exclude",
+            "which are kept only if all rows of the inputs follow one another along the first axis; leave it out with --exclude",
         ),
         false => Ok(()),
     }

@@ -350,6 +350,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     if let Some(selected) = &selected {
         subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
     }
+    if let Some(rows) = &options.rows {
+        subset::tables::cut(&mut joined.schema, rows)?;
+    }
     sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let stays = usize::from(matches!(beginning, Beginning::Grows(_)));

@@ -184,6 +184,7 @@ pub(crate) fn plan_file_collective(
         join: JoinOptions { add_columns: Vec::new(), ..options.join.clone() },
         selection,
         subset: Vec::new(),
+        rows: None,
         ..options.clone()
     };
     plan_collective(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {

@@ -64,6 +64,9 @@ pub struct Decisions {
     pub keep: Vec<String>,
     /// Ranges of dimensions to which the output is restricted.
     pub select: Vec<DimensionRange>,
+    /// Conditions on the rows of tables, if the output is restricted to the rows that satisfy them.
+    #[serde(rename = "where")]
+    pub conditions: Vec<String>,
     /// Columns that repeat an attribute of each input.
     pub add_column: Vec<AddedColumn>,
     /// Whether datasets of N x 1 elements become datasets of N elements.
@@ -105,6 +108,7 @@ impl Decisions {
             exclude,
             keep,
             select: options.subset.clone(),
+            conditions: options.rows.as_ref().map(|rows| rows.conditions.clone()).unwrap_or_default(),
             add_column: join.add_columns.clone(),
             rank_1: options.rank_1,
             empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
@@ -286,8 +290,8 @@ impl Decisions {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {
             match (fields.get_mut(&name), known) {
-                // The file already has the dimension, the whole grid, or the selected elements only.
-                _ if ["new_dim", "tiles", "select"].contains(&name.as_str()) => {}
+                // The file already has the dimension, the whole grid, or the selected elements or rows only.
+                _ if ["new_dim", "tiles", "select", "where"].contains(&name.as_str()) => {}
                 // A later --include narrows the earlier one.
                 (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
                     own.retain(|one| !known.contains(one));

@@ -325,7 +325,8 @@ pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
     let mut layout = Digest::of(&raw_start.to_le_bytes());
     for array in &plan.tiles.arrays {
         layout = layout.then(Digest::of(format!("{:?} {:?}", array.shape, array.tile_shape).as_bytes()));
-        let rows = array.segments.iter().flat_map(|segment| [u64::from(segment.input), segment.start, segment.rows]);
+        let rows = array.segments.iter();
+        let rows = rows.flat_map(|run| [u64::from(run.input), run.start, run.rows, run.source_row]);
         layout = layout.then(Digest::of(&rows.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()));
         for one in array.boxes.iter() {
             layout = layout.then(Digest::of(format!("{one:?}").as_bytes()));

@@ -5,7 +5,9 @@
 //! place, they are converted. Options and the values they take are those of the requests. Invariant: no other text
 //! changes; text in backticks is a command line and is kept, as is anything that is not an option of a request.
 
-use crate::{AppendRequest, IndexRequest, MergeRequest, PlanRequest, RechunkRequest, SplitRequest, VerifyRequest};
+use crate::{
+    AppendRequest, IndexRequest, MergeRequest, PlanRequest, RechunkRequest, SelectRequest, SplitRequest, VerifyRequest,
+};
 use raddle_events::{ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -60,6 +62,7 @@ static OPTIONS: LazyLock<Vec<Options>> = LazyLock::new(|| {
         Options::of::<MergeRequest>(),
         Options::of::<PlanRequest>(),
         Options::of::<RechunkRequest>(),
+        Options::of::<SelectRequest>(),
         Options::of::<SplitRequest>(),
         Options::of::<IndexRequest>(),
         Options::of::<AppendRequest>(),

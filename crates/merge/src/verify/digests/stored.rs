@@ -112,6 +112,19 @@ fn text(value: &[u8]) -> &[u8] {
     value.get(8..).unwrap_or_default()
 }
 
+/// Reads the records of the file at `path`, like [`records`].
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn records_of(path: &Path, options: &MergeOptions) -> Result<Records> {
+    let tree = InputReader::new(options).read_tree(path)?;
+    let found = records(&InputFile::open(path)?, &tree);
+    found.map_err(|(name, reason)| MergeError::DigestsDamaged {
+        path: path.to_path_buf(),
+        what: format!("{name}: {reason}"),
+    })
+}
+
 /// Reads the digests like [`read`]; returns `None` if the file has none.
 pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>> {
     match read(path, options) {

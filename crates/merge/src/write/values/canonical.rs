@@ -7,10 +7,12 @@ use crate::error::{MergeError, Result};
 use crate::plan::row_shifts::RowShifts;
 use crate::rules::{ElementMap, with_suffix};
 use crate::schema::{ABSENT, display_path};
+use raddle_core::plan::Segment;
 use raddle_core::plan::extent::{BoxTarget, Extent};
 use raddle_hdf5::logical::{Resolver, shift_regions};
 use raddle_hdf5::model::{FileTree, TypeClass};
 use raddle_hdf5::source::InputFile;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Number of bytes of file-local elements read at once. The size counts descriptors; it bounds the memory for
@@ -68,7 +70,11 @@ impl ColumnReader<'_> {
             let mut row = 0;
             while row < fact.rows {
                 let rows = block_rows.min(fact.rows - row).min(cut_rows - out_row % cut_rows);
-                let canonical = self.canonical_rows(column, input, row, rows, &dims)?;
+                let canonical = match &scanned.runs {
+                    // They decide which rows of the output these are, and not the input that is counted here.
+                    Some(runs) => self.canonical_runs(column, runs, out_row..out_row + rows, &dims)?,
+                    None => self.canonical_rows(column, input, row, rows, &dims)?,
+                };
                 let canonical = if let Some(shifts) = &shifts {
                     let shift = |path: &[u8]| shifts.of(path, input);
                     shift_regions(&class, &canonical, &shift).ok_or_else(|| MergeError::Object {
@@ -84,6 +90,18 @@ impl ColumnReader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns canonical bytes of rows of the output that consist of runs of input rows.
+    fn canonical_runs(&mut self, column: u32, runs: &[Segment], rows: Range<u64>, dims: &[u64]) -> Result<Vec<u8>> {
+        let mut canonical = Vec::new();
+        let first = runs.partition_point(|run| run.start + run.rows <= rows.start);
+        for run in runs[first..].iter().take_while(|run| run.start < rows.end) {
+            let (start, end) = (rows.start.max(run.start), rows.end.min(run.start + run.rows));
+            let source_row = run.source_row + (start - run.start);
+            canonical.extend(self.canonical_rows(column, run.input, source_row, end - start, dims)?);
+        }
+        Ok(canonical)
     }
 
     /// Returns canonical bytes of rows of an input's part of a column, converted for the output.

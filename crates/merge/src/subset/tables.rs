@@ -1,0 +1,124 @@
+//! Restricts tables to some of their rows: the events that a selection (`raddle select`) keeps.
+//!
+//! Which rows these are is determined before the merge, from the values of its only input. Invariant: all datasets of a
+//! table are restricted to the same rows.
+
+use crate::error::{MergeError, Result};
+use crate::plan::Dimensions;
+use crate::rules::Trim;
+use crate::schema::join::parent_path;
+use crate::schema::{Column, Entry, InputExtent, Role, Schema, display_path};
+use raddle_core::plan::Segment;
+use raddle_core::rows::Rows;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Rows of tables to which the output is restricted.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TableSelection {
+    /// Conditions that the rows satisfy, as text for the record of the merge.
+    pub conditions: Vec<String>,
+    /// Tables by the path of their group.
+    pub tables: BTreeMap<Vec<u8>, SelectedRows>,
+    /// Number of events to which these rows belong.
+    pub events: SelectedEvents,
+}
+
+/// Number of selected events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SelectedEvents {
+    /// Events that are selected.
+    #[serde(rename = "selected_events")]
+    pub selected: u64,
+    /// Events of the input.
+    #[serde(rename = "input_events")]
+    pub of: u64,
+}
+
+/// Rows of a table.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SelectedRows {
+    /// Number of rows in the input. Other datasets of the group are not part of the table.
+    pub of: u64,
+    /// Rows that the output has.
+    pub taken: Rows,
+}
+
+// The rows follow from the conditions and the input, and there may be millions of runs.
+impl fmt::Debug for TableSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableSelection").field("conditions", &self.conditions).finish_non_exhaustive()
+    }
+}
+
+impl TableSelection {
+    /// Returns the selected rows of the table to which a dataset of one input belongs.
+    fn rows_of(&self, entry: &Entry, column: &Column) -> Option<&SelectedRows> {
+        let selected = self.tables.get(parent_path(&entry.path))?;
+        (column.axis == 0 && column.rows() == selected.of).then_some(selected)
+    }
+}
+
+/// Restricts the columns of the selected tables.
+///
+/// # Errors
+/// [`MergeError::Object`] for a dataset whose rows are not simply those of one input, and for datasets of which only some
+/// would lose elements of their common dimension.
+pub(crate) fn cut(schema: &mut Schema, selection: &TableSelection) -> Result<()> {
+    let mut paths = BTreeSet::new();
+    for at in 0..schema.entries.len() {
+        let entry = &schema.entries[at];
+        let Role::Column(index) = entry.role else { continue };
+        let column = &mut schema.columns[index as usize];
+        let Some(selected) = selection.rows_of(entry, column) else { continue };
+        if column.runs.is_some() || column.boxes.is_some() || column.is_lifted || column.facts.len() != 1 {
+            let reason = "has rows in another order than its input, which cannot be selected".to_owned();
+            return Err(MergeError::Object { object: display_path(&entry.path), reason });
+        }
+        take(column, &selected.taken);
+        paths.insert(entry.path.clone());
+    }
+    check_scales(schema, &paths)
+}
+
+/// Restricts a column of one input to some rows.
+fn take(column: &mut Column, taken: &Rows) {
+    let stored_rows = column.facts[0].rows;
+    let mut start = 0;
+    let runs = taken.runs().iter().map(|run| {
+        let segment = Segment { input: 0, start, rows: run.end - run.start, source_row: run.start };
+        start += segment.rows;
+        segment
+    });
+    column.runs = Some(runs.collect::<Vec<_>>().into());
+    column.trims = Some([Some(Trim { leading: 0, stored_rows })].into());
+    column.facts = column.facts.iter().map(|fact| InputExtent { rows: taken.count(), ..*fact }).collect();
+}
+
+/// Refuses datasets that share a dimension scale although only some of them are restricted.
+fn check_scales(schema: &Schema, restricted: &BTreeSet<Vec<u8>>) -> Result<()> {
+    let dimensions = Dimensions::of(schema);
+    let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+    let datasets: BTreeSet<&[u8]> =
+        schema.entries.iter().filter(is_column).map(|entry| entry.path.as_slice()).collect();
+    for entry in &schema.entries {
+        let Role::Column(_) = entry.role else { continue };
+        let is_restricted = restricted.contains(&entry.path);
+        for (axis, names) in dimensions.names(entry, schema.rank(entry)).iter().enumerate() {
+            let differs = |scale: &&Vec<u8>| {
+                datasets.contains(scale.as_slice()) && restricted.contains(*scale) != (is_restricted && axis == 0)
+            };
+            if let Some(scale) = names.iter().find(differs) {
+                return Err(MergeError::Object {
+                    object: display_path(&entry.path),
+                    reason: format!(
+                        "has the dimension {}, of which only a part would be selected; leave one out with --exclude",
+                        display_path(scale)
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
+}

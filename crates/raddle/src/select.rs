@@ -1,0 +1,252 @@
+//! Selection of events: a file with the rows of all tables that belong to events that satisfy conditions.
+//!
+//! The events are found by a search, and the output is a merge of a single input that is restricted to their rows, with
+//! partition keys made again.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::merge::{PlannedMerge, plan_output};
+use crate::options::{
+    ExecutionOptions, KeyOptions, LayoutOptions, MergePreviewOptions, OutputOptions, SortOptions, StripeOptions,
+};
+use raddle_core::ranks::communicator::CommunicatorExt;
+use raddle_hdf5::open_file::OpenFile;
+use raddle_merge::append::redo::settle;
+use raddle_merge::inputs::selection::Selection;
+use raddle_merge::keys::{DerivedSpec, KeyScope, KeySpec};
+use raddle_merge::options::MergeOptions;
+use raddle_merge::subset::tables::{SelectedEvents, SelectedRows, TableSelection};
+use raddle_merge::verify::digests::stored::records_of;
+use raddle_query::events::{Running, events_of, key_of, keyed_tables, row_count, rows_of};
+use raddle_query::index::Beside;
+use raddle_query::{EventSet, Index, QueryError, Table, TableCondition};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Request to write the events of a file that satisfy conditions.
+///
+/// Fields are the options of `raddle select`.
+///
+/// ```no_run
+/// use raddle::{Context, SelectRequest};
+///
+/// let context = Context::default();
+/// let request = SelectRequest::new("all.h5", "skim.h5", ["rec.slc: calE > 2".parse()?]);
+/// request.plan(&context)?.run(&context)?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct SelectRequest {
+    /// File with partition keys
+    #[cfg_attr(feature = "clap", arg(value_name = "FILE"))]
+    #[serde(skip)]
+    pub file: PathBuf,
+    /// Keep events that have a row in TABLE that satisfies CONDITION; may be given several times
+    ///
+    /// 'rec.slc: calE > 2 & run == 1234' names the path of a group, and compares its datasets with numbers, or texts in
+    /// quotes, by <, <=, ==, !=, >= and >. Comparisons are combined by & (and), | (or), ~ (not) and parentheses. An event
+    /// must satisfy all conditions given.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            id = "where",
+            long = "where",
+            value_name = "TABLE: CONDITION",
+            required = true,
+            help_heading = "Selection"
+        )
+    )]
+    #[serde(rename = "where", with = "crate::options::text::list")]
+    pub conditions: Vec<TableCondition>,
+    /// Name of the partition key: evt for datasets evt.seq [default: the only key of the first table]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", help_heading = "Selection"))]
+    pub key: Option<String>,
+    /// Only include objects whose path matches, and the groups that lead to them; may be given several times
+    #[cfg_attr(feature = "clap", arg(long, value_name = "GLOB", help_heading = "Selection"))]
+    #[serde(with = "crate::options::text::list")]
+    pub include: Vec<String>,
+    /// Exclude objects whose path matches, with everything in them; may be given several times
+    #[cfg_attr(feature = "clap", arg(long, value_name = "GLOB", help_heading = "Selection"))]
+    #[serde(with = "crate::options::text::list")]
+    pub exclude: Vec<String>,
+    /// Id columns of the partition keys, most significant first [default: as recorded in FILE]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Partition keys")
+    )]
+    #[serde(with = "crate::options::text::commas")]
+    pub keys: Vec<String>,
+    /// How to make keys, with --keys.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub making: KeyOptions,
+    /// The file to write.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub output: OutputOptions,
+    /// Alignment of chunks.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub stripes: StripeOptions,
+    /// Chunks, compression and format.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub layout: LayoutOptions,
+    /// Preview of the output.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub preview: MergePreviewOptions,
+    /// Use of the machine.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub execution: ExecutionOptions,
+}
+
+impl SelectRequest {
+    /// Creates a request with default options.
+    pub fn new(
+        file: impl Into<PathBuf>,
+        output: impl Into<PathBuf>,
+        conditions: impl IntoIterator<Item = TableCondition>,
+    ) -> Self {
+        let output = OutputOptions { output: output.into(), ..OutputOptions::default() };
+        Self { file: file.into(), output, conditions: conditions.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Collective. Finds the events and plans the output. Reads keys and the columns of conditions; nothing is written.
+    ///
+    /// # Errors
+    /// If options conflict, a table, column or key does not exist, the file cannot be read, or the output cannot be
+    /// written.
+    pub fn plan(&self, context: &Context<'_>) -> Result<PlannedMerge, Error> {
+        let mut options = MergeOptions::new(&self.output.output);
+        self.output.apply(&mut options);
+        self.stripes.apply(&mut options);
+        self.layout.apply(&mut options)?;
+        options.selection =
+            Selection::new(&self.include, &self.exclude, &[]).map_err(|error| Error::of_merge(&error, &[]))?;
+        self.execution.apply(&mut options, context.default_jobs);
+        let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
+        let settled = if context.leads() { settle(&self.file).map(drop).map_err(of_file) } else { Ok(()) };
+        context.ranks.agree("complete an interrupted append", settled)?;
+        let found = self.key(&options).and_then(|spec| {
+            let selection = select(&self.file, &self.conditions, &spec, options.jobs, context)?;
+            Ok((selection, spec))
+        });
+        let (selection, spec) = context.ranks.agree("select events", found)?;
+        options.rows = Some(Arc::new(selection));
+        options.made = vec![DerivedSpec::Keys(spec)];
+        plan_output(vec![self.file.clone()], &SortOptions::default(), options, &self.preview, None, context)
+    }
+
+    /// Returns how the key is made again.
+    fn key(&self, options: &MergeOptions) -> Result<KeySpec, Error> {
+        let Some(first) = self.conditions.first() else {
+            return Err(Error::usage("no condition: give one with --where, such as 'rec.slc: calE > 2'"));
+        };
+        let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
+        let of_table = Table::of(&file, &first.table).and_then(|table| key_of(&table, self.key.as_deref()));
+        let key = of_table.map_err(|error| Error::of_query(&error))?;
+        let spec = match self.keys.is_empty() {
+            false => self.making.spec(&self.keys, true),
+            true => recorded_key(&self.file, &key, options)?,
+        };
+        if name_of(&spec) != key {
+            let what = format!("--keys makes {}.seq, and the events are those of {key}.seq", name_of(&spec));
+            return Err(Error::usage(&what));
+        }
+        if spec.scope == KeyScope::Input {
+            let what =
+                format!("{}: the ids of {key}.seq are unique only within the inputs of the file", self.file.display());
+            let advice =
+                "which one output cannot keep apart; make the keys again with more id columns (raddle keys add)";
+            return Err(Error::usage(&what).hint(advice));
+        }
+        Ok(KeySpec { replace: true, ..spec })
+    }
+}
+
+/// Returns how a file records that a key was made.
+fn recorded_key(file: &Path, key: &str, options: &MergeOptions) -> Result<KeySpec, Error> {
+    let records = records_of(file, options).map_err(|error| Error::of_merge(&error, &[file.to_path_buf()]))?;
+    let specs = records.made.into_iter().filter_map(|spec| match spec {
+        DerivedSpec::Keys(spec) => Some(spec),
+        _ => None,
+    });
+    specs.into_iter().find(|spec| name_of(spec) == key).ok_or_else(|| {
+        let what = format!("{} does not record how {key}.seq was made", file.display());
+        Error::usage(&what).hint("name its id columns with --keys, such as --keys /spill/run,/spill/subrun,/spill/evt")
+    })
+}
+
+/// Returns the name of the key that a specification makes.
+fn name_of(spec: &KeySpec) -> &str {
+    spec.columns.last().map_or("", |column| column.rsplit('/').next().unwrap_or(column))
+}
+
+/// Returns the rows of all tables of a file that belong to events that satisfy conditions.
+pub(crate) fn select(
+    file: &Path,
+    conditions: &[TableCondition],
+    spec: &KeySpec,
+    threads: usize,
+    context: &Context<'_>,
+) -> Result<TableSelection, Error> {
+    let file = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
+    let key = name_of(spec);
+    let failed = |error: QueryError| Error::of_query(&error);
+    let index = match Index::beside(&file).map_err(failed)? {
+        Beside::Usable(index) => Some(index),
+        Beside::Stale if context.leads() => {
+            let path = Index::path_beside(file.path());
+            context.warn(format!("{} belongs to another state of the file, and is not used", path.display()));
+            None
+        }
+        Beside::Stale | Beside::Missing => None,
+    };
+    let running = Running { threads, cancel: context.watch.cancel };
+    let mut events: Option<EventSet> = None;
+    for condition in conditions {
+        let table = Table::of(&file, &condition.table).map_err(failed)?;
+        let found =
+            events_of(&table, key, Some(&condition.condition), None, index.as_ref(), running).map_err(failed)?;
+        events = Some(events.map_or_else(|| found.clone(), |known| known.intersection(&found)));
+    }
+    let events = events.unwrap_or_default();
+    let mut selection = TableSelection {
+        conditions: conditions.iter().map(ToString::to_string).collect(),
+        ..TableSelection::default()
+    };
+    for table in keyed_tables(&file, key).map_err(failed)? {
+        let of = row_count(&table, key).map_err(failed)?;
+        let taken = rows_of(&table, key, &events, running).map_err(failed)?;
+        selection.tables.insert(table.path().as_bytes().to_vec(), SelectedRows { of, taken });
+    }
+    let group = spec.columns.first().and_then(|column| column.rsplit_once('/')).map_or("/", |(group, _)| group);
+    let of = selection.tables.get(group.as_bytes()).map_or(0, |rows| rows.of);
+    selection.events = SelectedEvents { selected: events.count(), of };
+    Ok(selection)
+}
+
+/// Returns the selection by which a file was made from `input`, if it records one.
+pub(crate) fn recorded_selection(
+    output: &Path,
+    input: &Path,
+    options: &MergeOptions,
+    context: &Context<'_>,
+) -> Result<Option<TableSelection>, Error> {
+    let of_output = |error| Error::of_merge(&error, &[output.to_path_buf()]);
+    let records = records_of(output, options).map_err(of_output)?;
+    let conditions = records.remembered.map(|remembered| remembered.options.conditions).unwrap_or_default();
+    let spec = records.made.iter().find_map(|spec| match spec {
+        DerivedSpec::Keys(spec) => Some(spec),
+        _ => None,
+    });
+    let Some(spec) = spec.filter(|_| !conditions.is_empty()) else { return Ok(None) };
+    let parsed = conditions.iter().map(|text| text.parse()).collect::<Result<Vec<TableCondition>, QueryError>>();
+    let parsed = parsed.map_err(|error| Error::of_query(&error))?;
+    select(input, &parsed, spec, options.jobs, context).map(Some)
+}
