@@ -183,6 +183,7 @@ def merge(
     link_paths: LinkPaths | None = None,
     preview: bool | Path = False,
     preview_samples: int | None = None,
+    index: bool = False,
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,
@@ -365,6 +366,9 @@ def merge(
         ``OUTPUT.preview``; a path names another folder.
     preview_samples
         Maximum number of samples of each dataset of the preview, at least 1,024. Default: 4,194,304.
+    index
+        Write an index in the same pass, ``OUTPUT.stats``, with which `scan` skips blocks of rows. `append` keeps it up to
+        date.
     unordered
         Write encoded chunks in order of completion: slightly faster, but the bytes differ between runs, and an
         interrupted run starts over.

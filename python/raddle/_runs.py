@@ -146,6 +146,7 @@ def rechunk(
     rank_1: bool = False,
     preview: bool | Path = False,
     preview_samples: int | None = None,
+    index: bool = False,
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,

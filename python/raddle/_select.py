@@ -55,6 +55,7 @@ def select(
     align: Size | None = None,
     preview: bool | Path = False,
     preview_samples: int | None = None,
+    index: bool = False,
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,

@@ -49,7 +49,7 @@ def test_one_voice_where_the_preview_is_taken(ranks, cubes, tmp_path):
     assert err.count("error:") == 1 and "all.h5.preview exists" in err
     assert not (tmp_path / "all.h5").exists()
     _, err = ranks(2, "merge", *cubes, "-o", "all.h5", "--preview=look", "--io", "collective", "-q", expect=2)
-    assert err.count("error:") == 1 and "--preview is of values that raddle moves" in err
+    assert err.count("error:") == 1 and "--preview and --index are of values that raddle moves" in err
 
 
 @pytest.fixture(scope="module")

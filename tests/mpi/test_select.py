@@ -20,6 +20,16 @@ def keyed(alone, tmp_path):
     return path
 
 
+def test_an_index(ranks, alone, keyed, tmp_path):
+    for size in (2, 5):
+        ranks(size, "rechunk", keyed, "-o", "all.h5", "--chunk", "100rows", "--index", "-q", "-f")
+        assert (tmp_path / "all.h5.stats").exists()
+        # Compares the limits with the values.
+        alone("verify", "all.h5")
+        with h5py.File(tmp_path / "all.h5", "a") as file:
+            assert file["slc/e"].chunks == (100,)
+
+
 def test_events(ranks, alone, keyed, tmp_path):
     arguments = ("select", keyed, "--where", "slc: e > 2", "--chunk", "100rows", "-q", "-f")
     alone(*arguments, "-o", "one.h5")

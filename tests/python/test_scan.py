@@ -344,3 +344,84 @@ def test_conditions_as_text_are_those_of_operators(events):
         for wrong, said in (("e >", "ends where a column"), ("e = 1", "write == to compare"), ("e > n", "both columns")):
             with pytest.raises(errors.UsageError, match=said):
                 file["trk"].filter(wrong)
+
+
+def blocks_of(path, index, text):
+    with raddle.scan(path, index=index) as file:
+        explained = file["rec"].filter(text).explain()
+        rows = file["rec"].filter(text).rows()
+    return explained, rows
+
+
+def inputs_of(data, folder, count):
+    """Writes files of one kind, and returns their paths."""
+    kinds, paths = ["<i4", ">f4", "<u8", "bool"], []
+    for number in range(count):
+        rows = data.draw(st.sampled_from([0, 1, 90, 3000]))
+        random = np.random.default_rng(data.draw(st.integers(0, 99)))
+        part = {kind: (random.integers(0, 50, rows) + 60 * number).astype(kind) for kind in kinds}
+        part[">f4"][random.random(rows) < 0.01] = np.nan
+        paths.append(Path(folder) / f"{number}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            for name, values in part.items():
+                file.create_dataset(f"rec/{name}", data=values, chunks=(100,), maxshape=(None,))
+            file.create_dataset("rec/flat", data=part["<i4"].reshape(-1, 1), chunks=(50, 1), maxshape=(None, 1))
+    return paths
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_an_index_made_by_a_merge_is_that_of_its_output(data):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = inputs_of(data, folder, data.draw(st.integers(1, 4)))
+        output, count = Path(folder) / "all.h5", data.draw(st.integers(1, len(paths)))
+        layout = data.draw(st.sampled_from([{}, {"chunk": "64rows"}, {"compress": "none", "contiguous": True}, {"compress": "keep"}]))
+        report = raddle.merge(paths[:count], output, index=True, extendible=True, progress=False, **({} if "contiguous" in layout else layout))
+        assert report.index == f"{output}.stats"
+        if "contiguous" in layout:
+            raddle.rechunk(output, Path(folder) / "other.h5", index=True, progress=False, **layout)
+            output = Path(folder) / "other.h5"
+        elif count < len(paths):
+            raddle.append(output, paths[count:], again=True, progress=False)
+        raddle.index(output, output=Path(folder) / "again", progress=False)
+        assert not raddle.verify(output, progress=False).mismatches
+        for text in ("`<i4` > 70", "`>f4` <= 100 & `<u8` != 3", "bool == true", "flat == 61", "~(`>f4` <= inf)"):
+            made, rows = blocks_of(output, True, text)
+            again, _ = blocks_of(output, Path(folder) / "again", text)
+            # Datasets of a few bytes are not tiled, and have no limits in a merge.
+            if made["indexed_columns"] == again["indexed_columns"]:
+                assert (made["pruned_blocks"], made["whole_blocks"]) == (again["pruned_blocks"], again["whole_blocks"])
+            else:
+                assert made["rows"] <= 1024
+            _, without = blocks_of(output, False, text)
+            assert np.array_equal(rows, without)
+
+
+def test_verify_compares_the_index_with_the_values(tmp_path):
+    path = tmp_path / "all.h5"
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_dataset("rec/x", data=np.arange(100_000.0), chunks=(1000,))
+    raddle.merge([tmp_path / "in.h5"], path, index=True, compress="none", chunk="10000rows", progress=False)
+    assert not raddle.verify(path, progress=False).mismatches
+    before = path.stat()
+    with h5py.File(path, "a") as file:
+        file["rec/x"][54_321] = -7
+    # As if the file had not been changed.
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    found = [one.what for one in raddle.verify(path, progress=False).mismatches if "index" in one.what]
+    assert found == ["has other limits in rows 50000 to 59999 in the index all.h5.stats"]
+    os.utime(path)
+    with pytest.warns(UserWarning, match="belongs to another state of the file, and is not checked"):
+        raddle.verify(path, progress=False)
+
+
+def test_an_index_replaces_only_an_index(tmp_path):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["rec/x"] = np.arange(10)
+    (tmp_path / "all.h5.stats").write_text("mine")
+    with pytest.raises(errors.OutputError, match="is not an index"):
+        raddle.merge([tmp_path / "in.h5"], tmp_path / "all.h5", index=True, progress=False)
+    assert not (tmp_path / "all.h5").exists() and (tmp_path / "all.h5.stats").read_text() == "mine"
+    with pytest.raises(errors.UsageError, match="index=True needs values that are copied"):
+        raddle.merge([tmp_path / "in.h5"], tmp_path / "v.h5", index=True, link="virtual", progress=False)

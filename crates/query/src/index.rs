@@ -28,7 +28,7 @@ const VERSION: u8 = 1;
 const BLOCKS_PER_JOB: u64 = 8;
 
 /// Statistics of the columns of a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Index {
     /// Length of the file.
     len_bytes: u64,
@@ -75,7 +75,16 @@ impl Index {
     /// # Errors
     /// If values cannot be read, or the run is cancelled.
     pub fn compute(file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Self> {
-        let mut columns: Vec<(String, TableColumn, NumberType, u64)> = Vec::new();
+        Self::default().extended(file, threads, cancel)
+    }
+
+    /// Computes the statistics of a file to which rows were appended since this index was made. Whole blocks of rows
+    /// that the index knows are not read again.
+    ///
+    /// # Errors
+    /// As for [`Index::compute`].
+    pub fn extended(&self, file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Self> {
+        let mut columns: Vec<NumberColumn> = Vec::new();
         for path in groups(file)? {
             let table = Table::of(file, &path)?;
             for name in table.names()? {
@@ -83,32 +92,69 @@ impl Index {
                 let Ok(column) = table.column(&name) else { continue };
                 let Some(number) = column.kind.number() else { continue };
                 let block_rows = block_rows(column.chunk_rows(), column.row_len_bytes);
-                columns.push((table.path_of(&name), column, number, block_rows));
+                let path = table.path_of(&name);
+                let known = self.whole_blocks(&path, &column, number, block_rows);
+                columns.push(NumberColumn { path, column, number, block_rows, known });
             }
         }
         let jobs: Vec<(usize, Range<u64>)> = columns
             .iter()
             .enumerate()
-            .flat_map(|(at, (_, column, _, block_rows))| {
+            .flat_map(|(at, NumberColumn { column, block_rows, known, .. })| {
                 let (step, rows) = (block_rows * BLOCKS_PER_JOB, column.rows);
-                (0..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
+                let first = known.len() as u64 * block_rows;
+                (first..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
             })
             .collect();
         let reader = || (DatasetReader::new(ReaderLimits::default()), Vec::new());
         let parts = parallel::map(&jobs, threads.max(1), cancel, reader, |(reader, values), (at, rows)| {
-            let (path, column, number, block_rows) = &columns[*at];
-            let limits = limits_of(file, column, rows, (*number, *block_rows), reader, values);
-            limits.map_err(|error| QueryError::Hdf5(error.in_object(path.clone())))
+            let limits = columns[*at].limits(file, rows, reader, values);
+            limits.map_err(|error| QueryError::Hdf5(error.in_object(columns[*at].path.clone())))
         })?;
-        let mut blocks: Vec<Vec<Limits>> = vec![Vec::new(); columns.len()];
+        let mut blocks: Vec<Vec<Limits>> = columns.iter().map(|column| column.known.to_vec()).collect();
         for ((at, _), part) in jobs.iter().zip(parts) {
             blocks[*at].extend(part);
         }
-        let columns = columns.into_iter().zip(blocks).map(|((path, column, _, block_rows), blocks)| {
+        let columns = columns.into_iter().zip(blocks).map(|(NumberColumn { path, column, block_rows, .. }, blocks)| {
             let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
             (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
         });
         Ok(Self::of(&file.identity(), columns.collect()))
+    }
+
+    /// Returns the limits of the whole blocks of a column that this index knows, of which there are at most as many as
+    /// the column has.
+    fn whole_blocks(&self, path: &str, column: &TableColumn, number: NumberType, block_rows: u64) -> &[Limits] {
+        let is_same = |known: &&ColumnLimits| {
+            (known.block_rows, known.row_len_bytes) == (block_rows, column.row_len_bytes)
+                && known.rows <= column.rows
+                && known.blocks.iter().all(|block| block.is_of(number))
+        };
+        let Some(known) = self.columns.get(path).filter(is_same) else { return &[] };
+        known.blocks.get(..(known.rows / block_rows) as usize).unwrap_or_default()
+    }
+
+    /// Compares this index with the values of its file; returns the path of each column that differs, and how.
+    ///
+    /// # Errors
+    /// As for [`Index::compute`].
+    pub fn differences(&self, file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Vec<(String, String)>> {
+        let right = Self::compute(file, threads, cancel)?;
+        let difference = |(path, known): (&String, &ColumnLimits)| {
+            let what = match right.columns.get(path) {
+                None => "is not a dataset with one number per row".to_owned(),
+                Some(right) if (known.rows, known.block_rows) != (right.rows, right.block_rows) => {
+                    "has another number of rows or of rows per block".to_owned()
+                }
+                Some(right) => {
+                    let block = known.blocks.iter().zip(&right.blocks).position(|(known, right)| known != right)?;
+                    let first = block as u64 * known.block_rows;
+                    format!("has other limits in rows {first} to {}", known.rows.min(first + known.block_rows) - 1)
+                }
+            };
+            Some((path.clone(), what))
+        };
+        Ok(self.columns.iter().filter_map(difference).collect())
     }
 
     /// Creates the index of a file in this state.
@@ -247,20 +293,31 @@ impl Index {
     }
 }
 
-/// Returns the limits of each block of some rows, of which the first begins a block.
-fn limits_of(
-    file: &OpenFile,
-    column: &TableColumn,
-    rows: &Range<u64>,
-    (number, block_rows): (NumberType, u64),
-    reader: &mut DatasetReader,
-    values: &mut Vec<u8>,
-) -> raddle_hdf5::Result<Vec<Limits>> {
-    values.clear();
-    values.resize(column.len_bytes(rows), 0);
-    column.read(file, reader, rows, values)?;
-    let block_len = (block_rows * column.row_len_bytes) as usize;
-    Ok(values.chunks(block_len.max(1)).map(|block| Limits::of(number, block)).collect())
+/// A column whose limits are determined.
+struct NumberColumn<'k> {
+    path: String,
+    column: TableColumn,
+    number: NumberType,
+    block_rows: u64,
+    /// Limits of the first blocks, if they are known.
+    known: &'k [Limits],
+}
+
+impl NumberColumn<'_> {
+    /// Returns the limits of each block of some rows, of which the first begins a block.
+    fn limits(
+        &self,
+        file: &OpenFile,
+        rows: &Range<u64>,
+        reader: &mut DatasetReader,
+        values: &mut Vec<u8>,
+    ) -> raddle_hdf5::Result<Vec<Limits>> {
+        values.clear();
+        values.resize(self.column.len_bytes(rows), 0);
+        self.column.read(file, reader, rows, values)?;
+        let block_len = (self.block_rows * self.column.row_len_bytes) as usize;
+        Ok(values.chunks(block_len.max(1)).map(|block| Limits::of(self.number, block)).collect())
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! a scan with an index has the rows of a scan without one.
 #![forbid(unsafe_code)]
 
+pub mod builder;
 mod condition;
 pub mod error;
 pub mod events;
@@ -18,6 +19,7 @@ pub mod search;
 pub mod statistics;
 pub mod table;
 
+pub use builder::{IndexBuilder, NewDataset};
 pub use error::{QueryError, Result};
 pub use events::EventSet;
 pub use expression::{Expression, Literal, Operator};

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::options::{ExecutionOptions, Inputs, SortOptions};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
+use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Recovery;
 use raddle_merge::append::{AppendLock, AppendReport, append_collective, open_for_append_collective, plan_collective};
@@ -12,8 +13,10 @@ use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::schema::join::{AttributePolicy, Join, ScalarPolicy};
+use raddle_query::Index;
+use raddle_query::index::Beside;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Request to append the rows of files to a merged file.
 ///
@@ -296,8 +299,32 @@ impl PlannedAppend {
     /// If an input changed or cannot be read, or the file cannot be written; it then has its old content.
     pub fn run(&self, context: &Context<'_>) -> Result<Option<Appended>, Error> {
         let Some(plan) = &self.plan else { return Ok(None) };
+        let index = if context.leads() { usable_index(&self.request.file) } else { None };
         let appended = append_collective(plan, &self.lock, &context.watch, context.ranks);
         let report = appended.map_err(|error| self.request.error(&error, &self.files))?;
+        if let Some(index) = index
+            && let Err(error) = extend_index(&self.request.file, &index, plan.options.jobs, context)
+        {
+            context.warn(format!("the rows are appended, but the index is not up to date: {error}"));
+        }
         Ok(report.map(|report| Appended { report, input_files: Input::of(plan).split_off(1) }))
     }
+}
+
+/// Returns the index beside a file, if it belongs to its state.
+fn usable_index(file: &Path) -> Option<Index> {
+    let file = OpenFile::open(file, Some(1)).ok()?;
+    match Index::beside(&file) {
+        Ok(Beside::Usable(index)) => Some(index),
+        // It is not used for searches either, which warn about it.
+        Ok(Beside::Missing | Beside::Stale) | Err(_) => None,
+    }
+}
+
+/// Adds the limits of appended rows to the index beside a file.
+fn extend_index(file: &Path, index: &Index, threads: usize, context: &Context<'_>) -> Result<(), Error> {
+    let open = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
+    let extended = index.extended(&open, threads, context.watch.cancel);
+    let written = extended.and_then(|extended| extended.write(&Index::path_beside(file)));
+    written.map(drop).map_err(|error| Error::of_query(&error))
 }

@@ -45,6 +45,7 @@ pub mod exit;
 pub mod index;
 pub mod inspect;
 pub mod merge;
+pub mod merge_index;
 pub mod number;
 pub mod options;
 mod outputs;

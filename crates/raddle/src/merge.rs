@@ -2,9 +2,10 @@
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::merge_index::{self, MergeIndex, Observers};
 use crate::options::{
-    ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergePreviewOptions, OutputOptions, PlacementOptions,
-    SchemaOptions, SortOptions, StripeOptions,
+    ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergeIndexOptions, MergePreviewOptions, OutputOptions,
+    PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
 };
 use crate::preview::{self, MergePreview};
 use crate::summary::{Input, Summary};
@@ -15,6 +16,7 @@ use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::options::{Empty, MergeOptions};
+use raddle_merge::path_text;
 use raddle_merge::plan::links::Link;
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
 use raddle_merge::plan::{MergePlan, Route};
@@ -95,6 +97,10 @@ pub struct MergeRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub preview: MergePreviewOptions,
+    /// Index of the output.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub indexing: MergeIndexOptions,
     /// Write only part I of N: for N processes, on any machines, that share the output's folder
     ///
     /// All parts must have the same inputs and options, and can run concurrently or one after the other. The part that
@@ -179,7 +185,7 @@ impl MergeRequest {
         if self.part.is_some() && context.ranks.size() > 1 {
             return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
         }
-        plan_output(files, &self.sorting, options, &self.preview, self.part, context)
+        plan_output(files, &self.sorting, options, (&self.preview, self.indexing), self.part, context)
     }
 }
 
@@ -229,7 +235,7 @@ pub(crate) fn plan_output(
     files: Vec<PathBuf>,
     sorting: &SortOptions,
     options: MergeOptions,
-    preview: &MergePreviewOptions,
+    (preview, indexing): (&MergePreviewOptions, MergeIndexOptions),
     part: Option<Part>,
     context: &Context<'_>,
 ) -> Result<PlannedMerge, Error> {
@@ -240,9 +246,12 @@ pub(crate) fn plan_output(
     let options = MergeOptions { output: published_path(&options.output), ..options };
     let check = || preview::check(preview, &options, part.is_some());
     ranks.agree("look at the preview", if leads { check() } else { Ok(()) })?;
+    let check = || merge_index::check(indexing.index, &options, part.is_some());
+    ranks.agree("look at the index", if leads { check() } else { Ok(()) })?;
     let (plan, files) = plan_inputs(files, sorting, &options, context)?;
     let preview = ranks.agree("plan the preview", MergePreview::of(preview, &plan))?;
-    Ok(PlannedMerge { plan, files, preview, part })
+    let index = indexing.index.then(|| MergeIndex::of(&plan));
+    Ok(PlannedMerge { plan, files, preview, index, part })
 }
 
 /// Collective. Sorts the inputs and plans their merge.
@@ -265,6 +274,7 @@ pub struct PlannedMerge {
     plan: MergePlan,
     files: Vec<PathBuf>,
     preview: Option<MergePreview>,
+    index: Option<MergeIndex>,
     part: Option<Part>,
 }
 
@@ -286,6 +296,9 @@ pub struct Merged {
     /// Number of events, if some were selected.
     #[serde(flatten)]
     pub events: Option<SelectedEvents>,
+    /// Path of the index, if one was requested.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "path_text::of_some")]
+    pub index: Option<PathBuf>,
     /// Report of the preview, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<PreviewReport>,
@@ -294,7 +307,7 @@ pub struct Merged {
 impl PlannedMerge {
     /// Creates a planned merge without a preview.
     pub(crate) fn new(plan: MergePlan, files: Vec<PathBuf>) -> Self {
-        Self { plan, files, preview: None, part: None }
+        Self { plan, files, preview: None, index: None, part: None }
     }
 
     /// Returns the plan.
@@ -365,13 +378,17 @@ impl PlannedMerge {
             let begun = if context.leads() { preview.begin(&self.plan.options) } else { Ok(()) };
             context.ranks.agree("begin the preview", begun)?;
         }
-        let tile_observer = self.preview.as_ref().map(|preview| preview as &dyn TileObserver);
+        let preview = self.preview.iter().map(|preview| preview as &dyn TileObserver);
+        let observers: Vec<_> = preview.chain(self.index.iter().map(|index| index as &dyn TileObserver)).collect();
+        let observers = Observers(observers);
+        let tile_observer = (!observers.0.is_empty()).then_some(&observers as &dyn TileObserver);
         let through = MergeContext { io: io.backend, reading: io.reading, tile_observer };
         let merged = raddle_merge::merge_collective(&self.plan, &context.watch, context.ranks, through);
         let Some(report) = merged.map_err(|error| Error::of_merge(&error, &self.files))? else { return Ok(None) };
         let preview = self.preview.and_then(MergePreview::into_report);
         let events = self.plan.options.rows.as_ref().map(|rows| rows.events);
-        Ok(Some(Merged { report, events, preview }))
+        let index = self.index.as_ref().map(MergeIndex::path);
+        Ok(Some(Merged { report, events, index, preview }))
     }
 
     /// Writes the requested part of the output; `None` if the request does not name a part.

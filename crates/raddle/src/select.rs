@@ -7,7 +7,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::merge::{PlannedMerge, plan_output};
 use crate::options::{
-    ExecutionOptions, KeyOptions, LayoutOptions, MergePreviewOptions, OutputOptions, SortOptions, StripeOptions,
+    ExecutionOptions, KeyOptions, LayoutOptions, MergeIndexOptions, MergePreviewOptions, OutputOptions, SortOptions,
+    StripeOptions,
 };
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_hdf5::open_file::OpenFile;
@@ -99,6 +100,10 @@ pub struct SelectRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub preview: MergePreviewOptions,
+    /// Index of the output.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub indexing: MergeIndexOptions,
     /// Use of the machine.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -139,7 +144,14 @@ impl SelectRequest {
         let (selection, spec) = context.ranks.agree("select events", found)?;
         options.rows = Some(Arc::new(selection));
         options.made = vec![DerivedSpec::Keys(spec)];
-        plan_output(vec![self.file.clone()], &SortOptions::default(), options, &self.preview, None, context)
+        plan_output(
+            vec![self.file.clone()],
+            &SortOptions::default(),
+            options,
+            (&self.preview, self.indexing),
+            None,
+            context,
+        )
     }
 
     /// Returns how the key is made again.

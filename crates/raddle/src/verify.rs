@@ -5,10 +5,13 @@ use crate::error::Error;
 use crate::options::{ExecutionOptions, ListingOptions, SchemaOptions, SortOptions};
 use crate::select::recorded_selection;
 use raddle_core::ranks::communicator::CommunicatorExt;
+use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::MergeError;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::verify::digests::check::check_collective;
-use raddle_merge::verify::{VerifyReport, verify_collective};
+use raddle_merge::verify::{Mismatch, VerifyReport, verify_collective};
+use raddle_query::Index;
+use raddle_query::index::Beside;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -114,8 +117,11 @@ impl VerifyRequest {
         self.schema.apply(&mut options)?;
         self.execution.apply(&mut options, context.default_jobs);
         if !self.has_inputs() {
-            return check_collective(&self.file, &options, watch, ranks)
-                .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)));
+            let checked = check_collective(&self.file, &options, watch, ranks);
+            let mut report = checked.map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
+            let found = if context.leads() { self.check_index(options.jobs, context) } else { Ok(Vec::new()) };
+            report.mismatches.extend(ranks.agree("check the index", found)?);
+            return Ok(report);
         }
         let files = self.sorting.sort_collective(files, &options, watch, ranks)?;
         if let [input] = &files[..] {
@@ -130,5 +136,24 @@ impl VerifyRequest {
         let matched = options.selection.check_matched(ranks, watch);
         matched.map_err(|error| Error::of_merge(&error, &files))?;
         Ok(verified)
+    }
+
+    /// Compares the index beside the file, if there is one that belongs to it, with the values of the file.
+    fn check_index(&self, threads: usize, context: &Context<'_>) -> Result<Vec<Mismatch>, Error> {
+        let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
+        let path = Index::path_beside(&self.file);
+        let index = match Index::beside(&file).map_err(|error| Error::of_query(&error))? {
+            Beside::Missing => return Ok(Vec::new()),
+            Beside::Stale => {
+                context.warn(format!("{} belongs to another state of the file, and is not checked", path.display()));
+                return Ok(Vec::new());
+            }
+            Beside::Usable(index) => index,
+        };
+        let found = index.differences(&file, threads, context.watch.cancel).map_err(|error| Error::of_query(&error))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mismatch =
+            |(path, what)| Mismatch { path, what: format!("{what} in the index {name}"), row: None, input: None };
+        Ok(found.into_iter().map(mismatch).collect())
     }
 }

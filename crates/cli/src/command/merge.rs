@@ -8,7 +8,7 @@ use crate::options::printing::PrintArgs;
 use crate::options::running::VerbosityArgs;
 use crate::ranks::Ranks;
 use crate::render::plan::{Detail, prediction, text};
-use crate::render::{differences, json, keys, preview as preview_text, quantity, report};
+use crate::render::{differences, escape, json, keys, preview as preview_text, quantity, report};
 use crate::session::Session;
 use raddle::Error;
 use raddle::merge::Merged;
@@ -63,7 +63,7 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
         return Err(Error::usage("--part writes its share of a merge: leave out --dry-run, or use raddle plan"));
     }
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
-    let io = io.open(team, request.part.is_some(), request.preview.preview.is_some())?;
+    let io = io.open(team, request.part.is_some(), request.preview.preview.is_some() || request.indexing.index)?;
     let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "merge" };
     output.write(team, files, |files, context| request.plan_files(files, context))
 }
@@ -163,7 +163,9 @@ impl Output<'_> {
                 });
                 let made = if made.is_empty() { made } else { format!("  {made}\n") };
                 let preview = merged.preview.as_ref().map_or(String::new(), preview_text::written);
-                print(&(report::merged(&merged.report) + &selected + &made + &preview))
+                let index =
+                    merged.index.as_deref().map_or(String::new(), |path| format!("  index {}\n", escape::path(path)));
+                print(&(report::merged(&merged.report) + &selected + &made + &index + &preview))
             }
         }
     }

@@ -54,7 +54,7 @@ pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Error> {
     let RechunkArgs { request, standard_input, printing, io, verbosity } = arguments;
     let (names, listing) = (&request.inputs.inputs, request.inputs.listing());
     let files = team.paths_of_first(|| standard_input.expand_names(names, &listing))?;
-    let io = io.open(team, false, request.preview.preview.is_some())?;
+    let io = io.open(team, false, request.preview.preview.is_some() || request.indexing.index)?;
     let Some(path) = &request.destination.output else {
         return run_files(arguments, team, files);
     };

@@ -39,7 +39,7 @@ group if it has as many rows as the key; other datasets, and groups without keys
 /// Collective. Selects events and writes their rows.
 pub fn run(arguments: &SelectArgs, team: &Ranks) -> Result<Exit, Error> {
     let SelectArgs { request, printing, io, verbosity } = arguments;
-    let io = io.open(team, false, request.preview.preview.is_some())?;
+    let io = io.open(team, false, request.preview.preview.is_some() || request.indexing.index)?;
     let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "select" };
     output.write(team, vec![request.file.clone()], |_, context| request.plan(context))
 }

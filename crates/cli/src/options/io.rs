@@ -115,7 +115,7 @@ impl IoArgs {
     ///
     /// # Errors
     /// If options conflict, or the interface is not available.
-    pub fn open<'a>(&self, team: &'a Ranks, is_part: bool, has_preview: bool) -> Result<OpenIo<'a>, Error> {
+    pub fn open<'a>(&self, team: &'a Ranks, is_part: bool, is_observed: bool) -> Result<OpenIo<'a>, Error> {
         let interface = team.agree("look at how to write", self.interface())?;
         if interface != Interface::Posix && is_part {
             return Err(Error::usage("--io mpiio and --io collective are for ranks, not for --part"));
@@ -124,9 +124,9 @@ impl IoArgs {
         match interface {
             Interface::Posix => {}
             Interface::MpiIo(hints) => open.files = Some(team.files(&hints)?),
-            Interface::Collective(_) if has_preview => {
+            Interface::Collective(_) if is_observed => {
                 return Err(Error::usage(
-                    "--preview is of values that raddle moves; --io collective leaves that to HDF5",
+                    "--preview and --index are of values that raddle moves; --io collective leaves that to HDF5",
                 ));
             }
             Interface::Collective(library) => {

@@ -8,6 +8,7 @@
 pub mod compression;
 pub mod conventions;
 pub mod execution;
+pub mod index;
 pub mod inputs;
 pub mod keys;
 pub mod layout;
@@ -22,6 +23,7 @@ pub mod text;
 
 pub use conventions::ConventionChoices;
 pub use execution::ExecutionOptions;
+pub use index::MergeIndexOptions;
 pub use inputs::{FileInputs, Inputs, ListingOptions, SortOptions};
 pub use keys::{KeyDataset, KeyOptions};
 pub use layout::{Chunk, Compat, LayoutOptions};

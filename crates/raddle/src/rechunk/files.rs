@@ -172,6 +172,7 @@ impl RechunkRequest {
                 "--in-place always replaces its inputs: leave out --force",
             ),
             (self.preview.preview.is_some(), "--preview is of one output: leave it out, or use -o"),
+            (self.indexing.index, "--index is of one output: leave it out, or use -o"),
             (
                 context.ranks.size() > 1,
                 "--dir and --in-place run in one process: leave out mpirun, or start a process for each share of the files",

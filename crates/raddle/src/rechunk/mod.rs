@@ -14,7 +14,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::merge::{PlannedMerge, plan_output};
 use crate::options::{
-    ExecutionOptions, FileInputs, LayoutOptions, MergePreviewOptions, SortOptions, StripeOptions, WritingOptions,
+    ExecutionOptions, FileInputs, LayoutOptions, MergeIndexOptions, MergePreviewOptions, SortOptions, StripeOptions,
+    WritingOptions,
 };
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,10 @@ pub struct RechunkRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub preview: MergePreviewOptions,
+    /// Index of the output.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub indexing: MergeIndexOptions,
     /// Use of the machine.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -171,7 +176,7 @@ impl RechunkRequest {
             return Err(Error::usage("--skip-bad is for --dir and --in-place"));
         }
         let options = self.options(output, context.default_jobs)?;
-        plan_output(files, &SortOptions::default(), options, &self.preview, None, context)
+        plan_output(files, &SortOptions::default(), options, (&self.preview, self.indexing), None, context)
             .map_err(|error| error.without_option("--skip-bad"))
     }
 

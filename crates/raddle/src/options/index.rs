@@ -1,0 +1,16 @@
+//! Option for an index that is made in the same pass as the output.
+
+use serde::{Deserialize, Serialize};
+
+/// Option about the index of the output.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct MergeIndexOptions {
+    /// Write an index of the output in the same pass (OUT.stats), with which searches skip blocks of rows
+    ///
+    /// It is that of raddle index: the smallest and the largest value of each block of rows. raddle append keeps it up to
+    /// date.
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
+    pub index: bool,
+}
