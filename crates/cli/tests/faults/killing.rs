@@ -1,8 +1,10 @@
 //! Rows 13 and 14: a run that is killed or asked to stop leaves the output alone, and the next one completes it.
 
 use crate::workload::{GOES_ON, Workload};
+use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_testing::faults::{Action, CHANGING, Fault};
 use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,49 @@ pub fn killed_at_calls(workload: &Workload, action: &Action, codes: &[i32], step
 fn a_run_killed_at_any_call_is_resumed() {
     let (runs, resumed) = killed_at_calls(&Workload::small(), &Action::Kill, &[-9], 1);
     assert!(runs > 30 && resumed > 20, "{resumed} of {runs} runs went on");
+}
+
+/// Number of events, each with four rows of a table.
+const EVENTS: u64 = 16 * 1024;
+const CHUNK_ROWS: u64 = 4096;
+
+/// Writes a file with keys of events.
+fn make_events(path: &Path) {
+    let mut file = DefaultFormatFile::create(path).unwrap();
+    for group in [b"/spill".as_slice(), b"/table"] {
+        file.create_group(group).unwrap();
+    }
+    let event: fn(u64) -> u64 = |row| row;
+    let of_table: fn(u64) -> u64 = |row| row / 4;
+    let value: fn(u64) -> u64 = |row| row.wrapping_mul(2_654_435_761) >> 7;
+    let datasets = [
+        ("/spill/evt", EVENTS, event),
+        ("/spill/evt.seq", EVENTS, event),
+        ("/table/evt", 4 * EVENTS, of_table),
+        ("/table/evt.seq", 4 * EVENTS, of_table),
+        ("/table/x", 4 * EVENTS, value),
+    ];
+    for (name, rows, number) in datasets {
+        let (dims, chunk_shape) = (vec![rows, 1], vec![CHUNK_ROWS, 1]);
+        let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+        let mut dataset = file.create_dataset(name.as_bytes(), &spec).unwrap();
+        for first in (0..rows).step_by(CHUNK_ROWS as usize) {
+            let raw: Vec<u8> = (first..first + CHUNK_ROWS).flat_map(|row| (number(row) as u32).to_le_bytes()).collect();
+            dataset.write_chunk(&[first, 0], &raw, 1).unwrap();
+        }
+        drop(dataset);
+    }
+    file.finish().unwrap();
+}
+
+#[test]
+fn a_selection_killed_at_any_call_is_resumed() {
+    let arguments =
+        ["select", "in/0.h5", "--where", "table: 0 < x < 8000000", "--keys", "/spill/evt", "-o", "out/out.h5"];
+    let writing = ["-f", "--progress", "never", "-j", "1", "-c", "fast", "--chunk", "1024rows"];
+    let workload = Workload::of(&[&arguments[..], &writing].concat(), |inputs| make_events(&inputs.join("0.h5")));
+    let (runs, resumed) = killed_at_calls(&workload, &Action::Kill, &[-9], 1);
+    assert!(runs > 30 && resumed > 5, "{resumed} of {runs} runs went on");
 }
 
 #[test]
