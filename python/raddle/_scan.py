@@ -113,7 +113,7 @@ def col(name: str) -> Column:
     Returns
     -------
     Column
-        Compare it with a number or a text: ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
+        Compare it with a number, a text or another column: ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
     """
     return Column(name)
 
@@ -133,6 +133,8 @@ def _parsed(condition: Condition | str) -> Condition:
 
 def _literal(value: Any) -> dict[str, Any]:
     """Return a value as the compiled part takes it: integers as text, floats by their bits."""
+    if isinstance(value, Column):
+        return {"column": value._name}
     if isinstance(value, (bytes, np.bytes_)):
         value = value.decode()
     if isinstance(value, str):
@@ -144,7 +146,7 @@ def _literal(value: Any) -> dict[str, Any]:
     if isinstance(value, (float, np.floating)):
         [bits] = struct.unpack("<Q", struct.pack("<d", float(value)))
         return {"float": bits}
-    raise UsageError(f"{value!r} cannot be compared with a column: give a number or a text")
+    raise UsageError(f"{value!r} cannot be compared with a column: give a number, a text or a column")
 
 
 class Scan:

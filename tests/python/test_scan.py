@@ -341,7 +341,7 @@ def test_conditions_as_text_are_those_of_operators(events):
         text = file["trk"].filter("e > 0.5 & (n == 3 | 5 < n <= 7) & ~(evt == 6)")
         built = file["trk"].filter((col("e") > 0.5) & ((col("n") == 3) | ((col("n") > 5) & (col("n") <= 7))) & ~(col("evt") == 6))
         assert np.array_equal(text.rows(), built.rows()) and len(text.rows())
-        for wrong, said in (("e >", "ends where a column"), ("e = 1", "write == to compare"), ("e > n", "both columns")):
+        for wrong, said in (("e >", "ends where a column"), ("e = 1", "write == to compare"), ("2 > 1", "both values")):
             with pytest.raises(errors.UsageError, match=said):
                 file["trk"].filter(wrong)
 
@@ -425,3 +425,23 @@ def test_an_index_replaces_only_an_index(tmp_path):
     assert not (tmp_path / "all.h5").exists() and (tmp_path / "all.h5.stats").read_text() == "mine"
     with pytest.raises(errors.UsageError, match="index=True needs values that are copied"):
         raddle.merge([tmp_path / "in.h5"], tmp_path / "v.h5", index=True, link="virtual", progress=False)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_two_columns_are_compared_exactly(data):
+    rows = data.draw(st.sampled_from([1, 7, 200]))
+    columns = {f"c{number}": drawn_column(data, data.draw(st.sampled_from(KINDS)), rows) for number in range(2)}
+    word = data.draw(st.sampled_from(sorted(COMPARISONS)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "all.h5"
+        write(path, columns, data)
+        if data.draw(st.booleans()):
+            raddle.index(path, progress=False)
+        pairs = zip(columns["c0"].tolist(), columns["c1"].tolist(), strict=True)
+        # Python compares integers with floats exactly.
+        expected = [row for row, (left, right) in enumerate(pairs) if COMPARISONS[word](left, right)]
+        with raddle.scan(path, threads=2) as file:
+            assert file["rec"].filter(COMPARISONS[word](col("c0"), col("c1"))).rows().tolist() == expected
+            assert file["rec"].filter(f"c0 {word} c1").rows().tolist() == expected

@@ -5,6 +5,7 @@
 
 use crate::expression::{Expression, Literal, Operator};
 use crate::numbers::{Number, with_words};
+use crate::pair::{Pair, unpadded};
 use crate::statistics::Limits;
 use crate::table::{ColumnKind, TableColumn};
 use raddle_hdf5::number::NumberType;
@@ -21,7 +22,7 @@ pub(crate) enum Matches {
 }
 
 impl Matches {
-    fn inverted(self) -> Self {
+    pub fn inverted(self) -> Self {
         match self {
             Self::None => Self::All,
             Self::Some => Self::Some,
@@ -30,7 +31,7 @@ impl Matches {
     }
 
     /// Returns the verdict for values of which all, or none, satisfy a condition.
-    fn of(all: bool, none: bool) -> Self {
+    pub fn of(all: bool, none: bool) -> Self {
         match (all, none) {
             (_, true) => Self::None,
             (true, false) => Self::All,
@@ -44,6 +45,8 @@ impl Matches {
 pub(crate) enum Condition {
     /// Test of the column with this number.
     Test(usize, Test),
+    /// Comparison of the columns with these numbers.
+    Pair(usize, usize, Pair),
     And(Vec<Condition>),
     Or(Vec<Condition>),
     Not(Box<Condition>),
@@ -73,9 +76,17 @@ impl Condition {
             Expression::Not(one) => Self::Not(Box::new(Self::new(one, columns)?)),
             Expression::Compare { column, operator, value } => {
                 let refuse = |reason: String| (column.clone(), reason);
-                let at = columns.iter().position(|known| known.name == *column);
-                let at = at.ok_or_else(|| refuse("is not a column of the scan".to_owned()))?;
-                Self::Test(at, Test::new(&columns[at].kind, *operator, value).map_err(refuse)?)
+                let place = |name: &str| {
+                    let at = columns.iter().position(|known| known.name == name);
+                    at.ok_or_else(|| (name.to_owned(), "is not a column of the scan".to_owned()))
+                };
+                let at = place(column)?;
+                let Literal::Column(other) = value else {
+                    return Ok(Self::Test(at, Test::new(&columns[at].kind, *operator, value).map_err(refuse)?));
+                };
+                let right = place(other)?;
+                let pair = Pair::new(&columns[at].kind, *operator, (other, &columns[right].kind)).map_err(refuse)?;
+                Self::Pair(at, right, pair)
             }
         })
     }
@@ -84,6 +95,10 @@ impl Condition {
     pub fn judge(&self, limits: &impl Fn(usize) -> Option<Limits>) -> Matches {
         match self {
             Self::Test(column, test) => limits(*column).map_or(Matches::Some, |limits| test.judge(limits)),
+            Self::Pair(left, right, pair) => match (limits(*left), limits(*right)) {
+                (Some(left), Some(right)) => pair.judge(left, right),
+                _ => Matches::Some,
+            },
             Self::And(all) => all.iter().map(|one| one.judge(limits)).min().unwrap_or(Matches::All),
             Self::Or(any) => any.iter().map(|one| one.judge(limits)).max().unwrap_or(Matches::None),
             Self::Not(one) => one.judge(limits).inverted(),
@@ -103,6 +118,7 @@ impl Condition {
         };
         match self {
             Self::Test(column, test) => test.evaluate(values[*column]),
+            Self::Pair(left, right, pair) => pair.evaluate(values[*left], values[*right]),
             Self::And(all) => fold(all, true, |left, right| left & right),
             Self::Or(any) => fold(any, false, |left, right| left | right),
             Self::Not(one) => {
@@ -135,6 +151,8 @@ impl Test {
             }
             (ColumnKind::Number(_), Literal::Text(text)) => Err(format!("holds numbers, which {text:?} is not")),
             (ColumnKind::Text { .. }, _) => Err(format!("holds texts, which {value} is not; put it in quotes")),
+            // Compared elsewhere.
+            (_, Literal::Column(other)) => Err(format!("is compared with the column {other}")),
             (ColumnKind::Other(what), _) => Err(format!("holds {what}, which cannot be compared")),
         }
     }
@@ -209,10 +227,7 @@ impl Test {
                 with_words!(*number, bytes, |words| compared(words, *operator, *value))
             }
             Self::Texts { len_bytes, operator, value } => {
-                let holds = |text: &[u8]| {
-                    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                    operator.holds(&text[..end], value.as_slice())
-                };
+                let holds = |text: &[u8]| operator.holds(unpadded(text), value.as_slice());
                 bytes.chunks_exact((*len_bytes).max(1)).map(holds).collect()
             }
         }
@@ -303,7 +318,7 @@ mod tests {
                 let (floor, has_rest) = (right.floor() as i128, right.fract() != 0.0);
                 operator.holds(&(left, false), &(floor, has_rest))
             }
-            Literal::Text(_) => false,
+            Literal::Text(_) | Literal::Column(_) => false,
         }
     }
 

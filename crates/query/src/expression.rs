@@ -103,6 +103,8 @@ pub enum Literal {
     Float(f64),
     /// Text, or the name of a value of an enumeration.
     Text(String),
+    /// Value of another column in the same row, by name.
+    Column(String),
 }
 
 mod as_text {
@@ -133,9 +135,24 @@ impl Expression {
     /// Returns the names of the columns.
     pub fn columns(&self) -> BTreeSet<&str> {
         match self {
+            Self::Compare { column, value: Literal::Column(other), .. } => {
+                BTreeSet::from([column.as_str(), other.as_str()])
+            }
             Self::Compare { column, .. } => BTreeSet::from([column.as_str()]),
             Self::And(all) | Self::Or(all) => all.iter().flat_map(Self::columns).collect(),
             Self::Not(one) => one.columns(),
+        }
+    }
+}
+
+/// Name of a column, in quotes if it is not a plain word.
+struct Name<'n>(&'n str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match is_bare(self.0) {
+            true => f.write_str(self.0),
+            false => write!(f, "`{}`", self.0.replace('\\', "\\\\").replace('`', "\\`")),
         }
     }
 }
@@ -146,6 +163,7 @@ impl fmt::Display for Literal {
             Self::Integer(value) => value.fmt(f),
             Self::Float(value) => fmt::Debug::fmt(value, f),
             Self::Text(value) => fmt::Debug::fmt(value, f),
+            Self::Column(name) => Name(name).fmt(f),
         }
     }
 }
@@ -154,12 +172,8 @@ impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |all: &[Self], by: &str| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(by);
         match self {
-            Self::Compare { column, operator, value } if is_bare(column) => {
-                write!(f, "({column} {} {value})", operator.word())
-            }
             Self::Compare { column, operator, value } => {
-                let quoted = column.replace('\\', "\\\\").replace('`', "\\`");
-                write!(f, "(`{quoted}` {} {value})", operator.word())
+                write!(f, "({} {} {value})", Name(column), operator.word())
             }
             Self::And(all) if all.is_empty() => f.write_str("true"),
             Self::Or(all) if all.is_empty() => f.write_str("false"),

@@ -13,6 +13,7 @@ pub mod events;
 pub mod expression;
 pub mod index;
 mod numbers;
+mod pair;
 mod parse;
 pub mod scan;
 pub mod search;

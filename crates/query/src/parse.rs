@@ -250,10 +250,8 @@ impl Parser {
             let (column, operator, value) = match (&left, &right) {
                 (Operand::Column(column), Operand::Value(value)) => (column, operator, value),
                 (Operand::Value(value), Operand::Column(column)) => (column, operator.exchanged(), value),
-                (Operand::Column(one), Operand::Column(other)) => {
-                    return Err(format!(
-                        "{one} and {other} are both columns, which cannot be compared with each other; put a text in quotes"
-                    ));
+                (Operand::Column(column), Operand::Column(other)) => {
+                    (column, operator, &Literal::Column(other.clone()))
                 }
                 (Operand::Value(one), Operand::Value(other)) => {
                     return Err(format!("{one} and {other} are both values; name a column"));
@@ -305,6 +303,7 @@ mod tests {
         assert_eq!(text("1 < rec.slc/x <= 5"), "((rec.slc/x > 1) & (rec.slc/x <= 5))");
         assert_eq!(text("'near' == det && is_good != true"), "((det == \"near\") & (is_good != 1))");
         assert_eq!(text("`a b` >= 0x10 & inf > e"), "((`a b` >= 16) & (e < inf))");
+        assert_eq!(text("a < b <= `inf`"), "((a < b) & (b <= `inf`))");
         assert_eq!((text("true").as_str(), text("~false").as_str()), ("true", "~false"));
     }
 
@@ -314,7 +313,6 @@ mod tests {
             ("", "ends where a column"),
             ("a", "a is not compared with a value"),
             ("a = 2", "write == to compare"),
-            ("a > b", "both columns"),
             ("1 > 2", "both values"),
             ("(a > 1", "a ) is missing"),
             ("a > 1)", ") is not expected after"),
@@ -344,6 +342,7 @@ mod tests {
             (i128::MIN + 1..i128::MAX).prop_map(Literal::Integer),
             any::<f64>().prop_filter("NaN differs from itself", |value| !value.is_nan()).prop_map(Literal::Float),
             any::<String>().prop_map(Literal::Text),
+            any::<String>().prop_map(Literal::Column),
         ];
         let names = prop_oneof![
             any::<String>(),

@@ -125,6 +125,16 @@ impl ColumnKind {
         }
     }
 
+    /// Describes the values.
+    pub fn described(&self) -> &'static str {
+        match self {
+            Self::Number(_) => "numbers",
+            Self::Enumeration { .. } => "named values",
+            Self::Text { .. } => "texts",
+            Self::Other(what) => what,
+        }
+    }
+
     /// Returns the type of the numbers, if there are any.
     pub fn number(&self) -> Option<NumberType> {
         match self {
