@@ -25,6 +25,7 @@ from raddle._core import __version__
 if TYPE_CHECKING:
     from raddle import errors, events, gpu, idx
     from raddle._batches import Batches, Rows
+    from raddle._conditions import Column, Condition, col
     from raddle._dataset import Dataset
     from raddle._file import File, open
     from raddle._group import Group, read_columns
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from raddle._polars import scan_polars
     from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, inspect, rechunk, references, verify
-    from raddle._scan import Column, Condition, FileScan, Scan, col, index, scan
+    from raddle._scan import FileScan, Scan, index, scan
     from raddle._selection import MultiBlockSlice
     from raddle._split import split
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
@@ -105,7 +106,8 @@ _PLACES = {
     **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
     "scan_polars": "_polars",
     "split": "_split",
-    **dict.fromkeys(("Column", "Condition", "FileScan", "Scan", "col", "index", "scan"), "_scan"),
+    **dict.fromkeys(("Column", "Condition", "col"), "_conditions"),
+    **dict.fromkeys(("FileScan", "Scan", "index", "scan"), "_scan"),
     "RaddleError": "errors",
 }
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raddle._conditions import Column, Condition, col
 from raddle._keywords import Path
-from raddle._scan import Column, Condition, Scan, col, scan
+from raddle._scan import Scan, scan
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:

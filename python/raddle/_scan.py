@@ -1,168 +1,61 @@
-"""Scans: the rows of a table that satisfy a condition, found by all cores.
-
-Conditions are built from columns with operators, as in Polars, and evaluated by the compiled part.
-"""
+"""Scans: the rows of a table that satisfy a condition, found by all cores, in one file or several."""
 
 from __future__ import annotations
 
 import json
-import operator
 import os
-import struct
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from raddle import _core
 from raddle._call import run
+from raddle._conditions import Condition, columns_of, parsed
+from raddle._dataset import Dataset
 from raddle._file import File
-from raddle._file import open as open_file
 from raddle._group import Group
-from raddle._keywords import Path, given
+from raddle._keywords import Inputs, Path, given
 from raddle._progress import Shown
 from raddle._reports import IndexReport
+from raddle._scan_files import OpenFiles, check_columns, group_of, paths_of, row_shape
 from raddle._tables import table as as_table
-from raddle.errors import StaleIndexWarning, UsageError
+from raddle.errors import UsageError
 
-__all__ = ["Column", "Condition", "FileScan", "Scan", "col", "scan"]
+__all__ = ["FileScan", "Scan", "index", "scan"]
 
-
-class Condition:
-    """A condition on rows. ``&``, ``|`` and ``~`` combine conditions; Python's ``and``, ``or`` and ``not`` cannot."""
-
-    __slots__ = ("_data",)
-
-    _data: dict[str, Any]
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._data = data
-
-    def __and__(self, other: Condition) -> Condition:
-        return Condition({"and": [self._data, _condition(other)]})
-
-    def __or__(self, other: Condition) -> Condition:
-        return Condition({"or": [self._data, _condition(other)]})
-
-    def __invert__(self) -> Condition:
-        return Condition({"not": self._data})
-
-    def __bool__(self) -> bool:
-        raise UsageError("a condition has no truth value: combine conditions with &, | and ~, each in parentheses")
-
-    def __repr__(self) -> str:
-        return _core.condition_text(json.dumps(self._data))
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-class Column:
-    """A column of a table, for conditions: ``raddle.col("energy") > 2``."""
+class Piece(NamedTuple):
+    """Rows of one of the files of a scan."""
 
-    __slots__ = ("_name",)
-
-    _name: str
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def _compare(self, operator: str, value: Any) -> Condition:
-        return Condition({"compare": {"column": self._name, "operator": operator, "value": _literal(value)}})
-
-    def __lt__(self, value: Any) -> Condition:
-        return self._compare("<", value)
-
-    def __le__(self, value: Any) -> Condition:
-        return self._compare("<=", value)
-
-    def __gt__(self, value: Any) -> Condition:
-        return self._compare(">", value)
-
-    def __ge__(self, value: Any) -> Condition:
-        return self._compare(">=", value)
-
-    def __eq__(self, value: Any) -> Condition:  # type: ignore[override]
-        return self._compare("==", value)
-
-    def __ne__(self, value: Any) -> Condition:  # type: ignore[override]
-        return self._compare("!=", value)
-
-    def is_between(self, low: Any, high: Any) -> Condition:
-        """Whether the value lies between two values, both included."""
-        return self.__ge__(low) & self.__le__(high)
-
-    def is_in(self, values: Sequence[Any]) -> Condition:
-        """Whether the value is one of some values."""
-        return Condition({"or": [(self == value)._data for value in values]})
-
-    def is_nan(self) -> Condition:
-        """Whether the value is NaN: only that differs from every number."""
-        return Condition({"not": {"or": [(self <= np.inf)._data, (self > np.inf)._data]}})
-
-    def __repr__(self) -> str:
-        return f"col({self._name!r})"
-
-
-def col(name: str) -> Column:
-    """A column of a table, for conditions.
-
-    Parameters
-    ----------
-    name
-        Name of the dataset, or its path relative to the table.
-
-    Returns
-    -------
-    Column
-        Compare it with a number or a text: ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
-    """
-    return Column(name)
-
-
-def _condition(other: Any) -> dict[str, Any]:
-    if not isinstance(other, Condition):
-        raise UsageError(f"{other!r} is not a condition: put each comparison in parentheses")
-    return other._data
-
-
-def _parsed(condition: Condition | str) -> Condition:
-    if isinstance(condition, str):
-        return Condition(json.loads(_core.condition_of(condition)))
-    _condition(condition)
-    return condition
-
-
-def _literal(value: Any) -> dict[str, Any]:
-    """Return a value as the compiled part takes it: integers as text, floats by their bits."""
-    if isinstance(value, (bytes, np.bytes_)):
-        value = value.decode()
-    if isinstance(value, str):
-        return {"text": value}
-    if isinstance(value, (bool, np.bool_)):
-        return {"integer": str(int(value))}
-    if isinstance(value, SupportsIndex):
-        return {"integer": str(operator.index(value))}
-    if isinstance(value, (float, np.floating)):
-        [bits] = struct.unpack("<Q", struct.pack("<d", float(value)))
-        return {"float": bits}
-    raise UsageError(f"{value!r} cannot be compared with a column: give a number or a text")
+    file: int
+    """Number of the file."""
+    rows: range | None
+    """Rows of the table in this file; None for all."""
 
 
 class Scan:
-    """Rows of a table. Methods return new scans; nothing is read before the result is requested."""
+    """Rows of a table. Methods return new scans; nothing is read before the result is requested.
 
-    __slots__ = ("_columns", "_condition", "_events", "_file", "_group", "_window")
+    The rows of several files follow each other in the order of the files.
+    """
 
-    def __init__(self, file: FileScan, group: str) -> None:
-        self._file, self._group = file, group
+    __slots__ = ("_columns", "_condition", "_events", "_group", "_source", "_windows")
+
+    def __init__(self, source: FileScan, group: str) -> None:
+        self._source, self._group = source, group
         self._condition: Condition | None = None
         self._columns: tuple[str, ...] | None = None
         self._events: tuple[dict[str, Any], ...] = ()
-        self._window: range | None = None
+        # Rows of each file; None for all.
+        self._windows: tuple[range, ...] | None = None
 
     def _but(self, **changed: Any) -> Scan:
         """Return a copy with other attributes."""
-        copy = Scan(self._file, self._group)
-        for name in ("_condition", "_columns", "_events", "_window"):
+        copy = Scan(self._source, self._group)
+        for name in ("_condition", "_columns", "_events", "_windows"):
             setattr(copy, name, changed.get(name, getattr(self, name)))
         return copy
 
@@ -173,7 +66,7 @@ class Scan:
         in backticks.
         """
         known = () if self._condition is None else (self._condition,)
-        every = [one._data for one in (*known, *map(_parsed, conditions))]
+        every = [one._data for one in (*known, *map(parsed, conditions))]
         combined = None if not every else Condition(every[0] if len(every) == 1 else {"and": every})
         return self._but(_condition=combined)
 
@@ -183,16 +76,16 @@ class Scan:
         Parameters
         ----------
         *others
-            Scans of other tables of this file, or of the same table.
+            Scans of other tables of the same files, or of the same table. An event is an event of one file.
         key
             Name of the partition key: ``"evt"`` for the datasets ``evt.seq`` and ``evt.offsets`` that ``raddle keys add``
             makes. Default: the only key of the table.
         """
         events = list(self._events)
         for other in others:
-            if other._file.file is not self._file.file:
+            if other._source._files is not self._source._files:
                 raise UsageError("where_event takes scans of the same open file")
-            if other._window is not None:
+            if other._windows is not None:
                 raise UsageError("where_event takes whole tables, not a range of rows")
             condition = None if other._condition is None else other._condition._data
             found = {"table": other._group, "condition": condition, "key": key, "events": list(other._events)}
@@ -204,22 +97,29 @@ class Scan:
         return self._but(_columns=columns)
 
     def _is_whole(self) -> bool:
-        return self._condition is None and not self._events and self._window is None
+        return self._condition is None and not self._events and self._windows is None
 
     def count(self) -> int:
         """The number of rows that satisfy the condition."""
         if self._is_whole():
-            names = self._names()
-            return len(self._table()[names[0]]) if names else 0
-        count: int = self._run("count", ())[0]
-        return count
+            return sum(self._row_counts())
+        return sum(self._run("count", (), piece=piece)[0] for piece in self._pieces())
 
     def rows(self) -> np.ndarray[Any, Any]:
-        """The numbers of these rows, ascending, to index datasets of the table."""
+        """The numbers of these rows, ascending, to index datasets of the table.
+
+        In several files, numbers continue: the first row of a file follows the last one of the file before.
+        """
+        counts = self._row_counts()
         if self._is_whole():
-            return np.arange(self.count(), dtype=np.uint64)
-        numbers: np.ndarray[Any, Any] = self._run("read", (), numbered=True)[0]
-        return numbers
+            return np.arange(sum(counts), dtype=np.uint64)
+        found, before = [], 0
+        for piece in self._pieces():
+            numbers: np.ndarray[Any, Any] = self._run("read", (), piece=piece, numbered=True)[0]
+            numbers += np.uint64(before)
+            found.append(numbers)
+            before += counts[piece.file]
+        return _joined(found)
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
@@ -244,62 +144,97 @@ class Scan:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:
-        """What the scan reads: rows, blocks, and how many of them the index excludes."""
-        explanation: dict[str, Any] = json.loads(self._run("explain", self._stored()[0])[-1])
-        return explanation
+        """What the scan reads: rows, blocks, and how many of them the index excludes, summed over the files."""
+        explained: dict[str, Any] = {}
+        for piece in self._pieces():
+            one = json.loads(self._run("explain", self._stored(self._columns_of(piece.file)), piece=piece)[-1])
+            if not explained:
+                explained = one
+                continue
+            for name, value in one.items():
+                if isinstance(value, int):
+                    explained[name] += value
+            explained["indexed_columns"] = [name for name in explained["indexed_columns"] if name in one["indexed_columns"]]
+        return explained
 
     def _table(self) -> Group:
-        found = self._file.file[self._group]
-        if not isinstance(found, Group):
-            raise UsageError(f"{self._group} is not a group of datasets")
-        return found
+        return group_of(self._source.file, self._group)
 
     def _names(self) -> tuple[str, ...]:
-        if self._columns is not None:
-            return self._columns
-        names = tuple(self._table()._columns(None))
-        # What partition keys have beside the event of each row has other rows.
-        keys = [name.removesuffix(".seq") for name in names if name.endswith(".seq")]
-        beside = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
-        return tuple(name for name in names if name not in beside)
+        return self._columns if self._columns is not None else self._source._names(self._group)
 
-    def _stored(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Names of the columns whose values are fixed bytes, and all columns by name."""
-        columns = self._table()._columns(self._names())
-        stored = [name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3]]
-        return tuple(stored), columns
+    def _columns_of(self, number: int) -> dict[str, Dataset]:
+        """Return the columns in one of the files, which have the types of those in the first."""
+        names, table = self._names(), self._table()
+        if not number:
+            return table._columns(names)
+        with self._source._files.use(number) as opened:
+            there = group_of(opened.file, self._group)
+            tested = [name for name in self._tested() if name in table]
+            expected, found = (group._columns([name for name in (*names, *tested) if name in group]) for group in (table, there))
+            check_columns(self._source.file, opened.file, expected, found)
+        return {name: found[name] for name in names}
 
-    def _run(self, what: str, columns: tuple[str, ...], *, numbered: bool = False) -> Any:
+    def _tested(self) -> list[str]:
+        """Return the names of the columns of the condition."""
+        return [] if self._condition is None else sorted(columns_of(self._condition._data))
+
+    def _stored(self, columns: Mapping[str, Dataset]) -> tuple[str, ...]:
+        """Return the names of columns whose values are fixed bytes."""
+        return tuple(name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3])
+
+    def _row_counts(self) -> list[int]:
+        """Return the number of rows in each file."""
+        names = [*self._names(), *self._tested()]
+        return self._source._row_counts(self._group, names[0]) if names else [0] * len(self._source._files)
+
+    def _pieces(self) -> list[Piece]:
+        files = range(len(self._source._files))
+        return [Piece(number, None if self._windows is None else self._windows[number]) for number in files]
+
+    def _run(self, what: str, columns: tuple[str, ...], *, piece: Piece, numbered: bool = False) -> Any:
+        rows = piece.rows
         search = {
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
             "columns": list(columns),
             "is_numbered": numbered,
-            "rows": None if self._window is None else {"start": self._window.start, "end": self._window.stop},
+            "rows": None if rows is None else {"start": rows.start, "end": max(rows.start, rows.stop)},
             "events": list(self._events),
-            "threads": self._file._threads,
+            "threads": self._source._files.threads,
         }
-        return _core.scan(self._file.file._core(), what, json.dumps(search), self._file._index)
+        with self._source._files.use(piece.file) as opened:
+            return _core.scan(opened.file._core(), what, json.dumps(search), opened.index)
 
-    def _read(self) -> dict[str, np.ndarray[Any, Any]]:
-        stored, columns = self._stored()
-        if not columns:
-            raise UsageError("no columns: select some")
-        is_whole = self._is_whole()
-        if is_whole and not stored:
-            rows, values = self.rows(), []
-        else:
-            has_others = len(stored) < len(columns) and not is_whole
-            rows, values, _ = self._run("read", stored, numbered=has_others)
-        arrays: dict[str, Any] = dict.fromkeys(columns)
-        for name, read in zip(stored, values):
-            column = columns[name]
-            base, inner = column.dtype.subdtype or (column.dtype, ())
-            arrays[name] = read.view(base).reshape(-1, *column.shape[1:], *inner)
-        for name, column in columns.items():
-            if arrays[name] is None:
-                arrays[name] = column[()] if is_whole else column[rows]
+    def _read(self) -> Arrays:
+        parts = [self._read_piece(piece) for piece in self._pieces()]
+        # Each part is released as soon as its column has been copied.
+        return {name: _joined([part.pop(name) for part in parts]) for name in list(parts[0])}
+
+    def _read_piece(self, piece: Piece) -> Arrays:
+        with self._source._files.use(piece.file):
+            columns = self._columns_of(piece.file)
+            if not columns:
+                raise UsageError("no columns: select some")
+            stored = self._stored(columns)
+            is_whole = self._condition is None and not self._events and piece.rows is None
+            values: list[Any] = []
+            has_others = len(stored) < len(columns)
+            if stored or not is_whole:
+                rows, values, _ = self._run("read", stored, piece=piece, numbered=has_others and not is_whole)
+            arrays: dict[str, Any] = dict.fromkeys(columns)
+            for name, read in zip(stored, values):
+                column = columns[name]
+                base, inner = column.dtype.subdtype or (column.dtype, ())
+                arrays[name] = read.view(base).reshape(-1, *row_shape(column), *inner)
+            for name, column in columns.items():
+                if arrays[name] is None:
+                    arrays[name] = column[()] if is_whole else column[rows]
         return arrays
+
+
+def _joined(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, dtype=arrays[0].dtype)
 
 
 def _arrow(pyarrow: Any, array: np.ndarray[Any, Any]) -> Any:
@@ -313,20 +248,49 @@ def _arrow(pyarrow: Any, array: np.ndarray[Any, Any]) -> Any:
 
 
 class FileScan(Mapping[str, Scan]):
-    """Tables of a file, by the paths of their groups."""
+    """Tables of one or several files, by the paths of their groups."""
 
-    file: File
-    """The open file."""
-    _index: _core.QueryIndex | None
-    _threads: int | None
+    _files: OpenFiles
+    _checked: dict[str, tuple[str, ...]]
+    _counts: dict[tuple[str, str], list[int]]
 
-    def __init__(self, file: File, index: _core.QueryIndex | None, threads: int | None) -> None:
-        self.file, self._index, self._threads = file, index, threads
+    def __init__(self, files: OpenFiles) -> None:
+        self._files, self._checked, self._counts = files, {}, {}
+
+    @property
+    def file(self) -> File:
+        """The open file; of several, the first."""
+        return self._files.first
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files, in the order of their rows."""
+        return list(self._files.paths)
 
     def __getitem__(self, group: str) -> Scan:
-        found = Scan(self, group)
-        found._table()
-        return found
+        self._names(group)
+        return Scan(self, group)
+
+    def _names(self, group: str) -> tuple[str, ...]:
+        """Return the columns of a table, after checking that they are the same in all files."""
+        if group in self._checked:
+            return self._checked[group]
+        columns = _rows_columns(group_of(self.file, group))
+        for number in range(1, len(self._files)):
+            with self._files.use(number) as opened:
+                found = _rows_columns(group_of(opened.file, group))
+                check_columns(self.file, opened.file, columns, found)
+        return self._checked.setdefault(group, tuple(columns))
+
+    def _row_counts(self, group: str, column: str) -> list[int]:
+        """Return the number of rows of a column in each file."""
+        if (group, column) not in self._counts:
+            counts = []
+            for number in range(len(self._files)):
+                with self._files.use(number) as opened:
+                    counts.append(len(group_of(opened.file, group)._columns([column])[column]))
+            self._counts[group, column] = counts
+        return self._counts[group, column]
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, found in self.file.items() if isinstance(found, Group))
@@ -335,8 +299,8 @@ class FileScan(Mapping[str, Scan]):
         return sum(1 for _ in self)
 
     def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+        """Close the files."""
+        self._files.close()
 
     def __enter__(self) -> FileScan:
         return self
@@ -345,18 +309,31 @@ class FileScan(Mapping[str, Scan]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<raddle.scan({self.file.filename!r})>"
+        paths = self._files.paths
+        more = "" if len(paths) == 1 else f" and {len(paths) - 1:,} more"
+        return f"<raddle.scan({paths[0]!r}{more})>"
 
 
-def scan(path: Path, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
-    """Open a file to search its tables.
+def _rows_columns(table: Group) -> dict[str, Dataset]:
+    """Return the columns with one value, or array of values, per row."""
+    columns = table._columns(None)
+    # Partition keys consist of the event of each row and of datasets with other rows.
+    keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
+    others = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
+    return {name: column for name, column in columns.items() if name not in others}
+
+
+def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
+    """Open one or several files to search their tables.
 
     Parameters
     ----------
     path
-        An HDF5 file.
+        An HDF5 file, a pattern such as ``"runs/*.h5"``, or a list of files and patterns. The rows of several files follow
+        each other in the order of the list; the files of a pattern are in the order of their names. A table has the
+        same columns in all files.
     index
-        Whether to use the index beside the file, ``PATH.stats``, if there is one, or the path of an index.
+        Whether to use the index beside each file, ``PATH.stats``, if there is one, or the path of an index of one file.
         `raddle.index` writes it. An index of another state of the file is not used, with a warning.
     threads
         Number of threads. Default: the cores available to this process.
@@ -369,12 +346,15 @@ def scan(path: Path, *, index: bool | Path = True, threads: int | None = None) -
     Raises
     ------
     raddle.errors.InputError
-        If the file or the index cannot be read.
+        If a file or an index cannot be read. ``FileScan[...]`` also raises it if the columns of a table are not the same in
+        all files.
+    raddle.errors.InputNotFoundError
+        If a file does not exist, or no file matches a pattern.
 
     Warns
     -----
     raddle.errors.StaleIndexWarning
-        If the index belongs to another state of the file.
+        If the index belongs to another state of its file.
 
     Examples
     --------
@@ -382,13 +362,7 @@ def scan(path: Path, *, index: bool | Path = True, threads: int | None = None) -
     >>> found = table.filter((raddle.col("calE") > 2) & (raddle.col("run") == 1234))  # doctest: +SKIP
     >>> found.select("evt", "calE").to_numpy()  # doctest: +SKIP
     """
-    file = open_file(path, threads=threads)
-    named = None if isinstance(index, bool) else os.fspath(index)
-    state, found = _core.index_of(file._core(), named) if index else ("missing", None)
-    if state == "stale":
-        text = f"{named or os.fspath(path) + '.stats'} belongs to another state of the file, and is not used: make it again (raddle.index)"
-        warnings.warn(text, StaleIndexWarning, stacklevel=2)
-    return FileScan(file, found, threads)
+    return FileScan(OpenFiles(paths_of(path), index, threads))
 
 
 def index(
