@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from raddle import _core
+from raddle._arrow import reader
 from raddle._call import run
 from raddle._conditions import Condition, columns_of, parsed
 from raddle._dataset import Dataset
@@ -18,22 +19,14 @@ from raddle._group import Group
 from raddle._keywords import Inputs, Path, given
 from raddle._progress import Shown
 from raddle._reports import IndexReport
-from raddle._scan_files import OpenFiles, check_columns, group_of, paths_of, row_shape
+from raddle._scan_batches import batches
+from raddle._scan_files import OpenFiles, Piece, check_columns, group_of, paths_of, row_shape
 from raddle._tables import table as as_table
 from raddle.errors import UsageError
 
 __all__ = ["FileScan", "Scan", "index", "scan"]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-
-
-class Piece(NamedTuple):
-    """Rows of one of the files of a scan."""
-
-    file: int
-    """Number of the file."""
-    rows: range | None
-    """Rows of the table in this file; None for all."""
 
 
 class Scan:
@@ -121,6 +114,36 @@ class Scan:
             before += counts[piece.file]
         return _joined(found)
 
+    def batches(self, rows: int | None = None) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        """Iterate over the columns in successive rows of the table, so that memory does not depend on its length.
+
+        Parameters
+        ----------
+        rows
+            Number of rows of the table that are read for a batch, of which it has those that match. A multiple of the
+            rows per chunk decodes each chunk once. Default: the rows whose selected and tested columns have 64 MiB, at least
+            four chunks per thread.
+
+        Yields
+        ------
+        dict of numpy.ndarray
+            The columns as arrays by name, in the order of the table. Batches without a matching row are left out.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If ``rows`` is not positive, or no columns are selected.
+
+        Notes
+        -----
+        `where_event` finds the events once per file, and keeps one byte per event in memory.
+        """
+        if rows is not None and rows < 1:
+            raise UsageError(f"rows={rows} is too small: a batch has at least one row")
+        if not self._names():
+            raise UsageError("no columns: select some")
+        return batches(self, rows)
+
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
         return self._read()
@@ -134,14 +157,12 @@ class Scan:
         return as_table(self._read(), "awkward")
 
     def to_arrow(self) -> Any:
-        """The columns as a pyarrow table; datasets of several dimensions become lists of fixed size."""
-        import pyarrow  # type: ignore[import-untyped, unused-ignore]
-
-        return pyarrow.table({name: _arrow(pyarrow, array) for name, array in self._read().items()})
+        """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size."""
+        return reader(self).read_all()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The columns as an Arrow stream, which Polars, DuckDB and other libraries of Arrow take."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow take."""
+        return reader(self).__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:
         """What the scan reads: rows, blocks, and how many of them the index excludes, summed over the files."""
@@ -163,17 +184,20 @@ class Scan:
     def _names(self) -> tuple[str, ...]:
         return self._columns if self._columns is not None else self._source._names(self._group)
 
-    def _columns_of(self, number: int) -> dict[str, Dataset]:
-        """Return the columns in one of the files, which have the types of those in the first."""
+    def _columns_of(self, number: int, *, is_tested: bool = False) -> dict[str, Dataset]:
+        """Return the columns in one of the files, which have the types of those in the first.
+
+        ``is_tested`` adds the columns of the condition, except misspelt ones, which the compiled part reports.
+        """
         names, table = self._names(), self._table()
-        if not number:
-            return table._columns(names)
-        with self._source._files.use(number) as opened:
-            there = group_of(opened.file, self._group)
-            tested = [name for name in self._tested() if name in table]
-            expected, found = (group._columns([name for name in (*names, *tested) if name in group]) for group in (table, there))
-            check_columns(self._source.file, opened.file, expected, found)
-        return {name: found[name] for name in names}
+        needed = (*names, *(name for name in self._tested() if name in table))
+        columns = table._columns(needed)
+        if number:
+            with self._source._files.use(number) as opened:
+                there = group_of(opened.file, self._group)
+                expected, columns = columns, there._columns([name for name in needed if name in there])
+                check_columns(self._source.file, opened.file, expected, columns)
+        return columns if is_tested else {name: columns[name] for name in names}
 
     def _tested(self) -> list[str]:
         """Return the names of the columns of the condition."""
@@ -211,7 +235,8 @@ class Scan:
         # Each part is released as soon as its column has been copied.
         return {name: _joined([part.pop(name) for part in parts]) for name in list(parts[0])}
 
-    def _read_piece(self, piece: Piece) -> Arrays:
+    def _read_piece(self, piece: Piece, is_kept: np.ndarray[Any, Any] | None = None) -> Arrays:
+        """Return the columns in matching rows of a file, of which ``is_kept`` keeps some, counted from the first of the piece."""
         with self._source._files.use(piece.file):
             columns = self._columns_of(piece.file)
             if not columns:
@@ -219,14 +244,18 @@ class Scan:
             stored = self._stored(columns)
             is_whole = self._condition is None and not self._events and piece.rows is None
             values: list[Any] = []
-            has_others = len(stored) < len(columns)
+            needs_rows = not is_whole and (len(stored) < len(columns) or is_kept is not None)
             if stored or not is_whole:
-                rows, values, _ = self._run("read", stored, piece=piece, numbered=has_others and not is_whole)
+                rows, values, _ = self._run("read", stored, piece=piece, numbered=needs_rows)
+            if is_kept is not None and piece.rows is not None:
+                is_kept = is_kept[rows - np.uint64(piece.rows.start)]
+                rows = rows[is_kept]
             arrays: dict[str, Any] = dict.fromkeys(columns)
             for name, read in zip(stored, values):
                 column = columns[name]
                 base, inner = column.dtype.subdtype or (column.dtype, ())
-                arrays[name] = read.view(base).reshape(-1, *row_shape(column), *inner)
+                values_of_rows = read.view(base).reshape(-1, *row_shape(column), *inner)
+                arrays[name] = values_of_rows if is_kept is None else values_of_rows[is_kept]
             for name, column in columns.items():
                 if arrays[name] is None:
                     arrays[name] = column[()] if is_whole else column[rows]
@@ -235,16 +264,6 @@ class Scan:
 
 def _joined(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, dtype=arrays[0].dtype)
-
-
-def _arrow(pyarrow: Any, array: np.ndarray[Any, Any]) -> Any:
-    """Return an array as pyarrow has it."""
-    if array.dtype.byteorder == ">":
-        array = array.astype(array.dtype.newbyteorder("="))
-    if array.ndim == 1:
-        return pyarrow.array(array)
-    flat = _arrow(pyarrow, array.reshape(-1, *array.shape[2:]))
-    return pyarrow.FixedSizeListArray.from_arrays(flat, array.shape[1])
 
 
 class FileScan(Mapping[str, Scan]):
@@ -276,10 +295,14 @@ class FileScan(Mapping[str, Scan]):
         if group in self._checked:
             return self._checked[group]
         columns = _rows_columns(group_of(self.file, group))
-        for number in range(1, len(self._files)):
+        counts: dict[str, list[int]] = {name: [] for name in columns}
+        for number in range(len(self._files)):
             with self._files.use(number) as opened:
-                found = _rows_columns(group_of(opened.file, group))
+                found = columns if not number else _rows_columns(group_of(opened.file, group))
                 check_columns(self.file, opened.file, columns, found)
+                for name, column in found.items():
+                    counts[name].append(len(column))
+        self._counts.update(((group, name), of_column) for name, of_column in counts.items())
         return self._checked.setdefault(group, tuple(columns))
 
     def _row_counts(self, group: str, column: str) -> list[int]:

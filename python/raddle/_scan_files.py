@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from raddle import _core
 from raddle._call import _level_of_caller
@@ -39,6 +39,15 @@ def paths_of(files: Inputs) -> list[str]:
     if not paths:
         raise UsageError("no files to scan")
     return paths
+
+
+class Piece(NamedTuple):
+    """Rows of one of the files of a scan."""
+
+    file: int
+    """Number of the file."""
+    rows: range | None
+    """Rows of the table in this file; None for all."""
 
 
 @dataclass
