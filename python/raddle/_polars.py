@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raddle._conditions import Column, Condition, col
+from raddle._file_scan import scan
 from raddle._keywords import Path
-from raddle._scan import Scan, scan
+from raddle._scan import Scan
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:

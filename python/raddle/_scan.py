@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from raddle import _core
-from raddle._arrow import reader
-from raddle._call import run
+from raddle._arrow import reader as arrow_reader
 from raddle._conditions import Condition, columns_of, parsed
 from raddle._dataset import Dataset
-from raddle._file import File
 from raddle._group import Group
-from raddle._keywords import Inputs, Path, given
-from raddle._progress import Shown
-from raddle._reports import IndexReport
+from raddle._hist import filled
+from raddle._partition import Communicator, rank_and_size, rows_of_rank
 from raddle._scan_batches import batches
-from raddle._scan_files import OpenFiles, Piece, check_columns, group_of, paths_of, row_shape
+from raddle._scan_files import Piece, check_columns, group_of, row_shape
 from raddle._tables import table as as_table
 from raddle.errors import UsageError
 
-__all__ = ["FileScan", "Scan", "index", "scan"]
+if TYPE_CHECKING:
+    import boost_histogram
+
+    from raddle._file_scan import FileScan
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -89,6 +88,42 @@ class Scan:
         """Return these columns only."""
         return self._but(_columns=columns)
 
+    def partition(self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:
+        """Keep the rows of one of several readers, such as the ranks of mpi4py.
+
+        Parameters
+        ----------
+        reader
+            A communicator of mpi4py, or the index of the reader, from 0.
+        size
+            Number of readers, if ``reader`` is an index.
+        key
+            Name of the partition key, as for `File.partition`. Default: the only key of the table whose events ascend. Rows of
+            an event, and of the same events in other tables, then belong to the same reader. Tables without such a key are
+            divided into equal parts.
+
+        Returns
+        -------
+        Scan
+            The share of the reader. It has a part of each file; the shares of all readers together have each row once.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If the scan is already a share, the table has several keys and none is named, or the arguments are not valid.
+        raddle.errors.ObjectNotFoundError
+            If the table does not have the key.
+        """
+        if self._windows is not None:
+            raise UsageError("the scan is already the share of a reader: call partition once")
+        rank, count = rank_and_size(reader, size)
+        windows = []
+        for number in range(len(self._source._files)):
+            with self._source._files.use(number) as opened:
+                table = group_of(opened.file, self._group)
+                windows.append(rows_of_rank(table, self._source._names(self._group), rank, count, key))
+        return self._but(_windows=tuple(windows))
+
     def _is_whole(self) -> bool:
         return self._condition is None and not self._events and self._windows is None
 
@@ -144,6 +179,38 @@ class Scan:
             raise UsageError("no columns: select some")
         return batches(self, rows)
 
+    def hist(self, axes: Mapping[str, Any], *, weight: str | None = None, storage: Any = None) -> boost_histogram.Histogram:
+        """Fill a histogram of columns in `batches`, with all threads; boost-histogram must be installed.
+
+        Parameters
+        ----------
+        axes
+            The axis of each column, in the order of the histogram: ``{"calE": boost_histogram.axis.Regular(50, 0, 5)}``.
+            Columns have one value per row; texts need an axis of the type ``StrCategory``.
+        weight
+            Name of the column with the weight of each row. Default: each row counts once.
+        storage
+            Storage of the histogram. Default: ``Int64()``, or ``Weight()``, which also has variances, if there are weights.
+
+        Returns
+        -------
+        boost_histogram.Histogram
+            Counts are exact; sums of weights depend on the order of additions in the last digits.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If boost-histogram is not installed, or a column does not have one number or text per row.
+        raddle.errors.ObjectNotFoundError
+            If a column does not exist.
+
+        Examples
+        --------
+        >>> import boost_histogram as bh  # doctest: +SKIP
+        >>> raddle.scan("all.h5")["rec.slc"].filter("run == 1234").hist({"calE": bh.axis.Regular(50, 0, 5)})  # doctest: +SKIP
+        """
+        return filled(self, axes, weight, storage)
+
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
         return self._read()
@@ -158,11 +225,11 @@ class Scan:
 
     def to_arrow(self) -> Any:
         """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size."""
-        return reader(self).read_all()
+        return arrow_reader(self).read_all()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow take."""
-        return reader(self).__arrow_c_stream__(requested_schema)
+        return arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:
         """What the scan reads: rows, blocks, and how many of them the index excludes, summed over the files."""
@@ -264,158 +331,3 @@ class Scan:
 
 def _joined(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, dtype=arrays[0].dtype)
-
-
-class FileScan(Mapping[str, Scan]):
-    """Tables of one or several files, by the paths of their groups."""
-
-    _files: OpenFiles
-    _checked: dict[str, tuple[str, ...]]
-    _counts: dict[tuple[str, str], list[int]]
-
-    def __init__(self, files: OpenFiles) -> None:
-        self._files, self._checked, self._counts = files, {}, {}
-
-    @property
-    def file(self) -> File:
-        """The open file; of several, the first."""
-        return self._files.first
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of the files, in the order of their rows."""
-        return list(self._files.paths)
-
-    def __getitem__(self, group: str) -> Scan:
-        self._names(group)
-        return Scan(self, group)
-
-    def _names(self, group: str) -> tuple[str, ...]:
-        """Return the columns of a table, after checking that they are the same in all files."""
-        if group in self._checked:
-            return self._checked[group]
-        columns = _rows_columns(group_of(self.file, group))
-        counts: dict[str, list[int]] = {name: [] for name in columns}
-        for number in range(len(self._files)):
-            with self._files.use(number) as opened:
-                found = columns if not number else _rows_columns(group_of(opened.file, group))
-                check_columns(self.file, opened.file, columns, found)
-                for name, column in found.items():
-                    counts[name].append(len(column))
-        self._counts.update(((group, name), of_column) for name, of_column in counts.items())
-        return self._checked.setdefault(group, tuple(columns))
-
-    def _row_counts(self, group: str, column: str) -> list[int]:
-        """Return the number of rows of a column in each file."""
-        if (group, column) not in self._counts:
-            counts = []
-            for number in range(len(self._files)):
-                with self._files.use(number) as opened:
-                    counts.append(len(group_of(opened.file, group)._columns([column])[column]))
-            self._counts[group, column] = counts
-        return self._counts[group, column]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, found in self.file.items() if isinstance(found, Group))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._files.close()
-
-    def __enter__(self) -> FileScan:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        paths = self._files.paths
-        more = "" if len(paths) == 1 else f" and {len(paths) - 1:,} more"
-        return f"<raddle.scan({paths[0]!r}{more})>"
-
-
-def _rows_columns(table: Group) -> dict[str, Dataset]:
-    """Return the columns with one value, or array of values, per row."""
-    columns = table._columns(None)
-    # Partition keys consist of the event of each row and of datasets with other rows.
-    keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
-    others = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
-    return {name: column for name, column in columns.items() if name not in others}
-
-
-def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
-    """Open one or several files to search their tables.
-
-    Parameters
-    ----------
-    path
-        An HDF5 file, a pattern such as ``"runs/*.h5"``, or a list of files and patterns. The rows of several files follow
-        each other in the order of the list; the files of a pattern are in the order of their names. A table has the
-        same columns in all files.
-    index
-        Whether to use the index beside each file, ``PATH.stats``, if there is one, or the path of an index of one file.
-        `raddle.index` writes it. An index of another state of the file is not used, with a warning.
-    threads
-        Number of threads. Default: the cores available to this process.
-
-    Returns
-    -------
-    FileScan
-        Tables by the path of their group: ``raddle.scan("all.h5")["rec.slc"].filter(raddle.col("calE") > 2)``.
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If a file or an index cannot be read. ``FileScan[...]`` also raises it if the columns of a table are not the same in
-        all files.
-    raddle.errors.InputNotFoundError
-        If a file does not exist, or no file matches a pattern.
-
-    Warns
-    -----
-    raddle.errors.StaleIndexWarning
-        If the index belongs to another state of its file.
-
-    Examples
-    --------
-    >>> table = raddle.scan("all.h5")["rec.slc"]  # doctest: +SKIP
-    >>> found = table.filter((raddle.col("calE") > 2) & (raddle.col("run") == 1234))  # doctest: +SKIP
-    >>> found.select("evt", "calE").to_numpy()  # doctest: +SKIP
-    """
-    return FileScan(OpenFiles(paths_of(path), index, threads))
-
-
-def index(
-    file: Path, *, output: Path | None = None, jobs: int | None = None, progress: Shown = "auto"
-) -> IndexReport:
-    """Write the index of a file: the limits of each block of rows, with which searches skip blocks.
-
-    Parameters
-    ----------
-    file
-        An HDF5 file. It is not changed.
-    output
-        The index to write. An existing index is replaced. Default: ``FILE.stats``, which `scan` finds.
-    jobs
-        Number of threads. Default: the cores available to this process.
-
-    Returns
-    -------
-    IndexReport
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If the file cannot be read.
-    raddle.errors.OutputError
-        If the index cannot be written, or would replace something else (also an ``OSError``).
-
-    Examples
-    --------
-    >>> raddle.index("all.h5")  # doctest: +SKIP
-    """
-    options, to = given(locals()), None if output is None else os.fspath(output)
-    return IndexReport(run(lambda watch: _core.write_index(os.fspath(file), to, options, watch), progress))
