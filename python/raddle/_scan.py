@@ -10,6 +10,7 @@ import numpy as np
 
 from raddle import _core
 from raddle._arrow import reader as arrow_reader
+from raddle._arrow_dataset import dataset
 from raddle._conditions import Condition, columns_of, parsed
 from raddle._dataset import Dataset
 from raddle._group import Group
@@ -226,6 +227,27 @@ class Scan:
     def to_arrow(self) -> Any:
         """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size."""
         return arrow_reader(self).read_all()
+
+    def to_dataset(self) -> Any:
+        """The columns as a dataset of pyarrow, to which DuckDB passes columns and conditions on.
+
+        Returns
+        -------
+        pyarrow.dataset.Dataset
+            Each query reads the columns that it needs, in batches. Comparisons with numbers, and equality with texts of fixed
+            length, exclude blocks. Results are those of the library.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If Arrow has no type for a column, which is named; ``select`` others.
+
+        Examples
+        --------
+        >>> slices = raddle.scan("all.h5")["rec.slc"].to_dataset()  # doctest: +SKIP
+        >>> duckdb.sql("SELECT evt FROM slices WHERE run = 1234")  # doctest: +SKIP
+        """
+        return dataset(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow take."""
