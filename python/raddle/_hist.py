@@ -42,6 +42,8 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
     for arrays in columns.batches():
         values = [_values(arrays[name]) for name in axes]
         histogram.fill(*values, weight=None if weight is None else _values(arrays[weight]), threads=threads)
+        # Not held while the next batch is read.
+        del arrays, values
     return histogram
 
 

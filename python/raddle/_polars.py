@@ -14,7 +14,7 @@ import numpy as np
 
 from raddle._conditions import Condition
 from raddle._file_scan import scan
-from raddle._keywords import Path
+from raddle._keywords import Inputs, Path
 from raddle._scan import Scan
 from raddle._supersets import MIRRORED, Columns, both, either
 from raddle.errors import UsageError
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
 _COMPARISONS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=="}
 
 
-def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
+def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
     """A table as a lazy frame of Polars, which passes conditions and columns on to raddle.
 
     Parameters
     ----------
-    path
-        An HDF5 file.
+    path, index, threads
+        As for `scan`.
     table
         Path of the group.
-    index, threads
-        As for `scan`.
 
     Returns
     -------

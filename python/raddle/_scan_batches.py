@@ -46,6 +46,8 @@ def _batches_of(scan: Scan, piece: Piece, rows: int | None) -> Iterator[Arrays]:
         arrays = _rows_of_events(scan, found, masks) if masks else scan._read_piece(found)
         if len(next(iter(arrays.values()))):
             yield arrays
+        # Not held while the next batch is read.
+        del arrays
 
 
 def _windows(rows: range, step: int) -> Iterator[range]:
@@ -115,15 +117,21 @@ class EventMask:
 def _rows_of_events(scan: Scan, piece: Piece, masks: list[EventMask]) -> Arrays:
     """Return the columns in the rows of a window whose events are selected."""
     assert piece.rows is not None
-    first, end = piece.rows.start, piece.rows.stop
-    is_kept = np.ones(end - first, bool)
-    with scan._source._files.use(piece.file) as opened:
-        for mask in masks:
-            events = opened.file[f"{scan._group}/{mask.seq}"][first:end]
-            is_kept &= mask.selects(_integers(events, scan._group, mask.seq))
+    is_kept = _is_of_events(scan, piece.file, piece.rows, masks)
     # Rows before the first one and behind the last one are not read.
     start, stop = (int(is_kept.argmax()), len(is_kept) - int(is_kept[::-1].argmax())) if is_kept.any() else (0, 0)
-    return scan._but(_events=())._read_piece(piece._replace(rows=range(first + start, first + stop)), is_kept[start:stop])
+    rows = range(piece.rows.start + start, piece.rows.start + stop)
+    return scan._but(_events=())._read_piece(piece._replace(rows=rows), is_kept[start:stop])
+
+
+def _is_of_events(scan: Scan, number: int, rows: range, masks: list[EventMask]) -> np.ndarray[Any, Any]:
+    """Return whether the event of each row is selected by all masks."""
+    is_kept = np.ones(len(rows), bool)
+    with scan._source._files.use(number) as opened:
+        for mask in masks:
+            events = opened.file[f"{scan._group}/{mask.seq}"][rows.start : rows.stop]
+            is_kept &= mask.selects(_integers(events, scan._group, mask.seq))
+    return is_kept
 
 
 def _seq_of(scan: Scan, key: str | None) -> str:

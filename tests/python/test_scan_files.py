@@ -116,3 +116,12 @@ def test_an_index_of_another_state_is_named(runs):
     runs[2].touch()
     with pytest.warns(errors.StaleIndexWarning, match=r"run2\.h5\.stats belongs to another state"):
         assert raddle.scan(runs)["rec"].filter("x > 2").count() == 6
+
+
+def test_polars_and_arrow_take_several_files(runs):
+    polars = pytest.importorskip("polars")
+    frame = raddle.scan_polars(runs, "rec").filter(polars.col("x") > 2).collect()
+    assert frame["x"].to_list() == [3.0, 4.0] * 3
+    dataset = pytest.importorskip("pyarrow.dataset")
+    found = raddle.scan(runs)["rec"].to_dataset().to_table(filter=dataset.field("x") > 2)
+    assert found["x"].to_pylist() == [3.0, 4.0] * 3

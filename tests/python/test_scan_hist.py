@@ -132,6 +132,25 @@ def test_shares_of_communicators_and_mistakes(events):
             file["trk"].partition(0, 2, key="run")
 
 
+def test_a_key_of_several_is_named(tmp_path):
+    paths = []
+    for run in range(3):
+        columns = {"run": np.full(40, run), "evt": np.arange(40)}
+        paths.append(write(tmp_path / f"{run}.h5", columns, "spill"))
+        write(paths[-1], {"run": np.full(90, run), "evt": np.sort(np.arange(90) % 40), "e": np.arange(90.0)}, "trk")
+    raddle.merge(paths, tmp_path / "all.h5", keys=["/spill/run", "/spill/evt"], progress=False)
+    with h5py.File(tmp_path / "all.h5", "a") as file:
+        for ending in ("seq", "offsets"):
+            file[f"trk/run.{ending}"] = file[f"trk/evt.{ending}"][()]
+    with raddle.scan(tmp_path / "all.h5") as file:
+        with pytest.raises(errors.UsageError, match="has the keys .*: name one, as in partition"):
+            file["trk"].partition(0, 2)
+        shares = [file["trk"].partition(rank, 4, key="evt").to_numpy() for rank in range(4)]
+        events = [set(zip(share["run"], share["evt"])) for share in shares]
+        assert sum(map(len, events)) == len(set.union(*events)) == 120
+        assert sum(len(share["e"]) for share in shares) == 270
+
+
 RANKS = """
 import sys
 import boost_histogram as bh, raddle
