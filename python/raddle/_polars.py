@@ -6,6 +6,7 @@ which Polars would keep; Polars then evaluates the whole condition on what was r
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -65,20 +66,22 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
         # Polars evaluates the whole condition, which needs its columns.
         needed = [] if predicate is None else [name for name in predicate.meta.root_names() if name not in wanted]
         found = rows.select(*wanted, *needed)
+        if n_rows is not None:
+            # A condition that Polars passes with a number of rows applies to these rows.
+            found = found._head(n_rows)
         if predicate is not None and (condition := _condition(predicate, comparable)) is not None:
             found = found.filter(condition)
-        frame = _frame(found.to_numpy())
-        if predicate is not None:
-            frame = frame.filter(predicate)
-        frame = frame.select(wanted)
-        yield frame if n_rows is None else frame.head(n_rows)
+        # Polars takes no stream without frames.
+        for arrays in itertools.chain([_empty(found)], found.batches()):
+            frame = _frame(arrays)
+            yield (frame if predicate is None else frame.filter(predicate)).select(wanted)
 
     return register_io_source(read, schema=schema, validate_schema=True)
 
 
 def _empty(rows: Scan) -> dict[str, Any]:
     """Return the columns of a table without rows."""
-    return {name: column[:0] for name, column in rows._table()._columns(rows._names()).items()}
+    return {name: column[:0] for name, column in rows._columns_of(0).items()}
 
 
 def _frame(arrays: dict[str, Any]) -> pl.DataFrame:

@@ -305,6 +305,14 @@ class Scan:
         files = range(len(self._source._files))
         return [Piece(number, None if self._windows is None else self._windows[number]) for number in files]
 
+    def _head(self, count: int) -> Scan:
+        """Return a scan of the first rows of the table."""
+        windows = []
+        for rows in self._row_counts():
+            windows.append(range(min(rows, count)))
+            count -= len(windows[-1])
+        return self._but(_windows=tuple(windows))
+
     def _run(self, what: str, columns: tuple[str, ...], *, piece: Piece, numbered: bool = False) -> Any:
         rows = piece.rows
         search = {

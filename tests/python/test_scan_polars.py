@@ -6,6 +6,7 @@ import pytest
 import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raddle import _scan_batches
 
 pl = pytest.importorskip("polars")
 
@@ -58,6 +59,22 @@ def test_rows_are_those_of_polars(table, condition):
     path, frame = table
     found = raddle.scan_polars(path, "rec").filter(condition).collect()
     assert found.equals(frame.filter(condition)), condition
+
+
+@settings(max_examples=40, deadline=None)
+@given(comparisons(), comparisons(), st.sampled_from([0, 1, 700, ROWS, ROWS + 5]), st.booleans(), st.booleans())
+def test_first_rows_are_those_of_polars(table, before, after, count, is_filtered, has_small_batches):
+    path, frame = table
+    with pytest.MonkeyPatch.context() as patch:
+        if has_small_batches:
+            patch.setattr(_scan_batches, "BATCH_LEN_BYTES", 100_000)
+            patch.setattr(_scan_batches, "MIN_CHUNKS_PER_THREAD", 1)
+        scanned, expected = raddle.scan_polars(path, "rec"), frame
+        if is_filtered:
+            scanned, expected = scanned.filter(before), expected.filter(before)
+        scanned, expected = scanned.head(count).filter(after), expected.head(count).filter(after)
+        for engine in ("in-memory", "streaming"):
+            assert scanned.collect(engine=engine).equals(expected), (before, after)
 
 
 def test_columns_and_conditions_are_passed_on(table, monkeypatch):
