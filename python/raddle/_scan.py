@@ -257,7 +257,8 @@ class Scan:
         """What the scan reads: rows, blocks, and how many of them the index excludes, summed over the files."""
         explained: dict[str, Any] = {}
         for piece in self._pieces():
-            one = json.loads(self._run("explain", self._stored(self._columns_of(piece.file)), piece=piece)[-1])
+            with self._source._files.use(piece.file):
+                one = json.loads(self._run("explain", self._stored(self._columns_of(piece.file)), piece=piece)[-1])
             if not explained:
                 explained = one
                 continue

@@ -39,9 +39,10 @@ def batches(scan: Scan, rows: int | None) -> Iterator[Arrays]:
 def _batches_of(scan: Scan, piece: Piece, rows: int | None) -> Iterator[Arrays]:
     """Yield the batches of one file."""
     among = range(scan._row_counts()[piece.file]) if piece.rows is None else piece.rows
-    windows = list(_windows(among, rows or _default_rows(scan, piece.file)))
-    masks = _event_masks(scan, piece.file) if len(windows) > 1 else []
-    for window in windows:
+    step = rows or _default_rows(scan, piece.file)
+    is_divided = among.start // step < (among.stop - 1) // step
+    masks = _event_masks(scan, piece.file) if is_divided else []
+    for window in _windows(among, step):
         found = piece._replace(rows=window)
         arrays = _rows_of_events(scan, found, masks) if masks else scan._read_piece(found)
         if len(next(iter(arrays.values()))):
@@ -61,10 +62,11 @@ def _windows(rows: range, step: int) -> Iterator[range]:
 
 def _default_rows(scan: Scan, number: int) -> int:
     """Return the number of rows of a batch: whole chunks that occupy all threads."""
-    columns = scan._columns_of(number, is_tested=True)
-    row_len_bytes = sum(column.dtype.itemsize * math.prod(row_shape(column)) for column in columns.values())
+    with scan._source._files.use(number):
+        columns = scan._columns_of(number, is_tested=True)
+        row_len_bytes = sum(column.dtype.itemsize * math.prod(row_shape(column)) for column in columns.values())
+        chunk_rows = max([1, *(column.chunks[0] for column in columns.values() if column.chunks)])
     row_len_bytes += EVENT_LEN_BYTES * len(scan._events)
-    chunk_rows = max([1, *(column.chunks[0] for column in columns.values() if column.chunks)])
     threads = scan._source._files.threads or _core.default_threads()
     wanted = max(BATCH_LEN_BYTES // max(1, row_len_bytes), MIN_CHUNKS_PER_THREAD * threads * chunk_rows)
     return math.ceil(wanted / chunk_rows) * chunk_rows
