@@ -5,13 +5,13 @@ The selection is typical of an analysis: among events with a vertex inside the d
 tracks. Vertices and tracks are separate tables, with different numbers of rows per event.
 
 * Many files: one job per file with h5py, the events of the two tables matched by their ids, the histograms summed.
-* One file: `raddle.merge` with partition keys, then one program with several processes; each asks `File.partition` for
-  its share of the events, reads its rows, and matches tables by ``evt.seq``.
+* One file: `raddle.merge` with partition keys, then one `raddle.scan` with several threads: `where_event` selects the tracks
+  of events with a vertex inside, and `hist` fills the histogram in batches.
 
     python examples/histograms.py --files 64 --events 2000 --processes 2 --figure histograms.svg
 
-Compares the histograms, then prints times and memory of both as JSON. Needs raddle, h5py, and matplotlib for the
-figure.
+Compares the histograms, then prints times and memory of both as JSON. Needs raddle, h5py, boost-histogram, and matplotlib for
+the figure.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import resource
+import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import boost_histogram as bh
 import h5py
 import numpy as np
 import raddle
 
-EDGES_GEV = np.linspace(0.0, 5.0, 51)
+ENERGY_GEV = bh.axis.Regular(50, 0.0, 5.0)
 LONG_ENOUGH_CM = 50.0
 INSIDE_CM = 180.0
 
@@ -63,62 +66,57 @@ def table(file: h5py.File, name: str, subrun: int, events: np.ndarray, columns: 
         )
 
 
-def is_inside(vertices: dict[str, np.ndarray]) -> np.ndarray:
-    """Returns which vertices are selected."""
-    return np.all([np.abs(vertices[axis]) < INSIDE_CM for axis in "xyz"], axis=0)
-
-
-def histogram(tracks: dict[str, np.ndarray], of_selected_event: np.ndarray) -> np.ndarray:
-    """Returns the histogram of the energies of selected tracks."""
-    chosen = of_selected_event & (tracks["len"] > LONG_ENOUGH_CM)
-    return np.histogram(tracks["energy"][chosen], EDGES_GEV)[0]
-
-
-def of_one_file(path: Path) -> tuple[np.ndarray, int]:
-    """Processes one file with h5py; returns its histogram and the peak memory of the process."""
+def of_one_file(path: Path) -> tuple[bh.Histogram, int, int]:
+    """Processes one file with h5py; returns its histogram, the process, and its peak memory."""
     with h5py.File(path) as file:
         vertices = {name: file["rec.vtx"][name][:] for name in ("evt", "x", "y", "z")}
         tracks = {name: file["rec.trk"][name][:] for name in ("evt", "len", "energy")}
-    selected = vertices["evt"][is_inside(vertices)]
-    return histogram(tracks, np.isin(tracks["evt"], selected)), peak_rss_bytes()
+    is_inside = np.all([np.abs(vertices[axis]) < INSIDE_CM for axis in "xyz"], axis=0)
+    chosen = np.isin(tracks["evt"], vertices["evt"][is_inside]) & (tracks["len"] > LONG_ENOUGH_CM)
+    histogram = bh.Histogram(ENERGY_GEV, storage=bh.storage.Int64())
+    return histogram.fill(tracks["energy"][chosen]), os.getpid(), peak_rss_bytes()
 
 
-def of_one_share(path: Path, rank: int, size: int) -> tuple[np.ndarray, int]:
-    """Processes the share of one process of the parallel program."""
-    with raddle.open(path, threads=1) as file:
-        share = file.partition(rank, size, key="evt")
-        vertices = share.read_columns("rec.vtx", ["evt.seq", "x", "y", "z"])
-        tracks = share.read_columns("rec.trk", ["evt.seq", "len", "energy"])
-    selected = np.zeros(share.events.stop - share.events.start, bool)
-    selected[vertices["evt.seq"][is_inside(vertices)] - share.events.start] = True
-    return histogram(tracks, selected[tracks["evt.seq"] - share.events.start]), peak_rss_bytes()
+def of_merged_file(path: Path, threads: int) -> tuple[bh.Histogram, int, int]:
+    """Processes the merged file; returns its histogram, the process, and its peak memory."""
+    with raddle.scan(path, threads=threads) as file:
+        inside = file["rec.vtx"].filter(" & ".join(f"{-INSIDE_CM} < {axis} < {INSIDE_CM}" for axis in "xyz"))
+        tracks = file["rec.trk"].where_event(inside).filter(f"len > {LONG_ENOUGH_CM}")
+        return tracks.hist({"energy": ENERGY_GEV}), os.getpid(), peak_rss_bytes()
 
 
 def peak_rss_bytes() -> int:
     """Returns the peak memory of this process."""
-    # Linux counts in KiB, macOS in bytes.
+    status = Path("/proc/self/status")
+    if status.exists():
+        # On Linux, the maximum of getrusage begins with the memory of the parent.
+        [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(line.split()[1]) * 1024
+    # macOS counts in bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def measured(jobs: list[tuple], job, processes: int) -> dict:
-    """Runs the jobs in fresh processes; returns the sum of their histograms, the time, and the memory of the largest
-    process."""
+    """Runs the jobs in fresh processes; returns the sum of their histograms, the time, and the peak memory of all
+    processes together."""
     # Fresh processes: a fork would begin with the memory of this one.
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        pool.map(peak_rss_bytes_of_imports, range(processes))
+        pool.map(after_imports, range(processes))
         start_s = time.perf_counter()
         parts = pool.starmap(job, jobs, chunksize=1)
         elapsed_s = time.perf_counter() - start_s
-    counts = np.sum([part[0] for part in parts], axis=0)
-    return {"counts": counts, "elapsed_s": elapsed_s, "largest_process_bytes": max(part[1] for part in parts)}
+    counts = np.sum([histogram.values() for histogram, _, _ in parts], axis=0)
+    # The last job of a process has the peak of all its jobs.
+    peaks = {process: memory for _, process, memory in parts}
+    return {"counts": counts, "elapsed_s": elapsed_s, "memory_bytes": sum(peaks.values())}
 
 
-def peak_rss_bytes_of_imports(_: int) -> int:
-    """Does nothing, so that no measurement includes starting Python."""
-    return peak_rss_bytes()
+def after_imports(_: int) -> None:
+    """Imports what jobs need, so that no measurement includes starting Python."""
+    assert raddle.scan and raddle.Scan
 
 
-def draw(path: Path, files: int, many: dict, one: dict) -> None:
+def draw(path: Path, files: int, many: np.ndarray, one: np.ndarray) -> None:
     """Draws both histograms in one plot, and their difference."""
     import matplotlib
 
@@ -129,11 +127,11 @@ def draw(path: Path, files: int, many: dict, one: dict) -> None:
     figure, (upper, lower) = plt.subplots(
         2, sharex=True, figsize=(6.4, 4.8), height_ratios=[4, 1], layout="constrained"
     )
-    upper.stairs(many["counts"], EDGES_GEV, fill=True, color="tab:blue", alpha=0.35, label=f"{files} files, a job each")
-    upper.stairs(one["counts"], EDGES_GEV, color="tab:red", label="the merged file, one parallel program")
-    upper.set_ylabel(f"tracks / {EDGES_GEV[1] - EDGES_GEV[0]:.1f} GeV")
+    upper.stairs(many, ENERGY_GEV.edges, fill=True, color="tab:blue", alpha=0.35, label=f"{files} files, a job each")
+    upper.stairs(one, ENERGY_GEV.edges, color="tab:red", label="the merged file, one scan")
+    upper.set_ylabel(f"tracks / {ENERGY_GEV.widths[0]:.1f} GeV")
     upper.legend(frameon=False)
-    lower.stairs(one["counts"] - many["counts"], EDGES_GEV, color="black")
+    lower.stairs(one - many, ENERGY_GEV.edges, color="black")
     lower.set_ylim(-1, 1)
     lower.set_ylabel("difference")
     lower.set_xlabel("energy of the track / GeV")
@@ -145,7 +143,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=64)
     parser.add_argument("--events", type=int, default=2000, help="events per file")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=2, help="processes for many files, threads for the merged file")
+    parser.add_argument("--rounds", type=int, default=1, help="runs of both ways, interleaved; medians are printed")
     parser.add_argument("--folder", type=Path, help="where the files are made; default: a temporary folder")
     parser.add_argument("--figure", type=Path, help="file for the figure")
     arguments = parser.parse_args()
@@ -157,17 +156,20 @@ def main() -> int:
         keys = ["/spill/run", "/spill/subrun", "/spill/evt"]
         merging = raddle.merge(paths, merged, keys=keys, force=True, progress=False)
         processes = arguments.processes
-        many = measured([(path,) for path in paths], of_one_file, processes)
-        one = measured([(merged, rank, processes) for rank in range(processes)], of_one_share, processes)
-    if not np.array_equal(many["counts"], one["counts"]):
+        runs = {"many_files": [], "merged_file": []}
+        for _ in range(arguments.rounds):
+            runs["many_files"].append(measured([(path,) for path in paths], of_one_file, processes))
+            runs["merged_file"].append(measured([(merged, processes)], of_merged_file, 1))
+    many, one = (found[0]["counts"] for found in runs.values())
+    if not np.array_equal(many, one):
         print("the histograms differ", file=sys.stderr)
         return 1
     if arguments.figure:
         draw(arguments.figure, arguments.files, many, one)
-    told = {"files": len(paths), "tracks": int(one["counts"].sum()), "merge_s": merging.elapsed_s}
-    for name, result in (("many_files", many), ("merged_file", one)):
-        told[name] = {key: value for key, value in result.items() if key != "counts"}
-    print(json.dumps(told, indent=2))
+    printed = {"files": len(paths), "tracks": int(one.sum()), "merge_s": merging.elapsed_s}
+    for name, found in runs.items():
+        printed[name] = {key: statistics.median(run[key] for run in found) for key in ("elapsed_s", "memory_bytes")}
+    print(json.dumps(printed, indent=2))
     return 0
 
 

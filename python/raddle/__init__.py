@@ -25,16 +25,18 @@ from raddle._core import __version__
 if TYPE_CHECKING:
     from raddle import errors, events, gpu, idx
     from raddle._batches import Batches, Rows
+    from raddle._conditions import Column, Condition, col
     from raddle._dataset import Dataset
     from raddle._file import File, open
+    from raddle._file_scan import FileScan, scan
     from raddle._group import Group, read_columns
     from raddle._merge import merge, plan
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
     from raddle._polars import scan_polars
     from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
-    from raddle._runs import append, inspect, rechunk, references, verify
-    from raddle._scan import Column, Condition, FileScan, Scan, col, index, scan
+    from raddle._runs import append, index, inspect, rechunk, references, verify
+    from raddle._scan import Scan
     from raddle._select import select
     from raddle._selection import MultiBlockSlice
     from raddle._split import split
@@ -104,11 +106,13 @@ _PLACES = {
     **dict.fromkeys(("AppendReport", "IndexReport", "Inspection", "MergeReport", "Plan"), "_reports"),
     **dict.fromkeys(("RechunkReport", "SplitReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
-    **dict.fromkeys(("append", "inspect", "rechunk", "references", "verify"), "_runs"),
+    **dict.fromkeys(("append", "index", "inspect", "rechunk", "references", "verify"), "_runs"),
     "scan_polars": "_polars",
     "select": "_select",
     "split": "_split",
-    **dict.fromkeys(("Column", "Condition", "FileScan", "Scan", "col", "index", "scan"), "_scan"),
+    **dict.fromkeys(("Column", "Condition", "col"), "_conditions"),
+    **dict.fromkeys(("FileScan", "scan"), "_file_scan"),
+    "Scan": "_scan",
     "RaddleError": "errors",
 }
 

@@ -85,21 +85,44 @@ class Share(Mapping[str, slice]):
 
 def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex | None, key: str) -> Share:
     """The share of a rank, passed as an index or a communicator."""
+    rank, count = rank_and_size(reader, size)
+    path = index_key(file, key)
+    name = posixpath.basename(path).removesuffix(".seq")
+    described, groups = _core.partition(file._source.path, path, rank, count)
+    return Share(file, name, json.loads(described), groups)
+
+
+def rank_and_size(reader: Communicator | SupportsIndex, size: SupportsIndex | None) -> tuple[int, int]:
+    """The rank, passed as an index or a communicator, and the number of ranks."""
     # Also accepts numpy integers.
     if isinstance(reader, SupportsIndex):
         if size is None:
             raise UsageError("call partition(rank, size) or partition(communicator)")
-        rank, size = operator.index(reader), operator.index(size)
+        rank, count = operator.index(reader), operator.index(size)
     else:
         if size is not None:
             raise UsageError("size must be omitted with a communicator")
-        rank, size = reader.Get_rank(), reader.Get_size()
-    if not 0 <= rank < size:
-        raise UsageError(f"rank {rank} is not valid for {size} ranks")
-    path = index_key(file, key)
-    name = posixpath.basename(path).removesuffix(".seq")
-    described, groups = _core.partition(file._source.path, path, rank, size)
-    return Share(file, name, json.loads(described), groups)
+        rank, count = reader.Get_rank(), reader.Get_size()
+    if not 0 <= rank < count:
+        raise UsageError(f"rank {rank} is not valid for {count} ranks")
+    return rank, count
+
+
+def rows_of_rank(group: Group, columns: Sequence[str], rank: int, size: int, key: str | None) -> range:
+    """The rows of a table for one of several ranks: by events if the table has a key by which they ascend, otherwise equal
+    parts of the rows.
+
+    Raises UsageError if the table has several keys and none is named.
+    """
+    keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
+    keys = [name for name in keys if f"{name}.offsets" in group]
+    if key is None and len(keys) > 1:
+        raise UsageError(f"{group.name} has the keys {', '.join(keys)}: name one, as in partition(rank, size, key={keys[0]!r})")
+    if key is None and not keys:
+        rows = len(group._columns(columns[:1])[columns[0]]) if columns else 0
+        return range(rows * rank // size, rows * (rank + 1) // size)
+    rows_of_events = share(group._file, rank, size, key or keys[0])[group]
+    return range(rows_of_events.start, rows_of_events.stop)
 
 
 def index_key(file: File, key: str) -> str:

@@ -1,45 +1,40 @@
 """Tables as lazy frames of Polars.
 
 Polars passes its condition and columns on. Comparisons in the condition become a condition of a scan that excludes no row
-which Polars would keep; Polars then evaluates the whole condition on what was read. Invariant: an expression that is not
-understood excludes nothing.
+which Polars would keep; Polars then evaluates the whole condition on what was read.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raddle._keywords import Path
-from raddle._scan import Column, Condition, Scan, col, scan
+from raddle._conditions import Condition
+from raddle._file_scan import scan
+from raddle._keywords import Inputs, Path
+from raddle._scan import Scan
+from raddle._supersets import MIRRORED, Columns, both, either
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Comparisons by the names of Polars. Strict ones become non-strict: Polars may compare in another precision.
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "Gt": operator.ge, "GtEq": operator.ge, "Lt": operator.le, "LtEq": operator.le, "Eq": operator.eq,
-}  # fmt: skip
-_MIRRORED = {"Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq", "Eq": "Eq"}
+_COMPARISONS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=="}
 
 
-def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
+def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
     """A table as a lazy frame of Polars, which passes conditions and columns on to raddle.
 
     Parameters
     ----------
-    path
-        An HDF5 file.
+    path, index, threads
+        As for `scan`.
     table
         Path of the group.
-    index, threads
-        As for `scan`.
 
     Returns
     -------
@@ -62,7 +57,7 @@ def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: i
     from polars.io.plugins import register_io_source
 
     rows = scan(path, index=index, threads=threads)[table]
-    schema = _frame(_empty(rows)).schema
+    schema, comparable = _frame(_empty(rows)).schema, Columns(rows)
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch: int | None
@@ -71,20 +66,22 @@ def scan_polars(path: Path, table: str, *, index: bool | Path = True, threads: i
         # Polars evaluates the whole condition, which needs its columns.
         needed = [] if predicate is None else [name for name in predicate.meta.root_names() if name not in wanted]
         found = rows.select(*wanted, *needed)
-        if predicate is not None and (condition := _condition(predicate)) is not None:
+        if n_rows is not None:
+            # A condition that Polars passes with a number of rows applies to these rows.
+            found = found._head(n_rows)
+        if predicate is not None and (condition := _condition(predicate, comparable)) is not None:
             found = found.filter(condition)
-        frame = _frame(found.to_numpy())
-        if predicate is not None:
-            frame = frame.filter(predicate)
-        frame = frame.select(wanted)
-        yield frame if n_rows is None else frame.head(n_rows)
+        # Polars takes no stream without frames.
+        for arrays in itertools.chain([_empty(found)], found.batches()):
+            frame = _frame(arrays)
+            yield (frame if predicate is None else frame.filter(predicate)).select(wanted)
 
     return register_io_source(read, schema=schema, validate_schema=True)
 
 
 def _empty(rows: Scan) -> dict[str, Any]:
     """Return the columns of a table without rows."""
-    return {name: column[:0] for name, column in rows._table()._columns(rows._names()).items()}
+    return {name: column[:0] for name, column in rows._columns_of(0).items()}
 
 
 def _frame(arrays: dict[str, Any]) -> pl.DataFrame:
@@ -108,17 +105,17 @@ def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
     return pl.Series(name, native.reshape(len(native), *native.shape[1:]), dtype=pl.Array(inner, native.shape[1:]))
 
 
-def _condition(predicate: pl.Expr) -> Condition | None:
+def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
     """Return a condition that holds where a condition of Polars does; None if nothing is known about it."""
     import warnings
 
     with warnings.catch_warnings():
         # Polars calls the form unstable: what is not as expected is not understood.
         warnings.simplefilter("ignore")
-        return _understood(json.loads(predicate.meta.serialize(format="json")))
+        return _understood(json.loads(predicate.meta.serialize(format="json")), columns)
 
 
-def _understood(expression: Any) -> Condition | None:
+def _understood(expression: Any, columns: Columns) -> Condition | None:
     try:
         [(kind, content)] = expression.items()
         if kind != "BinaryExpr":
@@ -127,37 +124,37 @@ def _understood(expression: Any) -> Condition | None:
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if name in ("And", "LogicalAnd"):
-        known = [one for one in (_understood(left), _understood(right)) if one is not None]
-        return known[0] & known[1] if len(known) == 2 else (known[0] if known else None)
+        return both(_understood(left, columns), _understood(right, columns))
     if name in ("Or", "LogicalOr"):
-        one, other = _understood(left), _understood(right)
-        return None if one is None or other is None else one | other
+        return either(_understood(left, columns), _understood(right, columns))
     if name not in _COMPARISONS:
         return None
+    comparison = _COMPARISONS[name]
     if _column(left) is None:
-        left, right, name = right, left, _MIRRORED[name]
+        left, right, comparison = right, left, MIRRORED[comparison]
     column, value = _column(left), _value(right)
     if column is None or value is None:
         return None
-    condition: Condition = _COMPARISONS[name](column, value)
+    condition = columns.compare(column, comparison, value)
     # Polars takes NaN for the largest number.
-    return condition | column.is_nan() if name in ("Gt", "GtEq") else condition
+    is_nan = columns.is_nan(column) if comparison in (">", ">=") else None
+    return condition if is_nan is None else either(condition, is_nan)
 
 
-def _column(expression: Any) -> Column | None:
+def _column(expression: Any) -> str | None:
     name = expression.get("Column") if isinstance(expression, dict) else None
-    return col(name) if isinstance(name, str) else None
+    return name if isinstance(name, str) else None
 
 
-def _value(expression: Any) -> int | float | None:
-    """Return the number that a literal of Polars has; None for anything else."""
+def _value(expression: Any) -> int | float | str | None:
+    """Return the number or text that a literal of Polars has; None for anything else."""
     try:
         [literal] = expression["Literal"].values()
         [(kind, value)] = literal.items()
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not kind.startswith(("Int", "UInt", "Float")) or not math.isfinite(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and kind.startswith(("Int", "UInt", "Float"))
+    if not is_number and not (kind == "String" and isinstance(value, str)):
         return None
-    number: int | float = value
-    return number
+    found: int | float | str = value
+    return found

@@ -1,4 +1,4 @@
-"""Runs on one file as functions: `append`, `rechunk`, `verify`, `inspect`, and the references to its chunks."""
+"""Runs on one file as functions: `append`, `rechunk`, `verify`, `index`, `inspect`, and the references to its chunks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from raddle._keywords import (
     given,
 )
 from raddle._progress import Shown
-from raddle._reports import AppendReport, Inspection, MergeReport, RechunkReport, VerifyReport
+from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, RechunkReport, VerifyReport
 from raddle.errors import ObjectNotFoundError
 
 
@@ -362,3 +362,36 @@ def references(
         with open(output, "w", encoding="utf-8") as written:
             json.dump(found, written)
     return found
+
+
+def index(
+    file: Path, *, output: Path | None = None, jobs: int | None = None, progress: Shown = "auto"
+) -> IndexReport:
+    """Write the index of a file: the limits of each block of rows, with which searches skip blocks.
+
+    Parameters
+    ----------
+    file
+        An HDF5 file. It is not changed.
+    output
+        The index to write. An existing index is replaced. Default: ``FILE.stats``, which `scan` finds.
+    jobs
+        Number of threads. Default: the cores available to this process.
+
+    Returns
+    -------
+    IndexReport
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If the file cannot be read.
+    raddle.errors.OutputError
+        If the index cannot be written, or would replace something else (also an ``OSError``).
+
+    Examples
+    --------
+    >>> raddle.index("all.h5")  # doctest: +SKIP
+    """
+    options, to = given(locals()), None if output is None else os.fspath(output)
+    return IndexReport(run(lambda watch: _core.write_index(os.fspath(file), to, options, watch), progress))

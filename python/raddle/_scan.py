@@ -1,170 +1,54 @@
-"""Scans: the rows of a table that satisfy a condition, found by all cores.
-
-Conditions are built from columns with operators, as in Polars, and evaluated by the compiled part.
-"""
+"""Scans: the rows of a table that satisfy a condition, found by all cores, in one file or several."""
 
 from __future__ import annotations
 
 import json
-import operator
-import os
-import struct
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from raddle import _core
-from raddle._call import run
-from raddle._file import File
-from raddle._file import open as open_file
+from raddle._arrow import reader as arrow_reader
+from raddle._arrow_dataset import dataset
+from raddle._conditions import Condition, columns_of, parsed
+from raddle._dataset import Dataset
 from raddle._group import Group
-from raddle._keywords import Path, given
-from raddle._progress import Shown
-from raddle._reports import IndexReport
+from raddle._hist import filled
+from raddle._partition import Communicator, rank_and_size, rows_of_rank
+from raddle._scan_batches import batches
+from raddle._scan_files import Piece, check_columns, group_of, row_shape
 from raddle._tables import table as as_table
-from raddle.errors import StaleIndexWarning, UsageError
+from raddle.errors import UsageError
 
-__all__ = ["Column", "Condition", "FileScan", "Scan", "col", "scan"]
+if TYPE_CHECKING:
+    import boost_histogram
 
+    from raddle._file_scan import FileScan
 
-class Condition:
-    """A condition on rows. ``&``, ``|`` and ``~`` combine conditions; Python's ``and``, ``or`` and ``not`` cannot."""
-
-    __slots__ = ("_data",)
-
-    _data: dict[str, Any]
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._data = data
-
-    def __and__(self, other: Condition) -> Condition:
-        return Condition({"and": [self._data, _condition(other)]})
-
-    def __or__(self, other: Condition) -> Condition:
-        return Condition({"or": [self._data, _condition(other)]})
-
-    def __invert__(self) -> Condition:
-        return Condition({"not": self._data})
-
-    def __bool__(self) -> bool:
-        raise UsageError("a condition has no truth value: combine conditions with &, | and ~, each in parentheses")
-
-    def __repr__(self) -> str:
-        return _core.condition_text(json.dumps(self._data))
-
-
-class Column:
-    """A column of a table, for conditions: ``raddle.col("energy") > 2``."""
-
-    __slots__ = ("_name",)
-
-    _name: str
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def _compare(self, operator: str, value: Any) -> Condition:
-        return Condition({"compare": {"column": self._name, "operator": operator, "value": _literal(value)}})
-
-    def __lt__(self, value: Any) -> Condition:
-        return self._compare("<", value)
-
-    def __le__(self, value: Any) -> Condition:
-        return self._compare("<=", value)
-
-    def __gt__(self, value: Any) -> Condition:
-        return self._compare(">", value)
-
-    def __ge__(self, value: Any) -> Condition:
-        return self._compare(">=", value)
-
-    def __eq__(self, value: Any) -> Condition:  # type: ignore[override]
-        return self._compare("==", value)
-
-    def __ne__(self, value: Any) -> Condition:  # type: ignore[override]
-        return self._compare("!=", value)
-
-    def is_between(self, low: Any, high: Any) -> Condition:
-        """Whether the value lies between two values, both included."""
-        return self.__ge__(low) & self.__le__(high)
-
-    def is_in(self, values: Sequence[Any]) -> Condition:
-        """Whether the value is one of some values."""
-        return Condition({"or": [(self == value)._data for value in values]})
-
-    def is_nan(self) -> Condition:
-        """Whether the value is NaN: only that differs from every number."""
-        return Condition({"not": {"or": [(self <= np.inf)._data, (self > np.inf)._data]}})
-
-    def __repr__(self) -> str:
-        return f"col({self._name!r})"
-
-
-def col(name: str) -> Column:
-    """A column of a table, for conditions.
-
-    Parameters
-    ----------
-    name
-        Name of the dataset, or its path relative to the table.
-
-    Returns
-    -------
-    Column
-        Compare it with a number, a text or another column: ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
-    """
-    return Column(name)
-
-
-def _condition(other: Any) -> dict[str, Any]:
-    if not isinstance(other, Condition):
-        raise UsageError(f"{other!r} is not a condition: put each comparison in parentheses")
-    return other._data
-
-
-def _parsed(condition: Condition | str) -> Condition:
-    if isinstance(condition, str):
-        return Condition(json.loads(_core.condition_of(condition)))
-    _condition(condition)
-    return condition
-
-
-def _literal(value: Any) -> dict[str, Any]:
-    """Return a value as the compiled part takes it: integers as text, floats by their bits."""
-    if isinstance(value, Column):
-        return {"column": value._name}
-    if isinstance(value, (bytes, np.bytes_)):
-        value = value.decode()
-    if isinstance(value, str):
-        return {"text": value}
-    if isinstance(value, (bool, np.bool_)):
-        return {"integer": str(int(value))}
-    if isinstance(value, SupportsIndex):
-        return {"integer": str(operator.index(value))}
-    if isinstance(value, (float, np.floating)):
-        [bits] = struct.unpack("<Q", struct.pack("<d", float(value)))
-        return {"float": bits}
-    raise UsageError(f"{value!r} cannot be compared with a column: give a number, a text or a column")
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class Scan:
-    """Rows of a table. Methods return new scans; nothing is read before the result is requested."""
+    """Rows of a table. Methods return new scans; nothing is read before the result is requested.
 
-    __slots__ = ("_columns", "_condition", "_events", "_file", "_group", "_window")
+    The rows of several files follow each other in the order of the files.
+    """
 
-    def __init__(self, file: FileScan, group: str) -> None:
-        self._file, self._group = file, group
+    __slots__ = ("_columns", "_condition", "_events", "_group", "_source", "_windows")
+
+    def __init__(self, source: FileScan, group: str) -> None:
+        self._source, self._group = source, group
         self._condition: Condition | None = None
         self._columns: tuple[str, ...] | None = None
         self._events: tuple[dict[str, Any], ...] = ()
-        self._window: range | None = None
+        # Rows of each file; None for all.
+        self._windows: tuple[range, ...] | None = None
 
     def _but(self, **changed: Any) -> Scan:
         """Return a copy with other attributes."""
-        copy = Scan(self._file, self._group)
-        for name in ("_condition", "_columns", "_events", "_window"):
+        copy = Scan(self._source, self._group)
+        for name in ("_condition", "_columns", "_events", "_windows"):
             setattr(copy, name, changed.get(name, getattr(self, name)))
         return copy
 
@@ -175,7 +59,7 @@ class Scan:
         in backticks.
         """
         known = () if self._condition is None else (self._condition,)
-        every = [one._data for one in (*known, *map(_parsed, conditions))]
+        every = [one._data for one in (*known, *map(parsed, conditions))]
         combined = None if not every else Condition(every[0] if len(every) == 1 else {"and": every})
         return self._but(_condition=combined)
 
@@ -185,16 +69,16 @@ class Scan:
         Parameters
         ----------
         *others
-            Scans of other tables of this file, or of the same table.
+            Scans of other tables of the same files, or of the same table. An event is an event of one file.
         key
             Name of the partition key: ``"evt"`` for the datasets ``evt.seq`` and ``evt.offsets`` that ``raddle keys add``
             makes. Default: the only key of the table.
         """
         events = list(self._events)
         for other in others:
-            if other._file.file is not self._file.file:
+            if other._source._files is not self._source._files:
                 raise UsageError("where_event takes scans of the same open file")
-            if other._window is not None:
+            if other._windows is not None:
                 raise UsageError("where_event takes whole tables, not a range of rows")
             condition = None if other._condition is None else other._condition._data
             found = {"table": other._group, "condition": condition, "key": key, "events": list(other._events)}
@@ -205,23 +89,128 @@ class Scan:
         """Return these columns only."""
         return self._but(_columns=columns)
 
+    def partition(self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:
+        """Keep the rows of one of several readers, such as the ranks of mpi4py.
+
+        Parameters
+        ----------
+        reader
+            A communicator of mpi4py, or the index of the reader, from 0.
+        size
+            Number of readers, if ``reader`` is an index.
+        key
+            Name of the partition key, as for `File.partition`. Default: the only key of the table whose events ascend. Rows of
+            an event, and of the same events in other tables, then belong to the same reader. Tables without such a key are
+            divided into equal parts.
+
+        Returns
+        -------
+        Scan
+            The share of the reader. It has a part of each file; the shares of all readers together have each row once.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If the scan is already a share, the table has several keys and none is named, or the arguments are not valid.
+        raddle.errors.ObjectNotFoundError
+            If the table does not have the key.
+        """
+        if self._windows is not None:
+            raise UsageError("the scan is already the share of a reader: call partition once")
+        rank, count = rank_and_size(reader, size)
+        windows = []
+        for number in range(len(self._source._files)):
+            with self._source._files.use(number) as opened:
+                table = group_of(opened.file, self._group)
+                windows.append(rows_of_rank(table, self._source._names(self._group), rank, count, key))
+        return self._but(_windows=tuple(windows))
+
     def _is_whole(self) -> bool:
-        return self._condition is None and not self._events and self._window is None
+        return self._condition is None and not self._events and self._windows is None
 
     def count(self) -> int:
         """The number of rows that satisfy the condition."""
         if self._is_whole():
-            names = self._names()
-            return len(self._table()[names[0]]) if names else 0
-        count: int = self._run("count", ())[0]
-        return count
+            return sum(self._row_counts())
+        return sum(self._run("count", (), piece=piece)[0] for piece in self._pieces())
 
     def rows(self) -> np.ndarray[Any, Any]:
-        """The numbers of these rows, ascending, to index datasets of the table."""
+        """The numbers of these rows, ascending, to index datasets of the table.
+
+        In several files, numbers continue: the first row of a file follows the last one of the file before.
+        """
+        counts = self._row_counts()
         if self._is_whole():
-            return np.arange(self.count(), dtype=np.uint64)
-        numbers: np.ndarray[Any, Any] = self._run("read", (), numbered=True)[0]
-        return numbers
+            return np.arange(sum(counts), dtype=np.uint64)
+        found, before = [], 0
+        for piece in self._pieces():
+            numbers: np.ndarray[Any, Any] = self._run("read", (), piece=piece, numbered=True)[0]
+            numbers += np.uint64(before)
+            found.append(numbers)
+            before += counts[piece.file]
+        return _joined(found)
+
+    def batches(self, rows: int | None = None) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        """Iterate over the columns in successive rows of the table, so that memory does not depend on its length.
+
+        Parameters
+        ----------
+        rows
+            Number of rows of the table that are read for a batch, of which it has those that match. A multiple of the
+            rows per chunk decodes each chunk once. Default: the rows whose selected and tested columns have 64 MiB, at least
+            four chunks per thread.
+
+        Yields
+        ------
+        dict of numpy.ndarray
+            The columns as arrays by name, in the order of the table. Batches without a matching row are left out.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If ``rows`` is not positive, or no columns are selected.
+
+        Notes
+        -----
+        `where_event` finds the events once per file, and keeps one byte per event in memory.
+        """
+        if rows is not None and rows < 1:
+            raise UsageError(f"rows={rows} is too small: a batch has at least one row")
+        if not self._names():
+            raise UsageError("no columns: select some")
+        return batches(self, rows)
+
+    def hist(self, axes: Mapping[str, Any], *, weight: str | None = None, storage: Any = None) -> boost_histogram.Histogram:
+        """Fill a histogram of columns in `batches`, with all threads; boost-histogram must be installed.
+
+        Parameters
+        ----------
+        axes
+            The axis of each column, in the order of the histogram: ``{"calE": boost_histogram.axis.Regular(50, 0, 5)}``.
+            Columns have one value per row; texts need an axis of the type ``StrCategory``.
+        weight
+            Name of the column with the weight of each row. Default: each row counts once.
+        storage
+            Storage of the histogram. Default: ``Int64()``, or ``Weight()``, which also has variances, if there are weights.
+
+        Returns
+        -------
+        boost_histogram.Histogram
+            Counts are exact; sums of weights depend on the order of additions in the last digits.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If boost-histogram is not installed, or a column does not have one number or text per row.
+        raddle.errors.ObjectNotFoundError
+            If a column does not exist.
+
+        Examples
+        --------
+        >>> import boost_histogram as bh  # doctest: +SKIP
+        >>> raddle.scan("all.h5")["rec.slc"].filter("run == 1234").hist({"calE": bh.axis.Regular(50, 0, 5)})  # doctest: +SKIP
+        """
+        return filled(self, axes, weight, storage)
 
     def to_numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The columns as arrays by name."""
@@ -236,191 +225,140 @@ class Scan:
         return as_table(self._read(), "awkward")
 
     def to_arrow(self) -> Any:
-        """The columns as a pyarrow table; datasets of several dimensions become lists of fixed size."""
-        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+        """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size."""
+        return arrow_reader(self).read_all()
 
-        return pyarrow.table({name: _arrow(pyarrow, array) for name, array in self._read().items()})
+    def to_dataset(self) -> Any:
+        """The columns as a dataset of pyarrow, to which DuckDB passes columns and conditions on.
+
+        Returns
+        -------
+        pyarrow.dataset.Dataset
+            Each query reads the columns that it needs, in batches. Comparisons with numbers, and equality with texts of fixed
+            length, exclude blocks. Results are those of the library.
+
+        Raises
+        ------
+        raddle.errors.UsageError
+            If Arrow has no type for a column, which is named; ``select`` others.
+
+        Examples
+        --------
+        >>> slices = raddle.scan("all.h5")["rec.slc"].to_dataset()  # doctest: +SKIP
+        >>> duckdb.sql("SELECT evt FROM slices WHERE run = 1234")  # doctest: +SKIP
+        """
+        return dataset(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The columns as an Arrow stream, which Polars, DuckDB and other libraries of Arrow take."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow take."""
+        return arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:
-        """What the scan reads: rows, blocks, and how many of them the index excludes."""
-        explanation: dict[str, Any] = json.loads(self._run("explain", self._stored()[0])[-1])
-        return explanation
+        """What the scan reads: rows, blocks, and how many of them the index excludes, summed over the files."""
+        explained: dict[str, Any] = {}
+        for piece in self._pieces():
+            with self._source._files.use(piece.file):
+                one = json.loads(self._run("explain", self._stored(self._columns_of(piece.file)), piece=piece)[-1])
+            if not explained:
+                explained = one
+                continue
+            for name, value in one.items():
+                if isinstance(value, int):
+                    explained[name] += value
+            explained["indexed_columns"] = [name for name in explained["indexed_columns"] if name in one["indexed_columns"]]
+        return explained
 
     def _table(self) -> Group:
-        found = self._file.file[self._group]
-        if not isinstance(found, Group):
-            raise UsageError(f"{self._group} is not a group of datasets")
-        return found
+        return group_of(self._source.file, self._group)
 
     def _names(self) -> tuple[str, ...]:
-        if self._columns is not None:
-            return self._columns
-        names = tuple(self._table()._columns(None))
-        # What partition keys have beside the event of each row has other rows.
-        keys = [name.removesuffix(".seq") for name in names if name.endswith(".seq")]
-        beside = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
-        return tuple(name for name in names if name not in beside)
+        return self._columns if self._columns is not None else self._source._names(self._group)
 
-    def _stored(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Names of the columns whose values are fixed bytes, and all columns by name."""
-        columns = self._table()._columns(self._names())
-        stored = [name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3]]
-        return tuple(stored), columns
+    def _columns_of(self, number: int, *, is_tested: bool = False) -> dict[str, Dataset]:
+        """Return the columns in one of the files, which have the types of those in the first.
 
-    def _run(self, what: str, columns: tuple[str, ...], *, numbered: bool = False) -> Any:
+        ``is_tested`` adds the columns of the condition, except misspelt ones, which the compiled part reports.
+        """
+        names, table = self._names(), self._table()
+        needed = (*names, *(name for name in self._tested() if name in table))
+        columns = table._columns(needed)
+        if number:
+            with self._source._files.use(number) as opened:
+                there = group_of(opened.file, self._group)
+                expected, columns = columns, there._columns([name for name in needed if name in there])
+                check_columns(self._source.file, opened.file, expected, columns)
+        return columns if is_tested else {name: columns[name] for name in names}
+
+    def _tested(self) -> list[str]:
+        """Return the names of the columns of the condition."""
+        return [] if self._condition is None else sorted(columns_of(self._condition._data))
+
+    def _stored(self, columns: Mapping[str, Dataset]) -> tuple[str, ...]:
+        """Return the names of columns whose values are fixed bytes."""
+        return tuple(name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3])
+
+    def _row_counts(self) -> list[int]:
+        """Return the number of rows in each file."""
+        names = [*self._names(), *self._tested()]
+        return self._source._row_counts(self._group, names[0]) if names else [0] * len(self._source._files)
+
+    def _pieces(self) -> list[Piece]:
+        files = range(len(self._source._files))
+        return [Piece(number, None if self._windows is None else self._windows[number]) for number in files]
+
+    def _head(self, count: int) -> Scan:
+        """Return a scan of the first rows of the table."""
+        windows = []
+        for rows in self._row_counts():
+            windows.append(range(min(rows, count)))
+            count -= len(windows[-1])
+        return self._but(_windows=tuple(windows))
+
+    def _run(self, what: str, columns: tuple[str, ...], *, piece: Piece, numbered: bool = False) -> Any:
+        rows = piece.rows
         search = {
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
             "columns": list(columns),
             "is_numbered": numbered,
-            "rows": None if self._window is None else {"start": self._window.start, "end": self._window.stop},
+            "rows": None if rows is None else {"start": rows.start, "end": max(rows.start, rows.stop)},
             "events": list(self._events),
-            "threads": self._file._threads,
+            "threads": self._source._files.threads,
         }
-        return _core.scan(self._file.file._core(), what, json.dumps(search), self._file._index)
+        with self._source._files.use(piece.file) as opened:
+            return _core.scan(opened.file._core(), what, json.dumps(search), opened.index)
 
-    def _read(self) -> dict[str, np.ndarray[Any, Any]]:
-        stored, columns = self._stored()
-        if not columns:
-            raise UsageError("no columns: select some")
-        is_whole = self._is_whole()
-        if is_whole and not stored:
-            rows, values = self.rows(), []
-        else:
-            has_others = len(stored) < len(columns) and not is_whole
-            rows, values, _ = self._run("read", stored, numbered=has_others)
-        arrays: dict[str, Any] = dict.fromkeys(columns)
-        for name, read in zip(stored, values):
-            column = columns[name]
-            base, inner = column.dtype.subdtype or (column.dtype, ())
-            arrays[name] = read.view(base).reshape(-1, *column.shape[1:], *inner)
-        for name, column in columns.items():
-            if arrays[name] is None:
-                arrays[name] = column[()] if is_whole else column[rows]
+    def _read(self) -> Arrays:
+        parts = [self._read_piece(piece) for piece in self._pieces()]
+        # Each part is released as soon as its column has been copied.
+        return {name: _joined([part.pop(name) for part in parts]) for name in list(parts[0])}
+
+    def _read_piece(self, piece: Piece, is_kept: np.ndarray[Any, Any] | None = None) -> Arrays:
+        """Return the columns in matching rows of a file, of which ``is_kept`` keeps some, counted from the first of the piece."""
+        with self._source._files.use(piece.file):
+            columns = self._columns_of(piece.file)
+            if not columns:
+                raise UsageError("no columns: select some")
+            stored = self._stored(columns)
+            is_whole = self._condition is None and not self._events and piece.rows is None
+            values: list[Any] = []
+            needs_rows = not is_whole and (len(stored) < len(columns) or is_kept is not None)
+            if stored or not is_whole:
+                rows, values, _ = self._run("read", stored, piece=piece, numbered=needs_rows)
+            if is_kept is not None and piece.rows is not None:
+                is_kept = is_kept[rows - np.uint64(piece.rows.start)]
+                rows = rows[is_kept]
+            arrays: dict[str, Any] = dict.fromkeys(columns)
+            for name, read in zip(stored, values):
+                column = columns[name]
+                base, inner = column.dtype.subdtype or (column.dtype, ())
+                values_of_rows = read.view(base).reshape(-1, *row_shape(column), *inner)
+                arrays[name] = values_of_rows if is_kept is None else values_of_rows[is_kept]
+            for name, column in columns.items():
+                if arrays[name] is None:
+                    arrays[name] = column[()] if is_whole else column[rows]
         return arrays
 
 
-def _arrow(pyarrow: Any, array: np.ndarray[Any, Any]) -> Any:
-    """Return an array as pyarrow has it."""
-    if array.dtype.byteorder == ">":
-        array = array.astype(array.dtype.newbyteorder("="))
-    if array.ndim == 1:
-        return pyarrow.array(array)
-    flat = _arrow(pyarrow, array.reshape(-1, *array.shape[2:]))
-    return pyarrow.FixedSizeListArray.from_arrays(flat, array.shape[1])
-
-
-class FileScan(Mapping[str, Scan]):
-    """Tables of a file, by the paths of their groups."""
-
-    file: File
-    """The open file."""
-    _index: _core.QueryIndex | None
-    _threads: int | None
-
-    def __init__(self, file: File, index: _core.QueryIndex | None, threads: int | None) -> None:
-        self.file, self._index, self._threads = file, index, threads
-
-    def __getitem__(self, group: str) -> Scan:
-        found = Scan(self, group)
-        found._table()
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, found in self.file.items() if isinstance(found, Group))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
-    def __enter__(self) -> FileScan:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<raddle.scan({self.file.filename!r})>"
-
-
-def scan(path: Path, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
-    """Open a file to search its tables.
-
-    Parameters
-    ----------
-    path
-        An HDF5 file.
-    index
-        Whether to use the index beside the file, ``PATH.stats``, if there is one, or the path of an index.
-        `raddle.index` writes it. An index of another state of the file is not used, with a warning.
-    threads
-        Number of threads. Default: the cores available to this process.
-
-    Returns
-    -------
-    FileScan
-        Tables by the path of their group: ``raddle.scan("all.h5")["rec.slc"].filter(raddle.col("calE") > 2)``.
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If the file or the index cannot be read.
-
-    Warns
-    -----
-    raddle.errors.StaleIndexWarning
-        If the index belongs to another state of the file.
-
-    Examples
-    --------
-    >>> table = raddle.scan("all.h5")["rec.slc"]  # doctest: +SKIP
-    >>> found = table.filter((raddle.col("calE") > 2) & (raddle.col("run") == 1234))  # doctest: +SKIP
-    >>> found.select("evt", "calE").to_numpy()  # doctest: +SKIP
-    """
-    file = open_file(path, threads=threads)
-    named = None if isinstance(index, bool) else os.fspath(index)
-    state, found = _core.index_of(file._core(), named) if index else ("missing", None)
-    if state == "stale":
-        text = f"{named or os.fspath(path) + '.stats'} belongs to another state of the file, and is not used: make it again (raddle.index)"
-        warnings.warn(text, StaleIndexWarning, stacklevel=2)
-    return FileScan(file, found, threads)
-
-
-def index(
-    file: Path, *, output: Path | None = None, jobs: int | None = None, progress: Shown = "auto"
-) -> IndexReport:
-    """Write the index of a file: the limits of each block of rows, with which searches skip blocks.
-
-    Parameters
-    ----------
-    file
-        An HDF5 file. It is not changed.
-    output
-        The index to write. An existing index is replaced. Default: ``FILE.stats``, which `scan` finds.
-    jobs
-        Number of threads. Default: the cores available to this process.
-
-    Returns
-    -------
-    IndexReport
-
-    Raises
-    ------
-    raddle.errors.InputError
-        If the file cannot be read.
-    raddle.errors.OutputError
-        If the index cannot be written, or would replace something else (also an ``OSError``).
-
-    Examples
-    --------
-    >>> raddle.index("all.h5")  # doctest: +SKIP
-    """
-    options, to = given(locals()), None if output is None else os.fspath(output)
-    return IndexReport(run(lambda watch: _core.write_index(os.fspath(file), to, options, watch), progress))
+def _joined(arrays: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, dtype=arrays[0].dtype)

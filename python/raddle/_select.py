@@ -23,7 +23,7 @@ from raddle._keywords import (
 )
 from raddle._progress import Shown
 from raddle._reports import MergeReport
-from raddle._scan import Condition
+from raddle._conditions import Condition
 
 
 def select(

@@ -53,12 +53,12 @@ def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, An
         for field in array.dtype.names:
             yield from _frame_columns(f"{name}.{field}", array[field])
         return
-    array = _as_str(array)
+    array = as_str(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     yield name, array if array.ndim == 1 and array.dtype.kind != "V" else list(array)
 
 
-def _as_str(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_str(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return texts as ``str`` in an array of objects; all other values as they are."""
     metadata: Mapping[str, Any] = array.dtype.metadata or {}
     if array.dtype.kind != "S" and metadata.get("vlen") not in (str, bytes):

@@ -5,6 +5,7 @@ The tested package is the one in python/, with the compiled part from `make pyth
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,6 +35,28 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def environment():
     """Returns the environment of a process that finds the package."""
     return {**os.environ, "PYTHONPATH": str(PACKAGES)}
+
+
+@pytest.fixture(scope="session")
+def events(tmp_path_factory):
+    """Returns a file of 400 events with tables of slices and of tracks, and the rows as arrays."""
+    random = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("events") / "all.h5"
+    tables = {"spill": {"evt": np.arange(400) * 3}}
+    for name, most in (("slc", 4), ("trk", 9), ("unsorted", 3)):
+        numbers = np.repeat(np.arange(400), random.integers(0, most, 400))
+        if name == "unsorted":
+            random.shuffle(numbers)
+        tables[name] = {"evt": numbers * 3, "e": random.random(len(numbers)), "n": random.integers(0, 9, len(numbers))}
+    with h5py.File(path, "w") as file:
+        for table, columns in tables.items():
+            for name, values in columns.items():
+                file.create_dataset(f"{table}/{name}", data=values, chunks=(50,), compression="gzip")
+            file[f"{table}/id"] = [f"{table} {row}" for row in range(len(columns["evt"]))]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
+    command = [sys.executable, "-m", "raddle", "keys", "add", str(path), "--keys", "/spill/evt"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return path, {name: columns | {"event": columns["evt"] // 3} for name, columns in tables.items()}
 
 
 @pytest.fixture

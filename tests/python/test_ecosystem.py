@@ -236,6 +236,7 @@ def test_a_loader_of_pytorch(table):
 )
 def test_the_examples_of_analyses(tmp_path, environment, example, options, told):
     figure = tmp_path / "figure.svg"
+    pytest.importorskip("boost_histogram", reason="boost-histogram is not installed")
     command = [sys.executable, ROOT / "examples" / example, *options, "--figure", figure]
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     environment = {**environment, "MPLCONFIGDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}

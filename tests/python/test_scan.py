@@ -2,8 +2,6 @@
 
 import operator
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 import raddle
-from conftest import PACKAGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raddle import col, errors
@@ -250,28 +247,6 @@ def test_mistakes_in_conditions_are_explained(table):
     with pytest.raises(errors.UsageError, match="columns of one table"):
         raddle.scan(path)["/"].filter(col("other/x") > 0).select("rec.slc/evt").to_numpy()
     assert repr(~(col("evt") > 2.5)) == "~(evt > 2.5)"
-
-
-@pytest.fixture(scope="module")
-def events(tmp_path_factory):
-    """Returns a file of 400 events with tables of slices and of tracks, and the rows as arrays."""
-    random = np.random.default_rng(4)
-    path = tmp_path_factory.mktemp("events") / "all.h5"
-    tables = {"spill": {"evt": np.arange(400) * 3}}
-    for name, most in (("slc", 4), ("trk", 9), ("unsorted", 3)):
-        numbers = np.repeat(np.arange(400), random.integers(0, most, 400))
-        if name == "unsorted":
-            random.shuffle(numbers)
-        tables[name] = {"evt": numbers * 3, "e": random.random(len(numbers)), "n": random.integers(0, 9, len(numbers))}
-    with h5py.File(path, "w") as file:
-        for table, columns in tables.items():
-            for name, values in columns.items():
-                file.create_dataset(f"{table}/{name}", data=values, chunks=(50,), compression="gzip")
-            file[f"{table}/id"] = [f"{table} {row}" for row in range(len(columns["evt"]))]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGES)}
-    command = [sys.executable, "-m", "raddle", "keys", "add", str(path), "--keys", "/spill/evt"]
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    return path, {name: columns | {"event": columns["evt"] // 3} for name, columns in tables.items()}
 
 
 @settings(max_examples=100, deadline=None)

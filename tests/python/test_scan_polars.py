@@ -6,6 +6,7 @@ import pytest
 import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raddle import _scan_batches
 
 pl = pytest.importorskip("polars")
 
@@ -60,12 +61,28 @@ def test_rows_are_those_of_polars(table, condition):
     assert found.equals(frame.filter(condition)), condition
 
 
+@settings(max_examples=40, deadline=None)
+@given(comparisons(), comparisons(), st.sampled_from([0, 1, 700, ROWS, ROWS + 5]), st.booleans(), st.booleans())
+def test_first_rows_are_those_of_polars(table, before, after, count, is_filtered, has_small_batches):
+    path, frame = table
+    with pytest.MonkeyPatch.context() as patch:
+        if has_small_batches:
+            patch.setattr(_scan_batches, "BATCH_LEN_BYTES", 100_000)
+            patch.setattr(_scan_batches, "MIN_CHUNKS_PER_THREAD", 1)
+        scanned, expected = raddle.scan_polars(path, "rec"), frame
+        if is_filtered:
+            scanned, expected = scanned.filter(before), expected.filter(before)
+        scanned, expected = scanned.head(count).filter(after), expected.head(count).filter(after)
+        for engine in ("in-memory", "streaming"):
+            assert scanned.collect(engine=engine).equals(expected), (before, after)
+
+
 def test_columns_and_conditions_are_passed_on(table, monkeypatch):
     path, frame = table
     asked = []
     run = raddle.Scan._run
     monkeypatch.setattr(raddle.Scan, "_run", lambda scan, what, columns, **more: asked.append((scan, columns)) or run(scan, what, columns, **more))
-    condition = (pl.col("evt") >= 700) & (pl.col("evt") < 800) & (pl.col("name") == "far")
+    condition = (pl.col("evt") >= 19_700) & (pl.col("evt") < 19_800) & (pl.col("name") == "far")
     found = raddle.scan_polars(path, "rec").filter(condition).select("evt", "wide").collect()
     assert found.equals(frame.filter(condition).select("evt", "wide"))
     [(scan, columns)] = asked
@@ -82,6 +99,15 @@ def test_tables_that_polars_cannot_hold_are_refused(tmp_path):
         raddle.scan_polars(tmp_path / "odd.h5", "rec")
     with pytest.raises(raddle.errors.ObjectNotFoundError):
         raddle.scan_polars(tmp_path / "odd.h5", "none")
+
+
+def test_large_integers_are_compared_as_polars_does(tmp_path):
+    values = np.array([2**53, 2**53 + 1, 2**24 + 1, -(2**53) - 1])
+    with h5py.File(tmp_path / "big.h5", "w") as file:
+        file["rec/x"] = values
+    for condition in (pl.col("x") <= 2.0**53, pl.col("x") == 2.0**24, pl.col("x") >= -(2.0**53)):
+        expected = pl.DataFrame({"x": values}).filter(condition)
+        assert raddle.scan_polars(tmp_path / "big.h5", "rec").filter(condition).collect().equals(expected)
 
 
 def test_polars_and_duckdb_take_a_scan(table):

@@ -1,0 +1,98 @@
+"""Columns as Arrow: types, arrays, and streams of record batches.
+
+A numpy type has one Arrow type, whatever the values, so that a stream has a schema before it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raddle._scan_files import row_shape
+from raddle.errors import UsageError
+
+if TYPE_CHECKING:
+    from raddle._scan import Scan
+
+
+def reader(scan: Scan) -> Any:
+    """Return a scan as a reader of record batches."""
+    import pyarrow  # type: ignore[import-untyped, unused-ignore]
+
+    kind = schema(scan)
+    return pyarrow.RecordBatchReader.from_batches(kind, record_batches(scan, kind))
+
+
+def schema(scan: Scan) -> Any:
+    """Return the schema of the columns of a scan.
+
+    Raises UsageError, with the column's name, for a type that Arrow cannot represent.
+    """
+    import pyarrow
+
+    columns = scan._columns_of(0)
+    return pyarrow.schema([(name, arrow_type(name, column.dtype, row_shape(column))) for name, column in columns.items()])
+
+
+def record_batches(scan: Scan, kind: Any) -> Iterator[Any]:
+    """Yield the batches of a scan as record batches of a schema."""
+    import pyarrow
+
+    for arrays in scan.batches():
+        columns = [arrow_array(name, arrays[name], kind.field(name).type) for name in kind.names]
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=kind)
+
+
+def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """Return the Arrow type of a column. Rows of several elements are lists of fixed size."""
+    import pyarrow
+
+    base, inner = dtype.subdtype or (dtype, ())
+    metadata: Mapping[str, Any] = base.metadata or {}
+    if base.kind == "S" or metadata.get("vlen") in (str, bytes):
+        kind = pyarrow.string()
+    elif base.kind in "biuf":
+        kind = pyarrow.from_numpy_dtype(base.newbyteorder("="))
+    elif isinstance(metadata.get("vlen"), np.dtype) and metadata["vlen"].kind in "biuf":
+        kind = pyarrow.list_(pyarrow.from_numpy_dtype(metadata["vlen"].newbyteorder("=")))
+    else:
+        raise UsageError(f"{name}: Arrow has no type for {dtype}; select other columns, or read it with to_numpy")
+    for length in reversed((*shape, *inner)):
+        kind = pyarrow.list_(kind, length)
+    return kind
+
+
+def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
+    """Return values as an Arrow array of the type that `arrow_type` has for them.
+
+    Raises UsageError, with the column's name, for a text that is not UTF-8.
+    """
+    import pyarrow
+
+    if values.ndim > 1:
+        items = arrow_array(name, values.reshape(-1, *values.shape[2:]), kind.value_type)
+        return pyarrow.FixedSizeListArray.from_arrays(items, type=kind)
+    try:
+        if values.dtype.kind == "S":
+            return _strings(values, kind)
+        if values.dtype.kind == "O":
+            return pyarrow.array(values.tolist(), kind)
+    except pyarrow.ArrowInvalid as error:
+        raise UsageError(f"{name}: some texts are not UTF-8; select other columns, or read it with to_numpy") from error
+    return pyarrow.array(np.ascontiguousarray(values, values.dtype.newbyteorder("=")), kind)
+
+
+def _strings(values: np.ndarray[Any, Any], kind: Any) -> Any:
+    """Return texts of fixed length, which end before trailing zeros, as strings."""
+    import pyarrow
+
+    lengths = np.char.str_len(values)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    flat = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
+    data = flat[np.arange(flat.shape[1]) < lengths[:, np.newaxis]]
+    strings = pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)])
+    strings.validate(full=True)
+    return strings

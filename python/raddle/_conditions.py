@@ -1,0 +1,146 @@
+"""Conditions on rows, built from columns with operators, as in Polars, or parsed from text."""
+
+from __future__ import annotations
+
+import json
+import operator
+import struct
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from raddle import _core
+from raddle.errors import UsageError
+
+__all__ = ["Column", "Condition", "col"]
+
+
+class Condition:
+    """A condition on rows. ``&``, ``|`` and ``~`` combine conditions; Python's ``and``, ``or`` and ``not`` cannot."""
+
+    __slots__ = ("_data",)
+
+    _data: dict[str, Any]
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition({"and": [self._data, _data(other)]})
+
+    def __or__(self, other: Condition) -> Condition:
+        return Condition({"or": [self._data, _data(other)]})
+
+    def __invert__(self) -> Condition:
+        return Condition({"not": self._data})
+
+    def __bool__(self) -> bool:
+        raise UsageError("a condition has no truth value: combine conditions with &, | and ~, each in parentheses")
+
+    def __repr__(self) -> str:
+        return _core.condition_text(json.dumps(self._data))
+
+
+class Column:
+    """A column of a table, for conditions: ``raddle.col("energy") > 2``."""
+
+    __slots__ = ("_name",)
+
+    _name: str
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _compare(self, operator: str, value: Any) -> Condition:
+        return Condition({"compare": {"column": self._name, "operator": operator, "value": _literal(value)}})
+
+    def __lt__(self, value: Any) -> Condition:
+        return self._compare("<", value)
+
+    def __le__(self, value: Any) -> Condition:
+        return self._compare("<=", value)
+
+    def __gt__(self, value: Any) -> Condition:
+        return self._compare(">", value)
+
+    def __ge__(self, value: Any) -> Condition:
+        return self._compare(">=", value)
+
+    def __eq__(self, value: Any) -> Condition:  # type: ignore[override]
+        return self._compare("==", value)
+
+    def __ne__(self, value: Any) -> Condition:  # type: ignore[override]
+        return self._compare("!=", value)
+
+    def is_between(self, low: Any, high: Any) -> Condition:
+        """Whether the value lies between two values, both included."""
+        return self.__ge__(low) & self.__le__(high)
+
+    def is_in(self, values: Sequence[Any]) -> Condition:
+        """Whether the value is one of some values."""
+        return Condition({"or": [(self == value)._data for value in values]})
+
+    def is_nan(self) -> Condition:
+        """Whether the value is NaN: only that differs from every number."""
+        return Condition({"not": {"or": [(self <= np.inf)._data, (self > np.inf)._data]}})
+
+    def __repr__(self) -> str:
+        return f"col({self._name!r})"
+
+
+def col(name: str) -> Column:
+    """A column of a table, for conditions.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset, or its path relative to the table.
+
+    Returns
+    -------
+    Column
+        Compare it with a number, a text or another column:
+        ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
+    """
+    return Column(name)
+
+
+def _data(other: Any) -> dict[str, Any]:
+    if not isinstance(other, Condition):
+        raise UsageError(f"{other!r} is not a condition: put each comparison in parentheses")
+    return other._data
+
+
+def parsed(condition: Condition | str) -> Condition:
+    if isinstance(condition, str):
+        return Condition(json.loads(_core.condition_of(condition)))
+    _data(condition)
+    return condition
+
+
+def columns_of(data: dict[str, Any]) -> set[str]:
+    """Return the names of the columns of a condition."""
+    if "compare" in data:
+        compared = data["compare"]
+        return {compared["column"], compared["value"].get("column", compared["column"])}
+    inner = [data["not"]] if "not" in data else data.get("and", data.get("or", []))
+    return set().union(*map(columns_of, inner))
+
+
+def _literal(value: Any) -> dict[str, Any]:
+    """Return a value as the compiled part takes it: integers as text, floats by their bits."""
+    if isinstance(value, Column):
+        return {"column": value._name}
+    if isinstance(value, (bytes, np.bytes_)):
+        value = value.decode()
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, (bool, np.bool_)):
+        return {"integer": str(int(value))}
+    if isinstance(value, SupportsIndex):
+        return {"integer": str(operator.index(value))}
+    if isinstance(value, (float, np.floating)):
+        [bits] = struct.unpack("<Q", struct.pack("<d", float(value)))
+        return {"float": bits}
+    raise UsageError(f"{value!r} cannot be compared with a column: give a number, a text or a column")

@@ -1,0 +1,134 @@
+"""Tables of files to search, and opening the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from raddle._dataset import Dataset
+from raddle._file import File
+from raddle._group import Group
+from raddle._keywords import Inputs, Path
+from raddle._scan import Scan
+from raddle._scan_files import OpenFiles, check_columns, group_of, paths_of
+
+
+class FileScan(Mapping[str, Scan]):
+    """Tables of one or several files, by the paths of their groups."""
+
+    _files: OpenFiles
+    _checked: dict[str, tuple[str, ...]]
+    _counts: dict[tuple[str, str], list[int]]
+
+    def __init__(self, files: OpenFiles) -> None:
+        self._files, self._checked, self._counts = files, {}, {}
+
+    @property
+    def file(self) -> File:
+        """The open file; of several, the first."""
+        return self._files.first
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the files, in the order of their rows."""
+        return list(self._files.paths)
+
+    def __getitem__(self, group: str) -> Scan:
+        self._names(group)
+        return Scan(self, group)
+
+    def _names(self, group: str) -> tuple[str, ...]:
+        """Return the columns of a table, after checking that they are the same in all files."""
+        if group in self._checked:
+            return self._checked[group]
+        columns = _rows_columns(group_of(self.file, group))
+        counts: dict[str, list[int]] = {name: [] for name in columns}
+        for number in range(len(self._files)):
+            with self._files.use(number) as opened:
+                found = columns if not number else _rows_columns(group_of(opened.file, group))
+                check_columns(self.file, opened.file, columns, found)
+                for name, column in found.items():
+                    counts[name].append(len(column))
+        self._counts.update(((group, name), of_column) for name, of_column in counts.items())
+        return self._checked.setdefault(group, tuple(columns))
+
+    def _row_counts(self, group: str, column: str) -> list[int]:
+        """Return the number of rows of a column in each file."""
+        if (group, column) not in self._counts:
+            counts = []
+            for number in range(len(self._files)):
+                with self._files.use(number) as opened:
+                    counts.append(len(group_of(opened.file, group)._columns([column])[column]))
+            self._counts[group, column] = counts
+        return self._counts[group, column]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, found in self.file.items() if isinstance(found, Group))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._files.close()
+
+    def __enter__(self) -> FileScan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        paths = self._files.paths
+        more = "" if len(paths) == 1 else f" and {len(paths) - 1:,} more"
+        return f"<raddle.scan({paths[0]!r}{more})>"
+
+
+def _rows_columns(table: Group) -> dict[str, Dataset]:
+    """Return the columns with one value, or array of values, per row."""
+    columns = table._columns(None)
+    # Partition keys consist of the event of each row and of datasets with other rows.
+    keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
+    others = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
+    return {name: column for name, column in columns.items() if name not in others}
+
+
+def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
+    """Open one or several files to search their tables.
+
+    Parameters
+    ----------
+    path
+        An HDF5 file, a pattern such as ``"runs/*.h5"``, or a list of files and patterns. The rows of several files follow
+        each other in the order of the list; the files of a pattern are in the order of their names. A table has the
+        same columns in all files.
+    index
+        Whether to use the index beside each file, ``PATH.stats``, if there is one, or the path of an index of one file.
+        `raddle.index` writes it. An index of another state of the file is not used, with a warning.
+    threads
+        Number of threads. Default: the cores available to this process.
+
+    Returns
+    -------
+    FileScan
+        Tables by the path of their group: ``raddle.scan("all.h5")["rec.slc"].filter(raddle.col("calE") > 2)``.
+
+    Raises
+    ------
+    raddle.errors.InputError
+        If a file or an index cannot be read. ``FileScan[...]`` also raises it if the columns of a table are not the same in
+        all files.
+    raddle.errors.InputNotFoundError
+        If a file does not exist, or no file matches a pattern.
+
+    Warns
+    -----
+    raddle.errors.StaleIndexWarning
+        If the index belongs to another state of its file.
+
+    Examples
+    --------
+    >>> table = raddle.scan("all.h5")["rec.slc"]  # doctest: +SKIP
+    >>> found = table.filter((raddle.col("calE") > 2) & (raddle.col("run") == 1234))  # doctest: +SKIP
+    >>> found.select("evt", "calE").to_numpy()  # doctest: +SKIP
+    """
+    return FileScan(OpenFiles(paths_of(path), index, threads))

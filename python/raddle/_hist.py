@@ -1,0 +1,66 @@
+"""Histograms of the columns of a scan, filled in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raddle import _core
+from raddle._scan_files import row_shape
+from raddle._tables import as_str
+from raddle.errors import UsageError
+
+if TYPE_CHECKING:
+    import boost_histogram
+
+    from raddle._dataset import Dataset
+    from raddle._scan import Scan
+
+
+def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any) -> boost_histogram.Histogram:
+    """Return the histogram of a scan, as `Scan.hist` describes it."""
+    try:
+        import boost_histogram as bh
+    except ImportError as error:
+        missing = UsageError("histograms need the package boost-histogram")
+        missing.hint = "pip install boost-histogram, or raddle[hist]"
+        raise missing from error
+    if not isinstance(axes, Mapping) or not axes:
+        raise UsageError('name the column of each axis, as in hist({"calE": boost_histogram.axis.Regular(50, 0, 5)})')
+    columns = scan.select(*axes, *([] if weight is None or weight in axes else [weight]))
+    for name, column in columns._columns_of(0).items():
+        _check(name, column, name in axes and isinstance(axes[name], bh.axis.StrCategory))
+    if weight is not None and isinstance(axes.get(weight), bh.axis.StrCategory):
+        raise UsageError(f"{weight}: texts cannot be weights")
+    if storage is None:
+        storage = bh.storage.Int64() if weight is None else bh.storage.Weight()
+    histogram = bh.Histogram(*axes.values(), storage=storage)
+    # As fast as a histogram per thread, and axes may grow.
+    threads = scan._source._files.threads or _core.default_threads()
+    for arrays in columns.batches():
+        values = [_values(arrays[name]) for name in axes]
+        histogram.fill(*values, weight=None if weight is None else _values(arrays[weight]), threads=threads)
+        # Not held while the next batch is read.
+        del arrays, values
+    return histogram
+
+
+def _check(name: str, column: Dataset, is_text: bool) -> None:
+    """Check that a column has one number per row, or one text for an axis of texts."""
+    metadata: Mapping[str, Any] = column.dtype.metadata or {}
+    has_texts = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
+    if row_shape(column) or column.dtype.kind not in ("SO" if has_texts else "biuf"):
+        raise UsageError(f"{name} does not have one number or text per row: {column.dtype} of shape {row_shape(column)}")
+    if has_texts and not is_text:
+        raise UsageError(f'{name} has texts: give it an axis of texts, as in {{"{name}": boost_histogram.axis.StrCategory([], growth=True)}}')
+    if is_text and not has_texts:
+        raise UsageError(f"{name} has {column.dtype}, and its axis has texts: give it an axis of numbers")
+
+
+def _values(values: np.ndarray[Any, Any]) -> Any:
+    """Return the values of a column as boost-histogram takes them."""
+    if values.dtype.kind in "SO":
+        return as_str(values).tolist()
+    return values.astype(values.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,161 @@
+"""Files of a scan, which are read one after the other, with few of them open at a time."""
+
+from __future__ import annotations
+
+import glob
+import os
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from raddle import _core
+from raddle._call import _level_of_caller
+from raddle._dataset import Dataset
+from raddle._file import File
+from raddle._file import open as open_file
+from raddle._group import Group
+from raddle._keywords import Inputs, Path
+from raddle.errors import InputError, InputNotFoundError, ObjectNotFoundError, StaleIndexWarning, UsageError
+
+MAX_OPEN_FILES = 16
+"""Maximum number of idle files that stay open."""
+
+
+def paths_of(files: Inputs) -> list[str]:
+    """Return the paths of files: a path, a pattern such as ``"runs/*.h5"``, or several of them."""
+    paths = []
+    for path in [files] if isinstance(files, (str, os.PathLike)) else files:
+        name = os.fspath(path)
+        if glob.has_magic(name) and not os.path.exists(name):
+            found = sorted(glob.glob(name, recursive=True))
+            if not found:
+                raise InputNotFoundError(f"no file matches {name}")
+            paths += found
+        else:
+            paths.append(name)
+    if not paths:
+        raise UsageError("no files to scan")
+    return paths
+
+
+class Piece(NamedTuple):
+    """Rows of one of the files of a scan."""
+
+    file: int
+    """Number of the file."""
+    rows: range | None
+    """Rows of the table in this file; None for all."""
+
+
+@dataclass
+class OpenFile:
+    """An open file with its index."""
+
+    file: File
+    index: _core.QueryIndex | None
+    users: int = 0
+
+
+class OpenFiles:
+    """Files by number. The first one stays open; of the others, at most `MAX_OPEN_FILES` that nobody uses."""
+
+    paths: Sequence[str]
+    """Paths of the files."""
+    threads: int | None
+    """Number of threads that read a file; None for the cores available to this process."""
+
+    def __init__(self, paths: Sequence[str], index: bool | Path, threads: int | None) -> None:
+        if len(paths) > 1 and not isinstance(index, bool):
+            raise UsageError(f"{os.fspath(index)} is the index of one file: with several files, index is True or False")
+        self.paths, self.threads = paths, threads
+        self._index = index
+        self._lock = threading.Lock()
+        # The most recently used file is the last one.
+        self._open_files = {0: self._open(0)}
+        self._is_closed = False
+
+    @property
+    def first(self) -> File:
+        """The first file."""
+        return self._open_files[0].file
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @contextmanager
+    def use(self, number: int) -> Iterator[OpenFile]:
+        """Open a file, unless it is open, and keep it open in the meantime."""
+        with self._lock:
+            if self._is_closed:
+                raise UsageError(f"{self.paths[number]}: the file is closed")
+            used = self._open_files.pop(number, None) or self._open(number)
+            self._open_files[number] = used
+            used.users += 1
+        try:
+            yield used
+        finally:
+            with self._lock:
+                used.users -= 1
+                idle = [other for other, opened in self._open_files.items() if other and not opened.users]
+                for other in idle if self._is_closed else idle[:-MAX_OPEN_FILES]:
+                    self._open_files.pop(other).file.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        with self._lock:
+            self._is_closed = True
+            for opened in self._open_files.values():
+                opened.file.close()
+
+    def _open(self, number: int) -> OpenFile:
+        path = self.paths[number]
+        file = open_file(path, threads=self.threads)
+        named = None if isinstance(self._index, bool) else os.fspath(self._index)
+        state, found = _core.index_of(file._core(), named) if self._index else ("missing", None)
+        if state == "stale":
+            text = f"{named or path + '.stats'} belongs to another state of the file, and is not used: make it again (raddle.index)"
+            warnings.warn(text, StaleIndexWarning, stacklevel=_level_of_caller())
+        return OpenFile(file, found)
+
+
+def group_of(file: File, path: str) -> Group:
+    """Return the group of a table.
+
+    Raises ObjectNotFoundError or UsageError, with the name of the file.
+    """
+    try:
+        found = file[path]
+    except ObjectNotFoundError as error:
+        raise ObjectNotFoundError(f"{file.filename}: {error}") from error
+    if not isinstance(found, Group):
+        raise UsageError(f"{file.filename}: {path} is not a group of datasets")
+    return found
+
+
+def check_columns(first: File, other: File, expected: Mapping[str, Dataset], found: Mapping[str, Dataset]) -> None:
+    """Check that the columns of a table are the same in two files.
+
+    Raises InputError, with the files, the column and both types.
+    """
+    for name in [*expected, *found]:
+        here, there = (_type_of(columns[name]) if name in columns else "missing" for columns in (expected, found))
+        if here != there:
+            column = expected.get(name) or found[name]
+            error = InputError(f"{column.name} is {here} in {first.filename}, and {there} in {other.filename}")
+            error.hint = "scan files of one kind, or merge them with raddle.merge, which converts what it can"
+            raise error
+
+
+def row_shape(column: Dataset) -> tuple[int, ...]:
+    """Return the shape of a row of a column."""
+    return (column.shape or ())[1:]
+
+
+def _type_of(column: Dataset) -> str:
+    """Return type and shape of a row of a column, as text."""
+    metadata: Mapping[str, Any] = column.dtype.metadata or {}
+    shape = f" of shape {row_shape(column)}" if row_shape(column) else ""
+    return f"{column.dtype}{shape}" + (f" with {dict(metadata)}" if metadata else "")

@@ -1,0 +1,127 @@
+"""Searches of several files: what one file with all their rows gives."""
+
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import raddle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from raddle import _scan_files, col, errors
+
+
+def write(path, columns, table="rec", **options):
+    with h5py.File(path, "a") as file:
+        for name, values in columns.items():
+            file.create_dataset(f"{table}/{name}", data=values, **options)
+    return path
+
+
+def drawn_tables(data, files):
+    """Returns the columns of each file; some files have no rows."""
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    counts = [data.draw(st.sampled_from([0, 1, 30, 200])) for _ in range(files)]
+    return [
+        {
+            "key": np.sort(random.integers(0, 50, rows)).astype("i4"),
+            "e": np.where(random.random(rows) < 0.1, np.nan, random.normal(0, 2, rows)).astype(">f4"),
+            "wide": random.random((rows, 2)),
+            "name": random.choice(np.array([b"near", b"far"]), rows),
+        }
+        for rows in counts
+    ]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_rows_and_values_follow_the_order_of_the_files(data):
+    tables = drawn_tables(data, data.draw(st.integers(1, 4)))
+    together = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    limit, low = data.draw(st.sampled_from([-1.0, 0.5, 9.0])), data.draw(st.integers(0, 50))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_scan_files, "MAX_OPEN_FILES", 1)
+        paths = [write(Path(folder) / f"{number}.h5", table) for number, table in enumerate(tables)]
+        if data.draw(st.booleans()):
+            raddle.index(paths[0], progress=False)
+        with raddle.scan(data.draw(st.sampled_from([paths, f"{folder}/*.h5", [f"{folder}/?.h5"]]))) as scanned:
+            assert scanned.paths == list(map(str, paths))
+            whole = scanned["rec"]
+            assert whole.count() == len(together["key"])
+            np.testing.assert_array_equal(whole.rows(), np.arange(len(together["key"])))
+            found = whole.filter((col("e") > limit) | (col("key") < low))
+            wanted = np.flatnonzero((together["e"] > limit) | (together["key"] < low))
+            assert found.count() == len(wanted)
+            np.testing.assert_array_equal(found.rows(), wanted)
+            for scan, rows in ((whole, slice(None)), (found, wanted)):
+                for name, values in scan.to_numpy().items():
+                    assert values.dtype == tables[0][name].dtype
+                    np.testing.assert_array_equal(values, together[name][rows])
+            explained = found.explain()
+            assert explained["rows"] == len(together["key"])
+            assert explained["blocks"] == sum(raddle.scan(path)["rec"].filter("e > 0").explain()["blocks"] for path in paths)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Returns three files with a table of floats."""
+    return [write(tmp_path / f"run{number}.h5", {"x": np.arange(5.0), "sub/y": np.arange(5)}) for number in range(3)]
+
+
+def test_few_files_are_open_at_a_time(runs, monkeypatch):
+    monkeypatch.setattr(_scan_files, "MAX_OPEN_FILES", 1)
+    with raddle.scan(runs) as scanned:
+        assert scanned["rec"].filter("x > 2").count() == 6
+        assert len(scanned._files._open_files) == 2
+        assert scanned.file.filename == str(runs[0]) and scanned.file
+        assert "and 2 more" in repr(scanned)
+        scan = scanned["rec"]
+    with pytest.raises(errors.UsageError, match="closed"):
+        scan.to_numpy()
+
+
+def test_files_that_differ_are_refused(runs, tmp_path):
+    for table, said in [
+        ({"x": np.arange(5, dtype="f4")}, "/rec/x is float64 in .*run0.h5, and float32 in .*other.h5"),
+        ({"x": np.zeros((5, 2))}, r"/rec/x is float64 in .*run0.h5, and float64 of shape \(2,\) in .*other.h5"),
+        ({"z": np.arange(5.0)}, "/rec/x is float64 in .*run0.h5, and missing in .*other.h5"),
+        ({"x": np.arange(5.0), "z": np.arange(5)}, "/rec/z is missing in .*run0.h5, and int64 in .*other.h5"),
+    ]:
+        other = tmp_path / "other.h5"
+        other.unlink(missing_ok=True)
+        with pytest.raises(errors.InputError, match=said):
+            raddle.scan([*runs, write(other, table)])["rec"]
+    other.unlink()
+    write(other, {"x": np.arange(5.0)}, "elsewhere")
+    with pytest.raises(errors.ObjectNotFoundError, match=r"other\.h5: no object 'rec'"):
+        raddle.scan([*runs, other])["rec"]
+    other.unlink()
+    write(other, {"x": np.arange(5.0), "sub/y": np.arange(5.0)})
+    table = raddle.scan([runs[0], other])["rec"]
+    assert table.count() == 10
+    for scan in (table.select("sub/y"), table.filter("`sub/y` > 2")):
+        with pytest.raises(errors.InputError, match="/rec/sub/y is int64 in .*, and float64 in"):
+            scan.to_numpy()
+    with pytest.raises(errors.InputNotFoundError, match="no file matches"):
+        raddle.scan(str(tmp_path / "none*.h5"))
+    with pytest.raises(errors.UsageError, match="no files"):
+        raddle.scan([])
+    with pytest.raises(errors.UsageError, match="index of one file"):
+        raddle.scan(runs, index="all.stats")
+
+
+def test_an_index_of_another_state_is_named(runs):
+    raddle.index(runs[2], progress=False)
+    runs[2].touch()
+    with pytest.warns(errors.StaleIndexWarning, match=r"run2\.h5\.stats belongs to another state"):
+        assert raddle.scan(runs)["rec"].filter("x > 2").count() == 6
+
+
+def test_polars_and_arrow_take_several_files(runs):
+    polars = pytest.importorskip("polars")
+    frame = raddle.scan_polars(runs, "rec").filter(polars.col("x") > 2).collect()
+    assert frame["x"].to_list() == [3.0, 4.0] * 3
+    dataset = pytest.importorskip("pyarrow.dataset")
+    found = raddle.scan(runs)["rec"].to_dataset().to_table(filter=dataset.field("x") > 2)
+    assert found["x"].to_pylist() == [3.0, 4.0] * 3
