@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raddle._scan import Scan
 
 
-def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any) -> boost_histogram.Histogram:
+def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any) -> boost_histogram.Histogram[Any]:
     """Return the histogram of a scan, as `Scan.hist` describes it."""
     try:
         import boost_histogram as bh

@@ -180,7 +180,7 @@ class Scan:
             raise UsageError("no columns: select some")
         return batches(self, rows)
 
-    def hist(self, axes: Mapping[str, Any], *, weight: str | None = None, storage: Any = None) -> boost_histogram.Histogram:
+    def hist(self, axes: Mapping[str, Any], *, weight: str | None = None, storage: Any = None) -> boost_histogram.Histogram[Any]:
         """Fill a histogram of columns in `batches`, with all threads; boost-histogram must be installed.
 
         Parameters
