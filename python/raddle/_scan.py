@@ -172,7 +172,7 @@ class Scan:
 
         Notes
         -----
-        `where_event` finds the events once per file, and keeps one byte per event in memory.
+        `where_event` finds the events once per file, and keeps them as a compressed bitmap.
         """
         if rows is not None and rows < 1:
             raise UsageError(f"rows={rows} is too small: a batch has at least one row")
@@ -314,8 +314,8 @@ class Scan:
             count -= len(windows[-1])
         return self._but(_windows=tuple(windows))
 
-    def _run(self, what: str, columns: tuple[str, ...], *, piece: Piece, numbered: bool = False) -> Any:
-        rows = piece.rows
+    def _search(self, columns: tuple[str, ...], rows: range | None, *, numbered: bool = False) -> str:
+        """Return a search as the compiled part takes it."""
         search = {
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
@@ -325,16 +325,33 @@ class Scan:
             "events": list(self._events),
             "threads": self._source._files.threads,
         }
+        return json.dumps(search)
+
+    def _run(
+        self,
+        what: str,
+        columns: tuple[str, ...],
+        *,
+        piece: Piece,
+        numbered: bool = False,
+        events: _core.QueryEvents | None = None,
+    ) -> Any:
+        search = self._search(columns, piece.rows, numbered=numbered)
         with self._source._files.use(piece.file) as opened:
-            return _core.scan(opened.file._core(), what, json.dumps(search), opened.index)
+            return _core.scan(opened.file._core(), what, search, opened.index, events)
+
+    def _find_events(self, number: int) -> _core.QueryEvents:
+        """Return the events of `where_event` in a file, for several searches."""
+        with self._source._files.use(number) as opened:
+            return _core.find_events(opened.file._core(), self._search((), None), opened.index)
 
     def _read(self) -> Arrays:
         parts = [self._read_piece(piece) for piece in self._pieces()]
         # Each part is released as soon as its column has been copied.
         return {name: _joined([part.pop(name) for part in parts]) for name in list(parts[0])}
 
-    def _read_piece(self, piece: Piece, is_kept: np.ndarray[Any, Any] | None = None) -> Arrays:
-        """Return the columns in matching rows of a file, of which ``is_kept`` keeps some, counted from the first of the piece."""
+    def _read_piece(self, piece: Piece, events: _core.QueryEvents | None = None) -> Arrays:
+        """Return the columns in matching rows of a file; ``events`` are those of `where_event`, if they are known."""
         with self._source._files.use(piece.file):
             columns = self._columns_of(piece.file)
             if not columns:
@@ -342,18 +359,14 @@ class Scan:
             stored = self._stored(columns)
             is_whole = self._condition is None and not self._events and piece.rows is None
             values: list[Any] = []
-            needs_rows = not is_whole and (len(stored) < len(columns) or is_kept is not None)
+            needs_rows = not is_whole and len(stored) < len(columns)
             if stored or not is_whole:
-                rows, values, _ = self._run("read", stored, piece=piece, numbered=needs_rows)
-            if is_kept is not None and piece.rows is not None:
-                is_kept = is_kept[rows - np.uint64(piece.rows.start)]
-                rows = rows[is_kept]
+                rows, values, _ = self._run("read", stored, piece=piece, numbered=needs_rows, events=events)
             arrays: dict[str, Any] = dict.fromkeys(columns)
             for name, read in zip(stored, values):
                 column = columns[name]
                 base, inner = column.dtype.subdtype or (column.dtype, ())
-                values_of_rows = read.view(base).reshape(-1, *row_shape(column), *inner)
-                arrays[name] = values_of_rows if is_kept is None else values_of_rows[is_kept]
+                arrays[name] = read.view(base).reshape(-1, *row_shape(column), *inner)
             for name, column in columns.items():
                 if arrays[name] is None:
                     arrays[name] = column[()] if is_whole else column[rows]

@@ -41,7 +41,9 @@ mod _core {
     };
 
     #[pymodule_export]
-    use super::scan::{QueryIndex, condition_of, condition_text, index_of, scan, write_index};
+    use super::scan::{
+        QueryEvents, QueryIndex, condition_of, condition_text, find_events, index_of, scan, write_index,
+    };
 
     /// Version of the crates.
     #[pymodule_export]

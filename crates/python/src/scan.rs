@@ -13,7 +13,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_query::events::Running;
 use raddle_query::index::Beside;
-use raddle_query::{Expression, Index, QueryError, Search};
+use raddle_query::{Expression, FoundEvents, Index, QueryError, Search};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,23 +55,48 @@ struct Request {
     threads: Option<usize>,
 }
 
+/// Events that were found for searches of several ranges of rows.
+#[pyclass(frozen, module = "raddle._core")]
+pub struct QueryEvents(Arc<FoundEvents>);
+
+/// Finds the events to which the rows of a search, in JSON, must belong.
+#[pyfunction]
+#[pyo3(signature = (file, search, index=None))]
+pub fn find_events(
+    py: Python<'_>,
+    file: &Bound<'_, File>,
+    search: &str,
+    index: Option<&QueryIndex>,
+) -> PyResult<QueryEvents> {
+    let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
+    let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
+    let threads = request.threads.unwrap_or_else(default_jobs);
+    let found = watched(py, None, |watch| {
+        let running = Running { threads, cancel: watch.cancel };
+        request.search.find_events(file, index.as_deref(), running).map_err(|error| Error::of_query(&error))
+    });
+    Ok(QueryEvents(Arc::new(found?)))
+}
+
 /// Carries out a search, in JSON, in a file. `what` is `explain`, `count` or `read`; the last element of the result is an
 /// explanation in JSON. Before it, `count` has the number of rows, and `read` the numbers of rows, if they are
-/// requested, and the bytes of each column.
+/// requested, and the bytes of each column. `events` are those of [`find_events`]; without them, they are found.
 #[pyfunction]
-#[pyo3(signature = (file, what, search, index=None))]
+#[pyo3(signature = (file, what, search, index=None, events=None))]
 pub fn scan<'py>(
     py: Python<'py>,
     file: &Bound<'py, File>,
     what: &str,
     search: &str,
     index: Option<&QueryIndex>,
+    events: Option<&QueryEvents>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
     let (search, index, threads) = (request.search, index.as_deref(), request.threads.unwrap_or_else(default_jobs));
     let failed = |error| Error::of_query(&error);
-    let scan = |cancel: &CancelToken| search.scan(file, index, Running { threads, cancel });
+    let events = events.map(|events| Arc::clone(&events.0));
+    let scan = |cancel: &CancelToken| search.scan(file, index, events.as_deref(), Running { threads, cancel });
     match what {
         "explain" => {
             let explained = watched(py, None, |watch| Ok(scan(watch.cancel).map_err(failed)?.explain()));

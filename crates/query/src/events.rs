@@ -125,16 +125,26 @@ pub fn events_of(
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the rows of a table that belong to events.
+/// Returns the rows of a table that belong to events, among some rows or all.
 ///
 /// # Errors
 /// If the table has no key of this name, or the key cannot be read or contradicts itself.
-pub fn rows_of(table: &Table<'_>, key: &str, events: &EventSet, running: Running<'_>) -> Result<Rows> {
+pub fn rows_of(
+    table: &Table<'_>,
+    key: &str,
+    events: &EventSet,
+    among: Option<&Range<u64>>,
+    running: Running<'_>,
+) -> Result<Rows> {
     let seq = table.column(&format!("{key}{SEQ}"))?;
     let offsets = format!("{key}{OFFSETS}");
-    let runs = match table.names()?.contains(&offsets) {
-        true => by_offsets(table, &table.column(&offsets)?, seq.rows, events, running)?,
-        false => by_seq(table, &seq, events, running)?,
+    let runs = match among {
+        // Offsets are of events: those of a few rows would first have to be searched for.
+        Some(among) => by_seq(table, &seq, among.start.min(seq.rows)..among.end.min(seq.rows), events, running)?,
+        None if table.names()?.contains(&offsets) => {
+            by_offsets(table, &table.column(&offsets)?, seq.rows, events, running)?
+        }
+        None => by_seq(table, &seq, 0..seq.rows, events, running)?,
     };
     Ok(Rows::of(runs.into_iter().flatten()))
 }
@@ -151,7 +161,7 @@ fn by_offsets(
     if let Some(last) = events.0.max().filter(|&last| last >= known) {
         return Err(contradicts(table, offsets, &format!("knows {known} events, and there is an event {last}")));
     }
-    for_each_part(table, offsets, known, running, |values, part| {
+    for_each_part(table, offsets, 0..known, running, |values, part| {
         // `values` has one more: the end of the last event.
         let offset = |event: u64| values[(event - part.start) as usize];
         let mut runs = Vec::new();
@@ -174,27 +184,29 @@ fn by_offsets(
 fn by_seq(
     table: &Table<'_>,
     seq: &TableColumn,
+    among: Range<u64>,
     events: &EventSet,
     running: Running<'_>,
 ) -> Result<Vec<Vec<Range<u64>>>> {
-    for_each_part(table, seq, seq.rows, running, |values, part| {
+    for_each_part(table, seq, among, running, |values, part| {
         let rows = part.zip(values).filter(|(_, event)| events.0.contains(**event));
         Ok(rows.map(|(row, _)| row..row + 1).collect())
     })
 }
 
-/// Reads the first `count` integers of a column in parts, in parallel, and one more with each part if there is one.
+/// Reads integers of a column in parts, in parallel, and one more with each part if there is one.
 fn for_each_part<T: Send>(
     table: &Table<'_>,
     column: &TableColumn,
-    count: u64,
+    rows: Range<u64>,
     running: Running<'_>,
     step: impl Fn(&[u64], Range<u64>) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     // Whole chunks, so that nearly all of them are decoded once.
     let each = KEYS_PER_JOB.next_multiple_of(column.chunk_rows());
-    let parts: Vec<Range<u64>> =
-        (0..count).step_by(each as usize).map(|start| start..(start + each).min(count)).collect();
+    let (first, last) = (rows.start / each, rows.end.div_ceil(each));
+    let part = |number: u64| (number * each).max(rows.start)..((number + 1) * each).min(rows.end);
+    let parts: Vec<Range<u64>> = (first..last).map(part).collect();
     let reader = || (DatasetReader::new(ReaderLimits::default()), Vec::new());
     parallel::map(&parts, running.threads.max(1), running.cancel, reader, |(reader, bytes), part| {
         let rows = part.start..(part.end + 1).min(column.rows);

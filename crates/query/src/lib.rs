@@ -26,5 +26,5 @@ pub use events::EventSet;
 pub use expression::{Expression, Literal, Operator};
 pub use index::Index;
 pub use scan::{Explanation, Found, Scan};
-pub use search::{EventCondition, Search, TableCondition};
+pub use search::{EventCondition, FoundEvents, Search, TableCondition};
 pub use table::Table;

@@ -45,12 +45,30 @@ pub struct EventCondition {
     pub events: Vec<EventCondition>,
 }
 
+/// Events that satisfy the conditions of a search, found once for searches of several ranges of rows.
+#[derive(Debug, Clone, Default)]
+pub struct FoundEvents(Vec<(String, EventSet)>);
+
 impl Search {
-    /// Returns the scan, after reading what conditions on events need.
+    /// Finds the events to which the rows must belong.
+    ///
+    /// # Errors
+    /// As for [`Search::scan`].
+    pub fn find_events(&self, file: &OpenFile, index: Option<&Index>, running: Running<'_>) -> Result<FoundEvents> {
+        find(&Table::of(file, &self.table)?, &self.events, index, running)
+    }
+
+    /// Returns the scan, after reading what conditions on events need, unless `events` are known.
     ///
     /// # Errors
     /// If a table, column or key does not exist, or values cannot be read or compared.
-    pub fn scan<'f>(&self, file: &'f OpenFile, index: Option<&'f Index>, running: Running<'_>) -> Result<Scan<'f>> {
+    pub fn scan<'f>(
+        &self,
+        file: &'f OpenFile,
+        index: Option<&'f Index>,
+        events: Option<&FoundEvents>,
+        running: Running<'_>,
+    ) -> Result<Scan<'f>> {
         let table = Table::of(file, &self.table)?;
         let mut scan = Scan::new(table.clone(), self.condition.as_ref(), &self.columns)?;
         if self.is_numbered {
@@ -59,33 +77,46 @@ impl Search {
         if let Some(rows) = &self.rows {
             scan = scan.within(&Rows::of([rows.clone()]));
         }
-        if let Some(rows) = rows_within(&table, &self.events, index, running)? {
-            scan = scan.within(&rows);
-        }
+        let rows = match events {
+            Some(found) => found.rows(&table, self.rows.as_ref(), running)?,
+            None => find(&table, &self.events, index, running)?.rows(&table, self.rows.as_ref(), running)?,
+        };
+        let scan = rows.iter().fold(scan, Scan::within);
         Ok(index.into_iter().fold(scan, Scan::with_index))
     }
 }
 
-/// Returns the rows of a table that belong to events of all conditions; `None` if there are no conditions.
-fn rows_within(
+/// Finds the events that satisfy conditions, by the keys of a table.
+fn find(
     table: &Table<'_>,
     conditions: &[EventCondition],
     index: Option<&Index>,
     running: Running<'_>,
-) -> Result<Option<Rows>> {
-    let mut common: Option<Rows> = None;
-    for condition in conditions {
+) -> Result<FoundEvents> {
+    let found = conditions.iter().map(|condition| {
         let key = key_of(table, condition.key.as_deref())?;
-        let rows = rows_of(table, &key, &condition.find(table.file(), &key, index, running)?, running)?;
-        common = Some(common.map_or_else(|| rows.clone(), |known| known.intersection(&rows)));
+        let events = condition.find(table.file(), &key, index, running)?;
+        Ok((key, events))
+    });
+    found.collect::<Result<_>>().map(FoundEvents)
+}
+
+impl FoundEvents {
+    /// Returns the rows of a table that belong to these events, among some rows; `None` if there were no conditions.
+    fn rows(&self, table: &Table<'_>, among: Option<&Range<u64>>, running: Running<'_>) -> Result<Option<Rows>> {
+        let mut common: Option<Rows> = None;
+        for (key, events) in &self.0 {
+            let rows = rows_of(table, key, events, among, running)?;
+            common = Some(common.map_or_else(|| rows.clone(), |known| known.intersection(&rows)));
+        }
+        Ok(common)
     }
-    Ok(common)
 }
 
 impl EventCondition {
     fn find(&self, file: &OpenFile, key: &str, index: Option<&Index>, running: Running<'_>) -> Result<EventSet> {
         let table = Table::of(file, &self.table)?;
-        let within = rows_within(&table, &self.events, index, running)?;
+        let within = find(&table, &self.events, index, running)?.rows(&table, None, running)?;
         events_of(&table, key, self.condition.as_ref(), within.as_ref(), index, running)
     }
 }
