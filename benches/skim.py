@@ -102,7 +102,7 @@ def compare(one, other):
     with h5py.File(one) as left, h5py.File(other) as right:
         for table in right:
             for name, dataset in right[table].items():
-                if not np.array_equal(left[table][name].ravel() if dataset.ndim == 1 else left[table][name], dataset):
+                if not np.array_equal(left[table][name], dataset):
                     sys.exit(f"{table}/{name} differs")
 
 

@@ -234,7 +234,7 @@ pub(crate) fn select(
     };
     for table in keyed_tables(&file, key).map_err(failed)? {
         let of = row_count(&table, key).map_err(failed)?;
-        let taken = rows_of(&table, key, &events, running).map_err(failed)?;
+        let taken = rows_of(&table, key, &events, None, running).map_err(failed)?;
         selection.tables.insert(table.path().as_bytes().to_vec(), SelectedRows { of, taken });
     }
     let group = spec.columns.first().and_then(|column| column.rsplit_once('/')).map_or("/", |(group, _)| group);

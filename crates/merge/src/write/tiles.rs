@@ -270,16 +270,19 @@ impl<'p> MergeWork<'p> {
         if !array.is_full(tile.index) || array.has_holes(tile.index) {
             fill_with(raw, &fill.pattern);
         }
+        let Some(files) = files else {
+            return reader.read_pieces(column, array.pieces(tile.index), raw, &array.tile_shape);
+        };
         let mut received = 0;
         for piece in array.pieces(tile.index) {
-            if files.is_some_and(|files| files.is_received(self, column, piece.input)) {
+            if files.is_received(self, column, piece.input) {
                 received += piece.source.count.iter().product::<u64>();
                 continue;
             }
             let target = BoxTarget { bytes: &mut *raw, shape: &array.tile_shape, origin: &piece.target };
             reader.read_any(column, piece.input, &piece.source, target)?;
         }
-        files.map_or(Ok(()), |files| files.place(array, tile, received, raw))
+        files.place(array, tile, received, raw)
     }
 
     /// Copies the values of a tile, which have no padding, to `raw`.

@@ -77,6 +77,8 @@ pub struct ColumnReader<'p> {
     /// Objects of the input whose references were resolved last.
     tree: Option<(u32, Arc<FileTree>)>,
     counts: ReadCounts,
+    /// Rows that are read together because some of them are needed.
+    span: Vec<u8>,
     /// Values before and after conversion.
     stored: Vec<u8>,
     converted: Vec<u8>,
@@ -109,6 +111,7 @@ impl<'p> ColumnReader<'p> {
             tree: None,
             counts: ReadCounts::default(),
             stored: Vec::new(),
+            span: Vec::new(),
             converted: Vec::new(),
             convert_buffers: ConvertBuffers::default(),
             picker: None,

@@ -3,12 +3,13 @@
 //! Invariant: returned values have the same meaning in any file.
 
 use super::ColumnReader;
+use super::rows::pieces_of;
 use crate::error::{MergeError, Result};
 use crate::plan::row_shifts::RowShifts;
 use crate::rules::{ElementMap, with_suffix};
 use crate::schema::{ABSENT, display_path};
-use raddle_core::plan::Segment;
 use raddle_core::plan::extent::{BoxTarget, Extent};
+use raddle_core::plan::{Piece, Segment};
 use raddle_hdf5::logical::{Resolver, shift_regions};
 use raddle_hdf5::model::{FileTree, TypeClass};
 use raddle_hdf5::source::InputFile;
@@ -94,24 +95,68 @@ impl ColumnReader<'_> {
 
     /// Returns canonical bytes of rows of the output that consist of runs of input rows.
     fn canonical_runs(&mut self, column: u32, runs: &[Segment], rows: Range<u64>, dims: &[u64]) -> Result<Vec<u8>> {
+        let mut shape = dims.to_vec();
+        shape[0] = rows.end - rows.start;
+        let pieces: Vec<Piece> = pieces_of(runs, &rows, &shape).collect();
         let mut canonical = Vec::new();
-        let first = runs.partition_point(|run| run.start + run.rows <= rows.start);
-        for run in runs[first..].iter().take_while(|run| run.start < rows.end) {
-            let (start, end) = (rows.start.max(run.start), rows.end.min(run.start + run.rows));
-            let source_row = run.source_row + (start - run.start);
-            canonical.extend(self.canonical_rows(column, run.input, source_row, end - start, dims)?);
+        // Addresses within a file are resolved for the rows of one input at once.
+        for of_input in pieces.chunk_by(|one, other| one.input == other.input) {
+            canonical.extend(self.canonical_pieces(column, of_input, &shape)?);
         }
         Ok(canonical)
+    }
+
+    /// Returns canonical bytes of pieces of one input, which follow one another in the output.
+    fn canonical_pieces(&mut self, column: u32, pieces: &[Piece], shape: &[u64]) -> Result<Vec<u8>> {
+        let [first, .., last] = pieces else {
+            let rows = |piece: &Piece| (piece.input, piece.source.start[0], piece.source.count[0]);
+            let found =
+                pieces.first().map(rows).map(|(input, row, rows)| self.canonical_rows(column, input, row, rows, shape));
+            return found.unwrap_or(Ok(Vec::new()));
+        };
+        let (input, start) = (first.input, first.target[0]);
+        self.find(column, input)?;
+        let class = self.plan.schema.columns[column as usize].model().datatype.class.clone();
+        let is_through_library =
+            self.current.as_ref().is_some_and(|current| current.dataset.layout.is_through_library());
+        if is_through_library || !class.is_file_local() {
+            let mut canonical = Vec::new();
+            for piece in pieces {
+                canonical.extend(self.canonical_rows(
+                    column,
+                    input,
+                    piece.source.start[0],
+                    piece.source.count[0],
+                    shape,
+                )?);
+            }
+            return Ok(canonical);
+        }
+        let mut count = shape.to_vec();
+        count[0] = last.target[0] + last.source.count[0] - start;
+        let mut stored = vec![0; (count.iter().product::<u64>() * class.len_bytes()) as usize];
+        let moved = pieces.iter().cloned().map(|mut piece| {
+            piece.target[0] -= start;
+            piece
+        });
+        self.read_pieces(column, moved, &mut stored, &count)?;
+        let canonical = self.canonical_of(column, input, &stored)?;
+        Ok(self.with_suffix_of(column, input, canonical))
     }
 
     /// Returns canonical bytes of rows of an input's part of a column, converted for the output.
     pub fn canonical_rows(&mut self, column: u32, input: u32, row: u64, rows: u64, dims: &[u64]) -> Result<Vec<u8>> {
         let canonical = self.canonical_rows_of_input(column, input, row, rows, dims)?;
+        Ok(self.with_suffix_of(column, input, canonical))
+    }
+
+    /// Returns canonical bytes of texts of an input with the suffix that they get in the output, if there is one.
+    fn with_suffix_of(&self, column: u32, input: u32, canonical: Vec<u8>) -> Vec<u8> {
         let scanned = &self.plan.schema.columns[column as usize];
-        Ok(match scanned.conversion_of(input).map(|conversion| &conversion.map) {
+        match scanned.conversion_of(input).map(|conversion| &conversion.map) {
             Some(ElementMap::Suffix(suffix)) => with_suffix(&scanned.model().datatype.class, &canonical, suffix),
             _ => canonical,
-        })
+        }
     }
 
     fn canonical_rows_of_input(
