@@ -64,6 +64,8 @@ PAPERS = {
         works("rechunking: empty datasets without dimensions, as null datasets", test("tests/interop/test_storage.py", "test_empty_datasets_can_become_null")),
         works("the share of each reader", run("shares"), test("tests/python/test_partition.py", "test_shares_hold_every_row_once_and_events_whole")),
         works("chunks that several readers decode", run("shared_chunks"), test("tests/interop/test_keys.py", "test_chunks_that_several_readers_read")),
+        works("searching the merged file for events", test("tests/python/test_scan.py", "test_rows_by_the_events_of_other_tables")),
+        works("selected events in a file of their own", test("tests/python/test_select.py", "test_events_are_those_of_numpy")),
         not_shown("the paper's reading program on our files", "Debian does not package it; readers through libhdf5 and h5py see the same values (tests/interop)"),
         works("tables 4, 5; section 5.5: metadata on the fly and in memory", bench("nova-2021", "collect")),
         works("figure 1, section 5.2: creation by one rank or by all, collective metadata", bench("nova-2021", "ranks-create")),
@@ -137,7 +139,7 @@ PAPERS = {
         works("table 1: shares of the time, including messages", bench("hep-cce-2023", "processes")),
         works("number of events not known in advance", test("tests/mpi/test_events.py", "test_ranks_write_what_the_framework_reads")),
         works("future plans: RNTuples as an output", test("tests/events/test_ntuple_output.py", "test_trees_become_ntuples")),
-        not_shown("future plans: data on a GPU", "the machines that run the tests have no GPU; tests/python/test_gpu.py checks plans with a stand-in"),
+        works("future plans: data on a GPU", test("tests/python/test_gpu.py", "test_columns_of_a_merged_file")),
         not_shown("nodes and burst buffers of Cori", "the machine was retired in 2023"),
     ],
     "Xie, Tang et al. 2021": [
