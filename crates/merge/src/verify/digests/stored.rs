@@ -112,7 +112,7 @@ fn text(value: &[u8]) -> &[u8] {
     value.get(8..).unwrap_or_default()
 }
 
-/// Reads the records of the file at `path`, like [`records`].
+/// Reads the records of the file at `path`. The seal is not checked, because that would require all of `/_raddle`.
 ///
 /// # Errors
 /// A file that cannot be read.
