@@ -26,7 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   raddle select all.h5 --where 'rec.slc: calE > 2' -o skim.h5
       events with a slice of more than 2, with their rows in all tables
-  raddle select all.h5 --where 'rec.slc: calE > 2' --where 'rec.trk: 50 < len <= 500' -o skim.h5
+  raddle select all.h5 -o skim.h5 \\
+    --where 'rec.slc: calE > 2' --where 'rec.trk: 50 < len <= 500'
       events that have both
   raddle select all.h5 --where 'spill: run == 11981' --exclude '/rec.training*' -o run.h5
       one run, without some tables
