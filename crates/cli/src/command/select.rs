@@ -29,8 +29,8 @@ Examples:
   raddle select all.h5 -o skim.h5 \\
     --where 'rec.slc: calE > 2' --where 'rec.trk: 50 < len <= 500'
       events that have both
-  raddle select all.h5 --where 'spill: run == 11981' --exclude '/rec.training*' -o run.h5
-      one run, without some tables
+  raddle select all.h5 --where 'spill: run == 11981' --exclude /maps -o run.h5
+      one run, without a table
   raddle verify skim.h5 --against all.h5
       selects again and compares
 
