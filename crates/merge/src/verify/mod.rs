@@ -20,7 +20,7 @@ use crate::plan::links::Link;
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route, plan_collective};
 use crate::schema::join::{JoinOptions, describe};
-use crate::schema::{Column, ColumnIndex, EntryIndex, Role, display_path};
+use crate::schema::{Column, ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
 use crate::verify::boxes::{array_of, boxes};
 use crate::verify::digests::stored;
 use crate::verify::remembered::{Contradiction, recall};
@@ -244,6 +244,22 @@ struct Comparison<'p> {
     report: VerifyReport,
 }
 
+/// Returns the least path of the object at each path: objects with several hard links have the same one at each.
+fn first_names(schema: &Schema) -> HashMap<&[u8], &[u8]> {
+    fn object(entry: &Entry) -> &[u8] {
+        match &entry.role {
+            Role::HardLink { target } => target,
+            _ => &entry.path,
+        }
+    }
+    let mut least: HashMap<&[u8], &[u8]> = HashMap::new();
+    for entry in &schema.entries {
+        let known = least.entry(object(entry)).or_insert(&entry.path);
+        *known = (*known).min(&entry.path);
+    }
+    schema.entries.iter().map(|entry| (entry.path.as_slice(), least[object(entry)])).collect()
+}
+
 impl<'p> Comparison<'p> {
     fn new(expected: &'p MergePlan, found: &'p MergePlan) -> Self {
         Self { expected, found, pairs: Vec::new(), stacks: Vec::new(), report: VerifyReport::default() }
@@ -258,13 +274,25 @@ impl<'p> Comparison<'p> {
         let (expected, found) = (&self.expected.schema, &self.found.schema);
         let by_path: HashMap<&[u8], usize> =
             found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
+        let (names, names_found) = (first_names(expected), first_names(found));
         for (index_of_expected, entry) in expected.entries.iter().enumerate() {
             self.report.objects += 1 + entry.attributes.len() as u64;
             let Some(&index) = by_path.get(entry.path.as_slice()) else {
                 self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
                 continue;
             };
-            let other = &found.entries[index];
+            let mut other = &found.entries[index];
+            // Which of several paths of an object comes first depends on the order of links.
+            let is_link = |entry: &Entry| matches!(entry.role, Role::HardLink { .. });
+            if names.get(entry.path.as_slice()) == names_found.get(entry.path.as_slice()) {
+                match &other.role {
+                    _ if is_link(entry) => continue,
+                    Role::HardLink { target } => {
+                        other = by_path.get(target.as_slice()).map_or(other, |&index| &found.entries[index]);
+                    }
+                    _ => {}
+                }
+            }
             match (&entry.role, &other.role) {
                 (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
                 (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
