@@ -320,6 +320,7 @@ class Scan:
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
             "columns": list(columns),
+            "rows_of": (*self._names(), *self._tested(), None)[0],
             "is_numbered": numbered,
             "rows": None if rows is None else {"start": rows.start, "end": max(rows.start, rows.stop)},
             "events": list(self._events),

@@ -300,6 +300,8 @@ def test_events_that_cannot_be_matched_are_refused(events, tmp_path):
         ([0, -1, 2], [0, 1, 2, 3], "holds -1"),
         ([0.0, 1.0, 2.0], [0, 1, 2, 3], "does not hold integers"),
         ([0, 1, 2**62], [0, 1, 2, 3], f"knows 3 events, and there is an event {2**62}"),
+        # The events between do not have rows, so that only the order of offsets is wrong.
+        ([0, 2, 2], [2, 3, 0, 1], "does not fit its offsets at row 0"),
     ],
 )
 def test_keys_that_contradict_themselves_are_refused(tmp_path, seq, offsets, said):
@@ -420,3 +422,20 @@ def test_two_columns_are_compared_exactly(data):
         with raddle.scan(path, threads=2) as file:
             assert file["rec"].filter(COMPARISONS[word](col("c0"), col("c1"))).rows().tolist() == expected
             assert file["rec"].filter(f"c0 {word} c1").rows().tolist() == expected
+
+
+def test_rows_are_those_of_the_selected_columns(tmp_path):
+    """A dataset of another length, which comes first in the group, does not decide."""
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["t/bins"], file["t/x"] = np.arange(3.0), np.arange(10.0)
+        file["t/text"] = [f"row {row}" for row in range(10)]
+        file["t/evt.seq"], file["t/evt.offsets"] = np.arange(10), np.arange(11)
+    with raddle.scan(tmp_path / "all.h5") as file:
+        late = file["t"].filter("x > 6")
+        for columns in (["x"], ["text"]):
+            scan = file["t"].select(*columns).where_event(late)
+            assert scan.count() == 3 and scan.rows().tolist() == [7, 8, 9]
+            assert file["t"].select(*columns).partition(1, 2).rows().tolist() == [5, 6, 7, 8, 9]
+        assert file["t"].select("text").where_event(late).to_numpy()["text"].tolist() == [b"row 7", b"row 8", b"row 9"]
+        with pytest.raises(errors.UsageError, match="evt.seq has 10 rows and bins has 3"):
+            file["t"].select("bins").where_event(late).count()

@@ -275,15 +275,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const OPERATORS: [Operator; 6] = [
-        Operator::Less,
-        Operator::LessOrEqual,
-        Operator::Greater,
-        Operator::GreaterOrEqual,
-        Operator::Equal,
-        Operator::NotEqual,
-    ];
-
     fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
         Test::new(&ColumnKind::Number(number), operator, value).unwrap()
     }
@@ -323,7 +314,7 @@ mod tests {
     }
 
     fn condition() -> impl Strategy<Value = (Vec<Test>, Condition)> {
-        let test = (any::<bool>(), prop::sample::select(OPERATORS.to_vec()), literal());
+        let test = (any::<bool>(), prop::sample::select(Operator::ALL.to_vec()), literal());
         prop::collection::vec(test, 1..5).prop_flat_map(|drawn| {
             let number = |is_float: bool| match is_float {
                 true => NumberType::Float { len_bytes: 8, is_big_endian: false },
@@ -350,17 +341,17 @@ mod tests {
     proptest! {
         #[test]
         fn integers_are_compared_exactly(values in prop::collection::vec(integers(), 0..8), at in 0_usize..6, value in literal()) {
-            let test = of_value(NumberType::int64(), OPERATORS[at], &value);
+            let test = of_value(NumberType::int64(), Operator::ALL[at], &value);
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let expected: Vec<bool> = values.iter().map(|&left| exactly(OPERATORS[at], i128::from(left), &value)).collect();
+            let expected: Vec<bool> = values.iter().map(|&left| exactly(Operator::ALL[at], i128::from(left), &value)).collect();
             prop_assert_eq!(test.evaluate(&bytes), expected);
         }
 
         #[test]
         fn small_types_have_limits(values in prop::collection::vec(any::<u8>(), 0..8), at in 0_usize..6, value in -300_i128..600) {
             let number = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false };
-            let test = of_value(number, OPERATORS[at], &Literal::Integer(value));
-            let expected: Vec<bool> = values.iter().map(|&left| OPERATORS[at].holds(&i128::from(left), &value)).collect();
+            let test = of_value(number, Operator::ALL[at], &Literal::Integer(value));
+            let expected: Vec<bool> = values.iter().map(|&left| Operator::ALL[at].holds(&i128::from(left), &value)).collect();
             prop_assert_eq!(test.evaluate(&values), expected);
         }
 
@@ -369,11 +360,11 @@ mod tests {
             let single = NumberType::Float { len_bytes: 4, is_big_endian: true };
             let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let expected: Vec<bool> = values.iter().map(|left| OPERATORS[at].holds(left, &value)).collect();
-            prop_assert_eq!(of_value(double, OPERATORS[at], &Literal::Float(value)).evaluate(&bytes), expected);
+            let expected: Vec<bool> = values.iter().map(|left| Operator::ALL[at].holds(left, &value)).collect();
+            prop_assert_eq!(of_value(double, Operator::ALL[at], &Literal::Float(value)).evaluate(&bytes), expected);
             let bytes: Vec<u8> = values.iter().flat_map(|&value| (value as f32).to_be_bytes()).collect();
-            let expected: Vec<bool> = values.iter().map(|&left| OPERATORS[at].holds(&(left as f32), &(value as f32))).collect();
-            prop_assert_eq!(of_value(single, OPERATORS[at], &Literal::Float(value)).evaluate(&bytes), expected);
+            let expected: Vec<bool> = values.iter().map(|&left| Operator::ALL[at].holds(&(left as f32), &(value as f32))).collect();
+            prop_assert_eq!(of_value(single, Operator::ALL[at], &Literal::Float(value)).evaluate(&bytes), expected);
         }
 
         #[test]

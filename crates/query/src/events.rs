@@ -146,6 +146,14 @@ pub fn rows_of(
         }
         None => by_seq(table, &seq, 0..seq.rows, events, running)?,
     };
+    let mut end = 0;
+    for run in runs.iter().flatten() {
+        // Offsets that descend between two events contradict the order of rows.
+        if run.start < end {
+            return Err(contradicts(table, &seq, &format!("does not fit its offsets at row {}", run.start)));
+        }
+        end = run.end;
+    }
     Ok(Rows::of(runs.into_iter().flatten()))
 }
 
@@ -169,10 +177,7 @@ fn by_offsets(
         of_part.advance_to(part.start);
         for event in of_part.take_while(|event| *event < part.end) {
             let run = offset(event)..offset(event + 1);
-            if run.start > run.end
-                || run.end > rows
-                || runs.last().is_some_and(|last: &Range<u64>| last.end > run.start)
-            {
+            if run.start > run.end || run.end > rows {
                 return Err(contradicts(table, offsets, &format!("does not fit the {rows} rows at event {event}")));
             }
             runs.push(run);

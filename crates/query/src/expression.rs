@@ -54,6 +54,11 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// All operators, for tests.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual, Self::Equal, Self::NotEqual];
+
     /// Compares two values that may be unordered.
     pub fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {

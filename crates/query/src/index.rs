@@ -122,8 +122,7 @@ impl Index {
         Ok(Self::of(&file.identity(), columns.collect()))
     }
 
-    /// Returns the limits of the whole blocks of a column that this index knows, of which there are at most as many as
-    /// the column has.
+    /// Returns the limits of the whole blocks that this index knows of a column, whose rows come first in the file.
     fn whole_blocks(&self, path: &str, column: &TableColumn, number: NumberType, block_rows: u64) -> &[Limits] {
         let is_same = |known: &&ColumnLimits| {
             (known.block_rows, known.row_len_bytes) == (block_rows, column.row_len_bytes)

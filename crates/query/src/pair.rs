@@ -175,15 +175,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const OPERATORS: [Operator; 6] = [
-        Operator::Less,
-        Operator::LessOrEqual,
-        Operator::Greater,
-        Operator::GreaterOrEqual,
-        Operator::Equal,
-        Operator::NotEqual,
-    ];
-
     fn column() -> impl Strategy<Value = (NumberType, Vec<u8>)> {
         let integers = prop_oneof![3 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, (1 << 53) + 1])];
         let integers = prop::collection::vec(integers, 5).prop_map(|values| {
@@ -205,7 +196,7 @@ mod tests {
         #[test]
         fn numbers_are_compared_exactly_and_blocks_judged_alike(left in column(), right in column(), at in 0_usize..6) {
             let kind = |number| ColumnKind::Number(number);
-            let pair = Pair::new(&kind(left.0), OPERATORS[at], ("other", &kind(right.0))).unwrap();
+            let pair = Pair::new(&kind(left.0), Operator::ALL[at], ("other", &kind(right.0))).unwrap();
             let holds = pair.evaluate(&left.1, &right.1);
             let exact = values(left.0, &left.1).into_iter().zip(values(right.0, &right.1)).map(|(left, right)| {
                 let order = match (left, right) {
@@ -214,7 +205,7 @@ mod tests {
                     (Value::Float(left), Value::Integer(right)) if left.abs() < 1e10 => Some(((left * 2.0) as i128).cmp(&(right * 2))),
                     (left, right) => left.partial_cmp(&right),
                 };
-                match OPERATORS[at] {
+                match Operator::ALL[at] {
                     Operator::Less => order == Some(Ordering::Less),
                     Operator::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
                     Operator::Greater => order == Some(Ordering::Greater),

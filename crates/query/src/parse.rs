@@ -330,14 +330,6 @@ mod tests {
     }
 
     fn expressions() -> impl Strategy<Value = Expression> {
-        let operators = [
-            Operator::Less,
-            Operator::LessOrEqual,
-            Operator::Greater,
-            Operator::GreaterOrEqual,
-            Operator::Equal,
-            Operator::NotEqual,
-        ];
         let values = prop_oneof![
             (i128::MIN + 1..i128::MAX).prop_map(Literal::Integer),
             any::<f64>().prop_filter("NaN differs from itself", |value| !value.is_nan()).prop_map(Literal::Float),
@@ -349,7 +341,7 @@ mod tests {
             "[a-z_/][a-z./]{0,5}",
             prop::sample::select(&RESERVED[..]).prop_map(str::to_owned)
         ];
-        let compare = (names, prop::sample::select(operators.to_vec()), values);
+        let compare = (names, prop::sample::select(Operator::ALL.to_vec()), values);
         let leaf = compare.prop_map(|(column, operator, value)| Expression::Compare { column, operator, value });
         leaf.prop_recursive(4, 20, 3, |inner| {
             let several = prop::collection::vec(inner.clone(), 2..4);

@@ -99,10 +99,7 @@ impl<'f> Scan<'f> {
         let of_condition = condition.columns();
         names.extend(of_condition.iter().filter(|name| !columns.iter().any(|known| known == **name)));
         let columns_found = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>>>()?;
-        let rows = match columns_found.first() {
-            Some(column) => column.rows,
-            None => table.rows()?,
-        };
+        let rows = columns_found.first().map_or(0, |column| column.rows);
         if let Some(other) = columns_found.iter().find(|column| column.rows != rows) {
             return Err(QueryError::Rows {
                 table: table.path().to_owned(),
@@ -136,6 +133,22 @@ impl<'f> Scan<'f> {
     #[must_use]
     pub fn with_index(self, index: &'f Index) -> Self {
         Self { index: Some(index), ..self }
+    }
+
+    /// Sets the number of rows to that of a dataset, if there are no columns.
+    ///
+    /// # Errors
+    /// If the dataset does not exist, or has no rows.
+    pub fn of_length(self, name: &str) -> Result<Self> {
+        match self.columns.is_empty() {
+            true => Ok(Self { rows: self.table.rows(name)?, ..self }),
+            false => Ok(self),
+        }
+    }
+
+    /// Returns the number of rows of the table.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// Restricts the scan to some rows; several restrictions leave their common rows.

@@ -1,7 +1,7 @@
 //! Searches as plain data, which name tables instead of holding them.
 
 use crate::error::{QueryError, Result};
-use crate::events::{EventSet, Running, events_of, key_of, rows_of};
+use crate::events::{EventSet, Running, events_of, key_of, row_count, rows_of};
 use crate::expression::Expression;
 use crate::index::Index;
 use crate::scan::Scan;
@@ -23,6 +23,8 @@ pub struct Search {
     pub condition: Option<Expression>,
     /// Columns to read.
     pub columns: Vec<String>,
+    /// Dataset whose rows are those of the table, if no column is read or tested.
+    pub rows_of: Option<String>,
     /// Whether the numbers of rows are requested.
     pub is_numbered: bool,
     /// Rows to which the search is restricted; `None` for all.
@@ -71,11 +73,27 @@ impl Search {
     ) -> Result<Scan<'f>> {
         let table = Table::of(file, &self.table)?;
         let mut scan = Scan::new(table.clone(), self.condition.as_ref(), &self.columns)?;
+        if let Some(name) = &self.rows_of {
+            scan = scan.of_length(name)?;
+        }
         if self.is_numbered {
             scan = scan.numbered();
         }
         if let Some(rows) = &self.rows {
             scan = scan.within(&Rows::of([rows.clone()]));
+        }
+        for key in self.events.iter().map(|condition| key_of(&table, condition.key.as_deref())) {
+            let key = key?;
+            let of_key = row_count(&table, &key)?;
+            if of_key != scan.rows() {
+                return Err(QueryError::Rows {
+                    table: table.path().to_owned(),
+                    column: format!("{key}.seq"),
+                    rows: of_key,
+                    other: self.columns.first().or(self.rows_of.as_ref()).cloned().unwrap_or_default(),
+                    other_rows: scan.rows(),
+                });
+            }
         }
         let rows = match events {
             Some(found) => found.rows(&table, self.rows.as_ref(), running)?,

@@ -198,15 +198,17 @@ impl<'f> Table<'f> {
         Ok(names)
     }
 
-    /// Returns the number of rows of the first dataset that has rows.
-    pub(crate) fn rows(&self) -> Result<u64> {
-        for link in self.file.links(self.group)? {
-            let LinkTarget::Hard(object) = link.target else { continue };
-            if let Some(&rows) = self.file.outline(object)?.as_ref().and_then(|(space, _)| space.dims().first()) {
-                return Ok(rows);
-            }
-        }
-        Ok(0)
+    /// Returns the number of rows of a dataset, whatever its type.
+    pub(crate) fn rows(&self, name: &str) -> Result<u64> {
+        let ResolvedPath::Object(object) = self.file.find(self.group, name.as_bytes(), MAX_LINKS)? else {
+            return Err(self.unknown(name)?);
+        };
+        let outline = self.file.outline(object)?;
+        outline.and_then(|(space, _)| space.dims().first().copied()).ok_or_else(|| QueryError::Column {
+            table: self.path.clone(),
+            column: name.to_owned(),
+            reason: "has no rows".to_owned(),
+        })
     }
 
     /// Returns a column.
