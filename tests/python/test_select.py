@@ -253,3 +253,38 @@ def test_the_command_reports_events_and_plans(all_events, tmp_path, environment)
     assert done.returncode == 0 and f"{count} of 300 events selected" in done.stdout, done.stdout
     reported = python(environment, *command, "--force", "--json")
     assert json.loads(reported.stdout)["selected_events"] == count
+
+
+def test_other_keys_are_made_again_or_refused(tmp_path):
+    plain(tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5", "a") as file:
+        del file["spill/evt.seq"], file["a/evt.seq"]
+        file["runs/run"], file["a/run"] = np.arange(2), np.array([0, 0, 0, 1])
+    for ids in ("/runs/run", "/spill/evt"):
+        command = ["-m", "raddle", "keys", "add", tmp_path / "all.h5", "--keys", ids, "-q"]
+        added = python({**os.environ, "PYTHONPATH": str(PACKAGES)}, *command)
+        assert added.returncode == 0, added.stderr
+    raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", where="a: x > 1", key="evt", progress=False)
+    assert not raddle.verify(tmp_path / "skim.h5", against=tmp_path / "all.h5", progress=False).mismatches
+    with h5py.File(tmp_path / "skim.h5") as file:
+        assert file["a/run.seq"][()].ravel().tolist() == [0, 1] and file["a/evt.seq"][()].ravel().tolist() == [0, 1]
+        assert file["a/run.offsets"][()].tolist() == [0, 1, 2]
+    # A key of another program, with offsets of the whole file.
+    with h5py.File(tmp_path / "all.h5", "a") as file:
+        file["a/sub.seq"], file["a/sub.offsets"] = np.arange(4), np.arange(5)
+    with pytest.raises(errors.RaddleError, match=r"/a/sub.(seq|offsets): is a partition key that the file does not record"):
+        raddle.select(tmp_path / "all.h5", tmp_path / "x.h5", where="a: x > 1", key="evt", progress=False)
+    raddle.select(tmp_path / "all.h5", tmp_path / "x.h5", where="a: x > 1", key="evt", exclude=["sub.*"], progress=False)
+
+
+def test_numbers_of_rows_are_refused(tmp_path):
+    for name in "bc":
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            first = 10 * "bc".index(name)
+            file["spill/evt"] = np.arange(first, first + 3)
+            file["a/evt"], file["a/x"] = np.arange(first, first + 3), np.arange(3.0)
+            file["b/evt"], file["b/row_of_a"] = np.array([first, first + 2]), np.array([0, 2])
+    rule = "/b/row_of_a: rows of /a/x"
+    raddle.merge([tmp_path / "b.h5", tmp_path / "c.h5"], tmp_path / "all.h5", keys=["/spill/evt"], rule=[rule], progress=False)
+    with pytest.raises(errors.RaddleError, match="/b/row_of_a: refers to positions along /a/x"):
+        raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", where="a: x > 1", progress=False)

@@ -137,13 +137,13 @@ impl SelectRequest {
         let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
         let settled = if context.leads() { settle(&self.file).map(drop).map_err(of_file) } else { Ok(()) };
         context.ranks.agree("complete an interrupted append", settled)?;
-        let found = self.key(&options).and_then(|spec| {
+        let found = self.key(&options).and_then(|(spec, made)| {
             let selection = select(&self.file, &self.conditions, &spec, options.jobs, context)?;
-            Ok((selection, spec))
+            Ok((selection, made))
         });
-        let (selection, spec) = context.ranks.agree("select events", found)?;
+        let (selection, made) = context.ranks.agree("select events", found)?;
         options.rows = Some(Arc::new(selection));
-        options.made = vec![DerivedSpec::Keys(spec)];
+        options.made = made;
         plan_output(
             vec![self.file.clone()],
             &SortOptions::default(),
@@ -154,44 +154,54 @@ impl SelectRequest {
         )
     }
 
-    /// Returns how the key is made again.
-    fn key(&self, options: &MergeOptions) -> Result<KeySpec, Error> {
+    /// Returns the key of the events, and everything that is computed again: this key, and what else the file records.
+    fn key(&self, options: &MergeOptions) -> Result<(KeySpec, Vec<DerivedSpec>), Error> {
         let Some(first) = self.conditions.first() else {
             return Err(Error::usage("no condition: give one with --where, such as 'rec.slc: calE > 2'"));
         };
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
         let of_table = Table::of(&file, &first.table).and_then(|table| key_of(&table, self.key.as_deref()));
         let key = of_table.map_err(|error| Error::of_query(&error))?;
-        let spec = match self.keys.is_empty() {
-            false => self.making.spec(&self.keys, true),
-            true => recorded_key(&self.file, &key, options)?,
-        };
-        if name_of(&spec) != key {
-            let what = format!("--keys makes {}.seq, and the events are those of {key}.seq", name_of(&spec));
-            return Err(Error::usage(&what));
+        let records = records_of(&self.file, options).map_err(|error| Error::of_merge(&error, &[self.file.clone()]))?;
+        let mut made = records.made;
+        if !self.keys.is_empty() {
+            let spec = self.making.spec(&self.keys, true);
+            if name_of(&spec) != key {
+                let what = format!("--keys makes {}.seq, and the events are those of {key}.seq", name_of(&spec));
+                return Err(Error::usage(&what));
+            }
+            made.retain(|known| named_key(known, &key).is_none());
+            made.insert(0, DerivedSpec::Keys(spec));
         }
-        if spec.scope == KeyScope::Input {
+        made.iter_mut().for_each(DerivedSpec::allow_replacing);
+        let spec = made.iter().find_map(|spec| named_key(spec, &key)).cloned().ok_or_else(|| {
+            let what = format!("{} does not record how {key}.seq was made", self.file.display());
+            Error::usage(&what)
+                .hint("name its id columns with --keys, such as --keys /spill/run,/spill/subrun,/spill/evt")
+        })?;
+        let of_inputs = made.iter().find_map(|spec| match spec {
+            DerivedSpec::Keys(spec) if spec.scope == KeyScope::Input => Some(name_of(spec)),
+            _ => None,
+        });
+        if let Some(name) = of_inputs {
             let what =
-                format!("{}: the ids of {key}.seq are unique only within the inputs of the file", self.file.display());
+                format!("{}: the ids of {name}.seq are unique only within the inputs of the file", self.file.display());
             let advice =
-                "which one output cannot keep apart; make the keys again with more id columns (raddle keys add)";
+                "one output cannot keep them apart; make the keys again with more id columns (raddle keys add)";
             return Err(Error::usage(&what).hint(advice));
         }
-        Ok(KeySpec { replace: true, ..spec })
+        // Verification finds the key of the events in the first place.
+        made.sort_by_key(|known| named_key(known, &key).is_none());
+        Ok((spec, made))
     }
 }
 
-/// Returns how a file records that a key was made.
-fn recorded_key(file: &Path, key: &str, options: &MergeOptions) -> Result<KeySpec, Error> {
-    let records = records_of(file, options).map_err(|error| Error::of_merge(&error, &[file.to_path_buf()]))?;
-    let specs = records.made.into_iter().filter_map(|spec| match spec {
-        DerivedSpec::Keys(spec) => Some(spec),
+/// Returns the specification of a key, if it makes the key `name`.
+fn named_key<'s>(spec: &'s DerivedSpec, name: &str) -> Option<&'s KeySpec> {
+    match spec {
+        DerivedSpec::Keys(spec) if name_of(spec) == name => Some(spec),
         _ => None,
-    });
-    specs.into_iter().find(|spec| name_of(spec) == key).ok_or_else(|| {
-        let what = format!("{} does not record how {key}.seq was made", file.display());
-        Error::usage(&what).hint("name its id columns with --keys, such as --keys /spill/run,/spill/subrun,/spill/evt")
-    })
+    }
 }
 
 /// Returns the name of the key that a specification makes.
@@ -253,6 +263,7 @@ pub(crate) fn recorded_selection(
     let of_output = |error| Error::of_merge(&error, &[output.to_path_buf()]);
     let records = records_of(output, options).map_err(of_output)?;
     let conditions = records.remembered.map(|remembered| remembered.options.conditions).unwrap_or_default();
+    // The key of the events comes first.
     let spec = records.made.iter().find_map(|spec| match spec {
         DerivedSpec::Keys(spec) => Some(spec),
         _ => None,

@@ -79,7 +79,10 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
         return Ok(None);
     }
     let mut left = earlier.clone();
-    if let (DerivedSpec::Keys(left), DerivedSpec::Keys(spec)) = (&mut left, spec) {
+    if let (DerivedSpec::Keys(left), DerivedSpec::Keys(spec)) = (&mut left, spec)
+        && left.columns.last().map(|column| last_name(column.as_bytes()))
+            == spec.columns.last().map(|column| last_name(column.as_bytes()))
+    {
         let keyed = key_groups(schema, spec)?.keyed;
         // The index group always gets keys, and both specs compute the same ones for it.
         let groups = keyed.iter().skip(1).map(|(group, _)| globset::escape(&String::from_utf8_lossy(group)));

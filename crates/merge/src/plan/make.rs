@@ -337,7 +337,8 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         joined.warnings = rest;
         joined.differences.extend::<Vec<_>>(refused);
     }
-    if is_new && planned.len() > 1 && options.join.join != Join::Union {
+    let has_other_rows = planned.len() > 1 || options.rows.is_some();
+    if is_new && has_other_rows && options.join.join != Join::Union {
         joined.differences.extend(keys::attach::stale(&joined.schema, &made, &options.made, planned.len() as u32)?);
     }
     if !joined.differences.is_empty() {
@@ -351,7 +352,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
     }
     if let Some(rows) = &options.rows {
-        subset::tables::cut(&mut joined.schema, rows)?;
+        subset::tables::cut(&mut joined.schema, &joined.declared, &options.made, rows)?;
     }
     sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));

@@ -122,6 +122,18 @@ pub enum Values {
     Kept,
 }
 
+impl Values {
+    /// Returns the path of the dataset whose elements these values number, if they do.
+    pub fn refers_to(&self) -> Option<&[u8]> {
+        match self {
+            Self::Positions { target, .. } => Some(target),
+            Self::LabelNumbers { labels } => Some(labels),
+            Self::Codes { categories } => Some(categories),
+            _ => None,
+        }
+    }
+}
+
 /// Kind of positions that a dataset holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PositionForm {

@@ -250,7 +250,12 @@ impl InputScanner<'_> {
         if let Ok(Records { remembered: Some(remembered), .. }) = &records {
             options = Cow::Owned(remembered.guiding(&options));
         }
-        let mut recognised = conventions::recognise(&view, &options, is_alone);
+        let mut recognised = conventions::recognise(&view, &options, is_alone && self.options.rows.is_none());
+        if self.options.rows.is_some() {
+            // Nothing is combined, but values may refer to rows that are left out.
+            recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
+            recognised = Recognised { rules: recognised.rules, ..Recognised::default() };
+        }
         if let Err((attribute, reason)) = &records {
             let reason =
                 format!("the record of the merge cannot be read: {reason}; --convention none merges without it");

@@ -26,7 +26,9 @@ use std::sync::Arc;
 /// [`MergeError::Object`] for values that cannot be restricted, or that refer to positions along a selected dimension.
 pub(crate) fn cut(schema: &mut Schema, declared: &[Declared], selected: &SelectedElements) -> Result<()> {
     let dimensions = Dimensions::of(schema);
-    check_references(schema, &dimensions, selected)?;
+    let is_selected = |name: &str| selected.paths().any(|path| is_named(path, name));
+    let is_cut = |entry: &Entry| ranges_of(schema, &dimensions, entry, selected).iter().any(Option::is_some);
+    check_references(schema, is_selected, is_cut)?;
     let mut cut_paths = BTreeSet::new();
     for at in 0..schema.entries.len() {
         let entry = &schema.entries[at];
@@ -45,11 +47,19 @@ pub(crate) fn cut(schema: &mut Schema, declared: &[Declared], selected: &Selecte
             schema.entries[at].attributes = attributes;
         }
     }
+    check_rules(schema, declared, &cut_paths)
+}
+
+/// Refuses values that, by a rule, refer to elements by their position, if they or these elements are restricted.
+///
+/// # Errors
+/// [`MergeError::Object`] for the first such dataset.
+pub(super) fn check_rules(schema: &Schema, declared: &[Declared], cut_paths: &BTreeSet<Vec<u8>>) -> Result<()> {
     for one in declared {
-        if let Values::Positions { target, .. } = &one.rule.values
-            && let path = &schema.entries[one.entry as usize].path
-            && (cut_paths.contains(path) || cut_paths.contains(target))
-        {
+        let path = &schema.entries[one.entry as usize].path;
+        let Some(target) = one.rule.values.refers_to() else { continue };
+        let is_of_positions = matches!(one.rule.values, Values::Positions { .. });
+        if cut_paths.contains(target) || is_of_positions && cut_paths.contains(path) {
             return Err(refers(path, &display_path(target)));
         }
     }
@@ -164,9 +174,11 @@ const OF_MESH: [&str; 8] = [
 ];
 
 /// Refuses ranges of dimensions to whose positions other variables refer.
-fn check_references(schema: &Schema, dimensions: &Dimensions, selected: &SelectedElements) -> Result<()> {
-    let is_selected = |name: &str| selected.paths().any(|path| is_named(path, name));
-    let is_cut = |entry: &Entry| ranges_of(schema, dimensions, entry, selected).iter().any(Option::is_some);
+pub(super) fn check_references(
+    schema: &Schema,
+    is_selected: impl Fn(&str) -> bool,
+    is_cut: impl Fn(&Entry) -> bool,
+) -> Result<()> {
     for entry in &schema.entries {
         for attribute in POSITIONS {
             let names = text(&entry.attributes, attribute).unwrap_or_default();

@@ -4,10 +4,13 @@
 //! table are restricted to the same rows.
 
 use crate::error::{MergeError, Result};
+use crate::keys::{DerivedSpec, KeyDatasets};
 use crate::plan::Dimensions;
 use crate::rules::Trim;
+use crate::rules::settle::Declared;
 use crate::schema::join::parent_path;
-use crate::schema::{Column, Entry, InputExtent, Role, Schema, display_path};
+use crate::schema::{Column, Entry, InputExtent, Role, Schema, display_path, is_named};
+use crate::subset::cut::{check_references, check_rules};
 use raddle_core::plan::Segment;
 use raddle_core::rows::Rows;
 use serde::Serialize;
@@ -64,12 +67,22 @@ impl TableSelection {
 ///
 /// # Errors
 /// [`MergeError::Object`] for a dataset whose rows are not simply those of one input, and for datasets of which only some
-/// would lose elements of their common dimension.
-pub(crate) fn cut(schema: &mut Schema, selection: &TableSelection) -> Result<()> {
+/// would lose elements of their common dimension; also for values that refer to rows by their position.
+pub(crate) fn cut(
+    schema: &mut Schema,
+    declared: &[Declared],
+    made: &[DerivedSpec],
+    selection: &TableSelection,
+) -> Result<()> {
     let mut paths = BTreeSet::new();
     for at in 0..schema.entries.len() {
         let entry = &schema.entries[at];
         let Role::Column(index) = entry.role else { continue };
+        if selection.tables.contains_key(parent_path(&entry.path)) && is_stale_key(&entry.path, made) {
+            let reason =
+                "is a partition key that the file does not record, and would be wrong; leave it out with --exclude";
+            return Err(MergeError::Object { object: display_path(&entry.path), reason: reason.to_owned() });
+        }
         let column = &mut schema.columns[index as usize];
         let Some(selected) = selection.rows_of(entry, column) else { continue };
         if column.runs.is_some() || column.boxes.is_some() || column.is_lifted || column.facts.len() != 1 {
@@ -79,7 +92,16 @@ pub(crate) fn cut(schema: &mut Schema, selection: &TableSelection) -> Result<()>
         take(column, &selected.taken);
         paths.insert(entry.path.clone());
     }
+    let is_selected = |name: &str| paths.iter().any(|path| is_named(path, name));
+    check_references(schema, is_selected, |entry| paths.contains(&entry.path))?;
+    check_rules(schema, declared, &paths)?;
     check_scales(schema, &paths)
+}
+
+/// Whether a dataset has the name of a partition key, which counts rows of the whole file, and is not made again.
+fn is_stale_key(path: &[u8], made: &[DerivedSpec]) -> bool {
+    let has_name = KeyDatasets::default().endings().any(|ending| path.ends_with(ending.as_bytes()));
+    has_name && !made.iter().any(|spec| spec.makes(path))
 }
 
 /// Restricts a column of one input to some rows.
