@@ -4,6 +4,7 @@ The tested package is the one in python/, with the compiled part from `make pyth
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,23 @@ def events(tmp_path_factory):
     command = [sys.executable, "-m", "raddle", "keys", "add", str(path), "--keys", "/spill/evt"]
     subprocess.run(command, env=environment, check=True, capture_output=True)
     return path, {name: columns | {"event": columns["evt"] // 3} for name, columns in tables.items()}
+
+
+@pytest.fixture
+def on_three_ranks(environment):
+    """Returns a function that runs code on three ranks of mpi4py and expects "equal" from it, on machines with MPI."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
+    if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
+        pytest.skip("mpi4py finds no library of MPI")
+
+    def run(code, path):
+        command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", code, str(path)]
+        finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert finished.stdout == "equal\n", finished.stderr
+
+    return run
 
 
 @pytest.fixture

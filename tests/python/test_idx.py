@@ -1,7 +1,6 @@
 """Datasets that can be read at any resolution, from memory and into memory."""
 
 import json
-import shutil
 import subprocess
 import sys
 
@@ -478,16 +477,8 @@ if world.rank == 0:
 """
 
 
-def test_ranks_of_mpi(environment, tmp_path):
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed")
-    if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
-        pytest.skip("mpi4py finds no library of MPI")
-    path = tmp_path / "d.idx"
-    command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(path)]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.stdout == "equal\n", finished.stderr
+def test_ranks_of_mpi(on_three_ranks, tmp_path):
+    on_three_ranks(RANKS, tmp_path / "d.idx")
 
 
 def test_an_array_alone_is_the_only_field(tmp_path):

@@ -1,9 +1,7 @@
 """Shares of events and rows by event, of a file with partition keys."""
 
 import io
-import os
 import shutil
-import subprocess
 import sys
 
 import h5py
@@ -185,14 +183,5 @@ with raddle.open(sys.argv[1]) as file:
 """
 
 
-def test_ranks_of_mpi(keyed, environment):
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed")
-    if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
-        pytest.skip("mpi4py finds no library of MPI")
-    command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(keyed)]
-    finished = subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert finished.stdout == "equal\n", finished.stderr
+def test_ranks_of_mpi(on_three_ranks, keyed):
+    on_three_ranks(RANKS, keyed)

@@ -1,7 +1,5 @@
 """Histograms of scans, and the shares of readers: what filling at once, and one reader, give."""
 
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -166,12 +164,5 @@ with raddle.scan(sys.argv[1], threads=1) as file:
 """
 
 
-def test_ranks_of_mpi(events, environment):
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed")
-    if subprocess.run([sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False).returncode:
-        pytest.skip("mpi4py finds no library of MPI")
-    command = ["mpirun", "-n", "3", "--oversubscribe", "--allow-run-as-root", sys.executable, "-c", RANKS, str(events[0])]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.stdout == "equal\n", finished.stderr
+def test_ranks_of_mpi(on_three_ranks, events):
+    on_three_ranks(RANKS, events[0])
