@@ -162,7 +162,8 @@ impl SelectRequest {
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
         let of_table = Table::of(&file, &first.table).and_then(|table| key_of(&table, self.key.as_deref()));
         let key = of_table.map_err(|error| Error::of_query(&error))?;
-        let records = records_of(&self.file, options).map_err(|error| Error::of_merge(&error, &[self.file.clone()]))?;
+        let records = records_of(&self.file, options)
+            .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
         let mut made = records.made;
         if !self.keys.is_empty() {
             let spec = self.making.spec(&self.keys, true);
