@@ -11,6 +11,14 @@
 #   make fuzz    each parser of bytes under libFuzzer for FUZZ_TIME_S seconds (nightly compiler; installs cargo-fuzz)
 #   make loom    the engine's shared state in every interleaving of up to LOOM_MAX_PREEMPTIONS preemptions
 #   make check   formatting, lints, documentation
+#   make msrv    check with the oldest supported compiler, which rustup installs
+#   make test-portable  the unit tests that need neither HDF5's tools nor Linux
+#   make release-check RELEASE=v0.1.0  everything about a release that needs no compilation; without RELEASE, before the tag
+#   make sdist   the source distribution, in dist/
+#   make wheel   a wheel for this machine, in dist/; make test-wheel  installs it elsewhere and merges with it
+#   make archive the command with manual pages, completions and licences for this machine, in dist/
+#   make deb     a Debian package of the command (needs cargo-deb)
+#   make site    the documentation, in site/
 #   make build   the optimised command, target/release/raddle
 #   make install-capi PREFIX=FOLDER  the C library of IDX, optimised, with headers, Fortran module and pkg-config file
 #   make python  the package in python/, with the compiled part from the test build
@@ -32,6 +40,7 @@
 #   make bench-prediction  compare the predictions of plan with the sizes, memory and times of merges (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
 PYTHON ?= python3
+RELEASE ?=
 PREFIX ?= /usr/local
 VENV := .venv
 BIN := $(abspath $(VENV)/bin)
@@ -62,13 +71,15 @@ PROPTEST_RNG_SEED ?= 1
 # Processes that share the tests of a suite. Suites that measure time or start ranks run in one.
 PYTEST_JOBS ?= 2
 LOOM_MAX_PREEMPTIONS ?= 2
+# The oldest supported compiler.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 # Tests over MPI need both; without them they are left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
 	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-prediction bench-query bench-skim bench-transpose docs setup \
-	setup-tests clean
+	setup-tests clean msrv test-portable fuzz-targets release-check sdist wheel test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -147,6 +158,10 @@ fuzz: setup
 			-max_total_time=$(FUZZ_TIME_S) -timeout=20 -rss_limit_mb=2048) || exit 1; \
 	done
 
+# For workflows, which fuzz each target on a machine of its own.
+fuzz-targets:
+	@echo $(FUZZ_TARGETS)
+
 # A separate target folder, because the flag applies to the whole build. HDF5 is not needed.
 loom:
 	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=$(LOOM_MAX_PREEMPTIONS) \
@@ -218,6 +233,35 @@ bench-pidx: setup-tests
 	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/pidx.py $(BENCH_PIDX)
 
+msrv: setup
+	rustup toolchain install --profile minimal $(MSRV)
+	rustup run $(MSRV) cargo check --locked --workspace --target-dir target/msrv
+
+test-portable: setup
+	$(CARGO) test --locked --workspace --lib
+
+release-check: $(VENV)/.release-ready
+	RELEASE=$(RELEASE) sh scripts/release-check.sh
+
+sdist: $(VENV)/.release-ready
+	$(BIN)/maturin sdist --out dist
+
+wheel: $(VENV)/.release-ready
+	$(BIN)/maturin build --release --out dist
+
+test-wheel:
+	PYTHON=$(PYTHON) sh scripts/test-wheel.sh dist
+
+archive: build
+	sh scripts/archive.sh $$(rustc -vV | sed -n 's/^host: //p') target/release/raddle dist
+
+deb: build
+	sh scripts/man-and-completions.sh target/release/raddle target/deb
+	$(CARGO) deb --no-build --package raddle-cli --output dist/
+
+site: $(VENV)/.docs-ready
+	$(BIN)/mkdocs build --strict
+
 docs: setup-tests
 	$(BIN)/mkdocs serve
 
@@ -235,7 +279,15 @@ $(VENV)/.demo-ready: requirements/demo.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/demo.txt
 	touch $@
 
-$(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
+$(VENV)/.docs-ready: requirements/docs.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/docs.txt
+	touch $@
+
+$(VENV)/.release-ready: requirements/release.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/release.txt
+	touch $@
+
+$(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt requirements/docs.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/tests.txt
 	sh scripts/install-system-packages.sh
 	touch $@
