@@ -137,6 +137,7 @@ END
 
 # Unquoted on purpose: none of the names has a space.
 shell_scripts() {
+    # shellcheck disable=SC2046
     shellcheck --severity=warning --exclude=SC2010 $(git ls-files 'scripts/*.sh' scripts/commit-msg)
 }
 
