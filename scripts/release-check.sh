@@ -110,6 +110,11 @@ sys.exit(error and str(error))
 END
 }
 
+lock_files() {
+    cargo metadata --locked --format-version 1 > "$work/metadata.json" &&
+        cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml > "$work/metadata.json"
+}
+
 conda() {
     python3 - << 'END'
 from pathlib import Path
@@ -149,6 +154,7 @@ else
     step "versions and repository agree" scripts/versions.py check
     step "the changelog has a section" scripts/changelog-section.py Unreleased
 fi
+step "lock files are up to date" lock_files
 step "texts of licences are up to date" scripts/licenses.py check
 step_with cargo-deny "licences and sources of dependencies" cargo deny check licenses bans sources
 step "list of C libraries is valid CycloneDX" bill_of_materials
