@@ -135,10 +135,7 @@ def _understood(expression: Any, columns: Columns) -> Condition | None:
     column, value = _column(left), _value(right)
     if column is None or value is None:
         return None
-    condition = columns.compare(column, comparison, value)
-    # Polars takes NaN for the largest number.
-    is_nan = columns.is_nan(column) if comparison in (">", ">=") else None
-    return condition if is_nan is None else either(condition, is_nan)
+    return columns.compare_ordered(column, comparison, value)
 
 
 def _column(expression: Any) -> str | None:

@@ -32,20 +32,29 @@ MAX_EXACT_FLOAT = 1 << 24
 class Columns:
     """Columns that can be compared: those of numbers and of texts of fixed length, with one value per row."""
 
+    dtypes: Mapping[str, np.dtype[Any]]
+    """Type of each of these columns."""
+
     def __init__(self, scan: Scan) -> None:
         columns = scan._columns_of(0).items()
-        self._dtypes = {name: column.dtype for name, column in columns if not row_shape(column) and _is_plain(column.dtype)}
+        self.dtypes = {name: column.dtype for name, column in columns if not row_shape(column) and _is_plain(column.dtype)}
 
     def compare(self, name: str, comparison: str, value: Any) -> Condition | None:
         """Return the condition that a column compares with a value: ``<``, ``<=``, ``>``, ``>=`` or ``==``."""
-        dtype = self._dtypes.get(name)
+        dtype = self.dtypes.get(name)
         if dtype is None or comparison not in _COMPARISONS or not _is_comparable(dtype, comparison, value):
             return None
         return _COMPARISONS[comparison](col(name), value)
 
+    def compare_ordered(self, name: str, comparison: str, value: Any) -> Condition | None:
+        """Return the condition of a library that takes NaN for the largest number."""
+        condition = self.compare(name, comparison, value)
+        is_nan = self.is_nan(name) if comparison in (">", ">=") else None
+        return condition if condition is None or is_nan is None else condition | is_nan
+
     def is_nan(self, name: str) -> Condition | None:
         """Return the condition that a column of floats is NaN."""
-        return col(name).is_nan() if name in self._dtypes and self._dtypes[name].kind == "f" else None
+        return col(name).is_nan() if name in self.dtypes and self.dtypes[name].kind == "f" else None
 
 
 def both(one: Condition | None, other: Condition | None) -> Condition | None:
