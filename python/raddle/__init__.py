@@ -6,6 +6,7 @@
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.split`, `raddle.verify` and
   `raddle.inspect` do the same as the commands of these names and return their reports.
 * `raddle.scan` finds the rows of a table that satisfy a condition; `raddle.index` writes statistics that make it fast.
+* `raddle.sql` runs queries of SQL on such tables.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from raddle._select import select
     from raddle._selection import MultiBlockSlice
     from raddle._split import split
+    from raddle._sql import sql
     from raddle._values import Empty, ExternalLink, HardLink, SoftLink
     from raddle.errors import RaddleError
 
@@ -90,6 +92,7 @@ __all__ = [
     "scan_polars",
     "select",
     "split",
+    "sql",
     "verify",
 ]
 
@@ -110,6 +113,7 @@ _PLACES = {
     "scan_polars": "_polars",
     "select": "_select",
     "split": "_split",
+    "sql": "_sql",
     **dict.fromkeys(("Column", "Condition", "col"), "_conditions"),
     **dict.fromkeys(("FileScan", "scan"), "_file_scan"),
     "Scan": "_scan",
