@@ -10,6 +10,10 @@ from raddle import _core
 
 def main() -> int:
     """Run the command line of this process and return the exit code."""
+    if sys.argv[1:2] == ["sql"]:
+        from raddle._sql_command import main as run_sql
+
+        return run_sql(sys.argv[2:])
     # The command handles the first Ctrl-C itself and reports it by its exit code, so Python must not print anything.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _core.main(["raddle", *sys.argv[1:]])

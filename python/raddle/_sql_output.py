@@ -1,0 +1,147 @@
+"""Results of SQL as text or as a file: tables for a terminal, CSV, lines of JSON, Arrow and Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+BINARY = ("arrow", "parquet")
+"""Formats that are not text."""
+MAX_CELL_CHARS = 60
+"""Maximum length of a cell of a table; the rest is left out."""
+
+
+def write_table(batches: Iterable[Any], kind: Any, output: IO[bytes], max_rows: int) -> tuple[int, bool]:
+    """Write the first rows as a table, in columns of equal width.
+
+    Returns the number of rows written, and whether there are more.
+    """
+    found: list[Any] = []
+    left, has_more = max_rows, False
+    for batch in batches:
+        found.append(batch.slice(0, left))
+        left -= found[-1].num_rows
+        if has_more := batch.num_rows > found[-1].num_rows:
+            break
+    table = pa.Table.from_batches(found, kind)
+    columns = [[_printable(name), *_cells(column)] for name, column in zip(table.column_names, table.columns, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    is_number = [pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type) for field in kind]
+    for number, row in enumerate(zip(*columns, strict=True)):
+        cells = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, is_number, strict=True)]
+        output.write(("  ".join(cells).rstrip() + "\n").encode())
+        if not number:
+            output.write(("  ".join("-" * width for width in widths) + "\n").encode())
+    return table.num_rows, has_more
+
+
+def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
+    """Write the plans that EXPLAIN returns, each under its name."""
+    for batch in batches:
+        for name, plan in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            lines = [_printable(line, None) for line in plan.rstrip("\n").split("\n")]
+            output.write("\n".join([f"{name}:", *(f"  {line}" for line in lines), ""]).encode())
+
+
+def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is_file: bool) -> int:
+    """Write all rows in a format other than a table, and return their number."""
+    rows = 0
+    with _writer(_written_schema(kind, form), output, form, is_file) as write_batch:
+        for batch in batches:
+            write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+@contextlib.contextmanager
+def _writer(kind: Any, output: IO[bytes], form: str, is_file: bool) -> Iterator[Any]:
+    """Provide a function that writes a batch."""
+    if form == "json":
+        yield lambda batch: output.write(_json_lines(batch))
+        return
+    if form == "csv":
+        import pyarrow.csv
+
+        writer = pyarrow.csv.CSVWriter(output, kind)
+    elif form == "parquet":
+        import pyarrow.parquet
+
+        writer = pyarrow.parquet.ParquetWriter(output, kind)
+    else:
+        writer = pa.ipc.new_file(output, kind) if is_file else pa.ipc.new_stream(output, kind)
+    with writer:
+        yield lambda batch: writer.write_batch(_converted(batch, kind))
+
+
+def _written_schema(kind: Any, form: str) -> Any:
+    """Return the schema of the written rows: types that few readers know are replaced, and CSV has texts for lists."""
+    return pa.schema([(field.name, _written_type(field.type, form)) for field in kind])
+
+
+def _written_type(kind: Any, form: str) -> Any:
+    if form == "csv" and not (pa.types.is_integer(kind) or pa.types.is_floating(kind) and kind != pa.float16() or pa.types.is_boolean(kind)):
+        return pa.string()
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _converted(batch: Any, kind: Any) -> Any:
+    """Return a batch with the types of a schema."""
+    columns = []
+    for column, field in zip(batch.columns, kind, strict=True):
+        is_text = pa.types.is_string(field.type) and not _is_castable(column.type)
+        columns.append(pa.array(_texts(column), pa.string()) if is_text else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=kind)
+
+
+def _is_castable(kind: Any) -> bool:
+    """Whether Arrow has a text for each value, in the precision of its type."""
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or kind == pa.float16())
+
+
+def _cells(column: Any) -> list[str]:
+    """Return the texts of a column of a table."""
+    texts = column.cast(pa.string()).to_pylist() if _is_castable(column.type) else _texts(column)
+    return ["NULL" if text is None else _printable(text) for text in texts]
+
+
+def _texts(column: Any) -> list[str | None]:
+    """Return values for which Arrow has no text as JSON."""
+    values = (_plain(value, column.type) for value in column.to_pylist())
+    return [value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
+
+
+def _printable(text: str, max_chars: int | None = MAX_CELL_CHARS) -> str:
+    """Return a text without control characters, which terminals obey, and cut where it is too long."""
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return shown if max_chars is None or len(shown) <= max_chars else shown[: max_chars - 1] + "…"
+
+
+def _json_lines(batch: Any) -> bytes:
+    """Return a batch as an object of JSON per row."""
+    columns = [[_plain(value, column.type) for value in column.to_pylist()] for column in batch.columns]
+    rows = (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """Return a value as JSON has it. Numbers that JSON cannot represent are texts, as in ``raddle events dump``."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        precision = {pa.float32(): np.float32, pa.float16(): np.float16}.get(kind)
+        return value if precision is None else float(str(precision(value)))
+    if isinstance(value, list):
+        return [_plain(item, kind.value_type) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item, kind.field(name).type) for name, item in value.items()}
+    return {"bytes": value.hex()} if isinstance(value, bytes) else str(value)
