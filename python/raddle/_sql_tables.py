@@ -184,15 +184,16 @@ class _Scanner:
 
     def _batches(self, rows: Scan) -> Iterator[Any]:
         for batch in record_batches(rows.select(*self._names), self.projected_schema):
-            columns = []
-            for name, column in zip(self._names, batch.columns, strict=True):
-                canonical, has_nan = _canonical(column)
-                if has_nan and name in self._dataset.query.without_nan:
-                    raise _order_dependent(self._dataset.name, name)
-                columns.append(canonical)
-            whole = pa.RecordBatch.from_arrays(columns, schema=self.projected_schema)
-            for start in range(0, whole.num_rows, MAX_BATCH_ROWS):
-                yield whole.slice(start, MAX_BATCH_ROWS)
+            for start in range(0, batch.num_rows, MAX_BATCH_ROWS):
+                columns = [column.slice(start, MAX_BATCH_ROWS) for column in batch.columns]
+                yield pa.RecordBatch.from_arrays(list(map(self._canonical, self._names, columns)), schema=self.projected_schema)
+
+    def _canonical(self, name: str, values: Any) -> Any:
+        """Return values of a column with one NaN and one zero, after checking that they may have NaN."""
+        canonical, has_nan = _canonical(values)
+        if has_nan and name in self._dataset.query.without_nan:
+            raise _order_dependent(self._dataset.name, name)
+        return canonical
 
 
 def _order_dependent(table: str, column: str) -> UsageError:
@@ -221,10 +222,11 @@ def _canonical(values: Any) -> tuple[Any, bool]:
     """
     kind = values.type
     if pa.types.is_list(kind):
-        inner, has_nan = _canonical(values.values)
-        return pa.ListArray.from_arrays(values.offsets, inner, type=kind), has_nan
+        inner, has_nan = _canonical(values.flatten())
+        offsets = values.offsets.to_numpy()
+        return pa.ListArray.from_arrays(pa.array(offsets - offsets[0]), inner, type=kind), has_nan
     if pa.types.is_fixed_size_list(kind):
-        inner, has_nan = _canonical(values.values)
+        inner, has_nan = _canonical(values.flatten())
         return pa.FixedSizeListArray.from_arrays(inner, type=kind), has_nan
     if not pa.types.is_floating(kind):
         return values, False

@@ -275,7 +275,10 @@ def test_the_result_is_a_data_frame_of_datafusion(file):
     assert result.filter(df.col("name") == df.lit("far")).count() == table["name"].to_pylist().count("far")
 
 
-def test_nan_in_lists_is_the_same_one(tmp_path):
+@pytest.mark.parametrize("has_small_batches", [False, True])
+def test_nan_in_lists_is_the_same_one(tmp_path, monkeypatch, has_small_batches):
+    if has_small_batches:
+        monkeypatch.setattr(_sql_tables, "MAX_BATCH_ROWS", 1)
     path = tmp_path / "lists.h5"
     with h5py.File(path, "w") as file:
         file["t/fixed"] = np.array([[1, -np.nan], [-np.nan, 2]], "f4")
