@@ -40,6 +40,10 @@ _BLOCK_LEN_BYTES = 64 << 20
 _LONG_BLOCK_LEN_BYTES = 512 << 20
 _OBJECTS_LEN_BYTES = 1 << 20
 
+# Limit of a dataset that the compiled part allocates itself, into memory that is used again. A longer array comes from
+# numpy, which raises MemoryError if a damaged file claims more than there is.
+_WHOLE_LEN_BYTES = 32 << 20
+
 # Bit of szip's first parameter (H5_SZIP_EC_OPTION_MASK).
 _ENTROPY_CODING = 4
 
@@ -49,7 +53,7 @@ _DEFLATE, _SHUFFLE, _FLETCHER32, _SZIP, _SCALEOFFSET, _LZF = 1, 2, 3, 4, 6, 3200
 class Dataset(HdfObject):
     """A dataset that is read by indexing; its properties are those of h5py."""
 
-    __slots__ = ("_outline", "_storage_facts")
+    __slots__ = ("_outline", "_storage_facts", "_whole_form")
 
     def __init__(self, file: File, number: int, name: str, outline: Outline | None = None) -> None:
         self._file = file
@@ -58,6 +62,7 @@ class Dataset(HdfObject):
         self._outline = outline
         self._storage_facts: tuple[str, tuple[int, ...] | None, list[tuple[int, str, tuple[int, ...]]], bool] | None
         self._storage_facts = None
+        self._whole_form: tuple[np.dtype[Any], tuple[int, ...]] | tuple[()] | None = None
 
     def _described(self) -> Outline:
         outline = self._outline
@@ -239,6 +244,10 @@ class Dataset(HdfObject):
         raddle.errors.DamagedError
             If a chunk does not decode to exactly its length.
         """
+        if out is None and (selection is Ellipsis or (isinstance(selection, tuple) and not selection)):
+            whole = self._whole()
+            if whole is not None:
+                return whole
         if is_reference(selection):
             return self._region(selection, out)
         shape = self.shape
@@ -263,6 +272,29 @@ class Dataset(HdfObject):
         if out is not None:
             return out
         return array[()] if array.ndim == 0 and not chosen.keeps_array else array
+
+    def _whole(self) -> npt.NDArray[Any] | None:
+        """All values of a dataset of moderate size; None for scalars and for other datasets."""
+        form = self._whole_form
+        if form is None:
+            form = self._whole_form = self._find_whole_form()
+        core = self._file._core_file
+        if not form or core is None:
+            return None
+        dtype, shape = form
+        array: npt.NDArray[Any] = core.read_whole(self._number).view(dtype)
+        return array if len(shape) == 1 else array.reshape(shape)
+
+    def _find_whole_form(self) -> tuple[np.dtype[Any], tuple[int, ...]] | tuple[()]:
+        """Type and shape of an array that the compiled part allocates; empty if it does not."""
+        shape = self.shape
+        if not shape:
+            return ()
+        kind = self._element_type()
+        if kind.route != "bytes" or not self._storage()[3]:
+            return ()
+        base, inner = kind.dtype.subdtype or (kind.dtype, ())
+        return (base, shape + inner) if 0 < math.prod(shape) * kind.dtype.itemsize <= _WHOLE_LEN_BYTES else ()
 
     def _region(self, reference: Any, out: npt.NDArray[Any] | None) -> Any:
         """Values of a region, whose shape is determined by libhdf5."""

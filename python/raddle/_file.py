@@ -202,3 +202,11 @@ def _opened_again(path: str, name: str, threads: int | None) -> File:
     file = File(path, threads=threads)
     file.filename = file._source.name = name
     return file
+
+
+# A forked process has no threads, but would inherit the locks that they held.
+os.register_at_fork(
+    before=_core.pause_reading_ahead,
+    after_in_parent=_core.resume_reading_ahead,
+    after_in_child=_core.resume_reading_ahead,
+)

@@ -5,6 +5,7 @@
 //! program. Outputs are created by libhdf5 through the planning driver of [`mod@write`]: raw data never passes through the
 //! library.
 
+pub mod ahead;
 pub mod bulk;
 pub mod child;
 pub mod default_format;
@@ -25,6 +26,7 @@ pub mod paths;
 pub mod ranges;
 pub mod read;
 pub mod references;
+pub mod reuse;
 pub mod source;
 pub mod text_forms;
 pub mod wire_error;

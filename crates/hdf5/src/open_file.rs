@@ -54,6 +54,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Returns the length of all values as stored, which is too large to allocate if it exceeds 64 bits.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        let dims = self.dataset.dataspace.dims();
+        dims.iter().fold(self.dataset.datatype.class.len_bytes(), |len, &dim| len.saturating_mul(dim))
+    }
+
     /// Normalises fixed-length strings among values as stored.
     pub fn normalise(&self, values: &mut [u8]) {
         self.texts.apply(values);
@@ -92,6 +98,11 @@ impl OpenFile {
         let names = tree.objects.iter().map(|_| OnceLock::new()).collect();
         let bulk = BulkReader::new(threads.unwrap_or_else(default_jobs), ReaderLimits::default());
         Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default() })
+    }
+
+    /// Returns the number of threads that read values.
+    pub fn threads(&self) -> usize {
+        self.bulk.threads()
     }
 
     /// Returns the identity of the file when it was opened.
@@ -210,6 +221,27 @@ impl OpenFile {
         for ((_, _, out), prepared) in wanted.iter_mut().zip(&prepared) {
             prepared.texts.apply(out);
         }
+        Ok(Some(()))
+    }
+
+    /// Reads all values of a dataset that [`OpenFile::reads_natively`], with up to `threads` threads; `None` if `go_on`
+    /// stopped it.
+    ///
+    /// # Errors
+    /// If `out` does not have exactly the length of the values, and as for [`OpenFile::read`].
+    pub(crate) fn read_whole(
+        &self,
+        prepared: &Prepared,
+        threads: usize,
+        out: &mut [u8],
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<()>> {
+        let axes: Vec<_> = prepared.dataset.dataspace.dims().iter().map(|&dim| AxisSelection::all(dim)).collect();
+        let request = Request { source: self.source(prepared)?, axes: &axes, out };
+        if self.bulk.read_with(threads, vec![request], go_on)? == Outcome::Stopped {
+            return Ok(None);
+        }
+        prepared.texts.apply(out);
         Ok(Some(()))
     }
 

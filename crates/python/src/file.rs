@@ -2,11 +2,12 @@
 
 use crate::attached::{detached, no_signal};
 use crate::describe::describe;
-use crate::errors;
+use crate::{errors, reused};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::ahead::WholeReader;
 use raddle_hdf5::bulk::AxisSelection;
 use raddle_hdf5::model::{Dataspace, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::open_file::{Axes, OpenFile, cut_canonical};
@@ -18,7 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A file opened for reading.
 #[pyclass(frozen, module = "raddle._core")]
 pub struct File {
-    inner: OpenFile,
+    inner: Arc<OpenFile>,
+    whole: WholeReader,
     types: Mutex<Types>,
     /// Outlines shared by datasets, by the address of the template and the number of rows.
     outlines: Mutex<HashMap<(usize, u64), Py<PyTuple>>>,
@@ -58,8 +60,10 @@ impl File {
     #[new]
     #[pyo3(signature = (path, threads=None))]
     fn new(py: Python<'_>, path: PathBuf, threads: Option<usize>) -> PyResult<Self> {
-        let inner = detached(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
-        Ok(Self { inner, types: Mutex::default(), outlines: Mutex::default() })
+        let opened = detached(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
+        let inner = Arc::new(opened);
+        let whole = WholeReader::new(Arc::clone(&inner));
+        Ok(Self { inner, whole, types: Mutex::default(), outlines: Mutex::default() })
     }
 
     /// Returns the number of objects.
@@ -251,6 +255,13 @@ impl File {
         let mut raised = None;
         let read = detached(py, || self.inner.read(requests, &mut || no_signal(&mut raised)))?;
         self.finished(py, read, raised)
+    }
+
+    /// Reads all values of a dataset, as a byte array; datasets that follow may be read in the background.
+    fn read_whole<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        let mut raised = None;
+        let read = detached(py, || self.whole.read(dataset, &mut || no_signal(&mut raised)))?;
+        reused::array(py, self.finished(py, read, raised)?)
     }
 
     /// Reads a selection of a dataset with a variable-length type, as the bytes of each element.

@@ -16,6 +16,7 @@ mod file;
 mod idx;
 mod ranks;
 mod request;
+mod reused;
 mod run;
 mod scan;
 
@@ -35,6 +36,8 @@ mod _core {
     use super::file::File;
     #[pymodule_export]
     use super::idx::{idx_info, idx_read, idx_write};
+    #[pymodule_export]
+    use super::reused::{pause_reading_ahead, resume_reading_ahead};
     #[pymodule_export]
     use super::run::{
         append, default_threads, inspect, merge, partition, plan, rechunk, references, select, split, verify,

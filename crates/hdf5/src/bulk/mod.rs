@@ -66,11 +66,26 @@ impl BulkReader {
         Self { threads: threads.max(1), limits, idle: Mutex::default() }
     }
 
+    /// Returns the number of threads.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Serves all requests. The calling thread calls `go_on` from time to time and stops when it returns false.
     ///
     /// # Errors
     /// If a selection does not lie in its dataset or does not fit its buffer, and as for [`DatasetReader::read_box`].
     pub fn read(&self, requests: Vec<Request<'_>>, go_on: &mut dyn FnMut() -> bool) -> Result<Outcome> {
+        self.read_with(self.threads, requests, go_on)
+    }
+
+    /// Like [`BulkReader::read`], with up to `threads` threads.
+    pub fn read_with(
+        &self,
+        threads: usize,
+        requests: Vec<Request<'_>>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Outcome> {
         let (mut direct, mut gathered, mut len_bytes) = (Vec::new(), Vec::new(), 0_u64);
         for request in requests {
             check(&request)?;
@@ -83,10 +98,10 @@ impl BulkReader {
         }
         // The longest units go first, so that short ones are left for threads that finish early.
         direct.sort_by_key(|unit| Reverse(unit.len_bytes()));
-        units::halve_last(&mut direct, LAST_UNITS_PER_THREAD * self.threads);
+        units::halve_last(&mut direct, LAST_UNITS_PER_THREAD * threads);
         let unit_count = gathered.iter().fold(direct.len() as u64, |sum, plan| sum.saturating_add(plan.unit_count()));
         let worth = (len_bytes / THREAD_LEN_BYTES + 1).min(unit_count);
-        let threads = self.threads.min(usize::try_from(worth).unwrap_or(usize::MAX));
+        let threads = threads.min(usize::try_from(worth).unwrap_or(usize::MAX));
         let work = Work {
             direct: Mutex::new(direct.into_iter()),
             gathered: &gathered,

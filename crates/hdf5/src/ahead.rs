@@ -1,0 +1,372 @@
+//! Reads whole datasets, and the ones that follow in the background as soon as a program seems to read one after the
+//! other.
+//!
+//! Objects are numbered in the order in which a program that visits the file meets them. A program that has read a few
+//! datasets in that order probably reads the next ones too. Threads decode those while the program works with the values
+//! that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right; datasets that
+//! were read in vain make the next prediction wait longer.
+//!
+//! Invariants: values are passed on once, so that a second read of a dataset reads the file again; an error in the
+//! background is not reported, because the dataset is read again when it is asked for; threads end when nothing is left
+//! to read, and [`pause`] waits for them, so that none is running while the process forks.
+
+use crate::Result;
+use crate::model::{ObjectIndex, ObjectKind};
+use crate::open_file::{OpenFile, Prepared};
+use crate::reuse::{Buffer, Spare};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Limit of the values that wait to be asked for, per thread: enough for a few datasets, and little enough that their
+/// memory is soon used again, while the processor's caches still hold it.
+const WINDOW_LEN_BYTES: u64 = 4 << 20;
+
+/// Limit of the values that wait after the first prediction.
+const FIRST_LEN_BYTES: u64 = 1 << 20;
+
+/// Limit of a dataset that is read ahead. All threads read a longer one together when it is asked for.
+const DATASET_LEN_BYTES: u64 = 8 << 20;
+
+/// Limit of the number of datasets that wait.
+const MAX_WAITING: usize = 256;
+
+/// Values that justify starting a thread: a shorter piece of work takes no longer than starting one.
+const THREAD_LEN_BYTES: u64 = 128 << 10;
+
+/// Datasets that a program may leave out without ending a prediction, such as texts among numbers.
+const MAX_LEFT_OUT: usize = 4;
+
+/// Limit of the distance of the numbers of two datasets that are read in order: empty datasets are left out.
+const MAX_DISTANCE: ObjectIndex = 4096;
+
+/// Datasets read in order before the first prediction.
+const PATIENCE: u32 = 2;
+
+/// Limit to which values read in vain raise the number of datasets read in order before a prediction.
+const MAX_PATIENCE: u32 = 64;
+
+/// Interval at which a waiting program checks whether to continue.
+const ASKING_PERIOD: Duration = Duration::from_millis(20);
+
+/// Reader of whole datasets of one file.
+#[derive(Debug)]
+pub struct WholeReader {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: Arc<OpenFile>,
+    spare: Arc<Spare>,
+    state: Mutex<State>,
+    /// Signalled when a dataset has been read in the background.
+    read: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Dataset that was asked for last.
+    last: Option<ObjectIndex>,
+    /// Number of datasets asked for in order.
+    in_order: u32,
+    /// Number of datasets in order that a prediction needs.
+    patience: u32,
+    /// Limit of the values in `queue`; 0 without a prediction.
+    window_len_bytes: u64,
+    /// Predicted datasets in the order of their numbers.
+    queue: VecDeque<Item>,
+    next_ticket: u64,
+    threads: usize,
+    is_closed: bool,
+}
+
+/// A dataset that will probably be asked for.
+#[derive(Debug)]
+struct Item {
+    index: ObjectIndex,
+    /// Distinguishes two predictions of one dataset.
+    ticket: u64,
+    prepared: Arc<Prepared>,
+    len_bytes: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Waiting,
+    Running,
+    Read(Buffer),
+    Failed,
+}
+
+/// What is known of a dataset that was asked for.
+enum Found {
+    Read(Buffer),
+    Running,
+    /// The dataset is left to the thread that asks.
+    Left,
+}
+
+impl WholeReader {
+    /// Creates a reader of the datasets of `file` with as many threads as the file was opened with.
+    pub fn new(file: Arc<OpenFile>) -> Self {
+        let state = State {
+            last: None,
+            in_order: 0,
+            patience: PATIENCE,
+            window_len_bytes: 0,
+            queue: VecDeque::new(),
+            next_ticket: 0,
+            threads: 0,
+            is_closed: false,
+        };
+        let shared = Shared { file, spare: Arc::default(), state: Mutex::new(state), read: Condvar::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> &OpenFile {
+        &self.shared.file
+    }
+
+    /// Reads all values of a dataset whose type is not file-local and that [`OpenFile::reads_natively`]; `None` if
+    /// `go_on`, which is called from time to time, returned false.
+    ///
+    /// # Errors
+    /// As for [`OpenFile::read`].
+    pub fn read(&self, index: ObjectIndex, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Buffer>> {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        shared.follow(&mut state, index);
+        loop {
+            match state.take(index) {
+                Found::Read(buffer) => {
+                    Shared::refill(shared, &mut state)?;
+                    return Ok(Some(buffer));
+                }
+                Found::Left => break,
+                Found::Running => {
+                    // Meanwhile this thread reads another one.
+                    if let Some(job) = state.next_job() {
+                        drop(state);
+                        state = shared.run(&job);
+                        continue;
+                    }
+                    let waited = shared.read.wait_timeout(state, ASKING_PERIOD).unwrap_or_else(PoisonError::into_inner);
+                    drop(waited.0);
+                    if waited.1.timed_out() && !go_on() {
+                        return Ok(None);
+                    }
+                    state = shared.lock();
+                }
+            }
+        }
+        Shared::refill(shared, &mut state)?;
+        drop(state);
+        let prepared = shared.file.prepared(index)?;
+        let mut buffer = shared.spare.buffer(prepared.len_bytes() as usize);
+        Ok(shared.file.read_whole(&prepared, shared.file.threads(), &mut buffer, go_on)?.map(|()| buffer))
+    }
+}
+
+impl Drop for WholeReader {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        state.queue.clear();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the dataset that is asked for with the prediction.
+    fn follow(&self, state: &mut State, index: ObjectIndex) {
+        let is_next = state.last.is_some_and(|last| {
+            let mut left_out = (last + 1..index).filter(|&between| self.readable(between).is_some());
+            index > last && index - last < MAX_DISTANCE && left_out.nth(MAX_LEFT_OUT).is_none()
+        });
+        state.last = Some(index);
+        let in_vain = match is_next {
+            true => state.queue.iter().take_while(|item| item.index < index).count(),
+            false => state.queue.len(),
+        };
+        let was_in_vain = state.queue.drain(..in_vain).any(|item| !matches!(item.stage, Stage::Waiting));
+        if !is_next {
+            (state.in_order, state.window_len_bytes) = (0, 0);
+            if was_in_vain {
+                state.patience = (state.patience * 2).min(MAX_PATIENCE);
+            }
+            return;
+        }
+        state.in_order += 1;
+        if state.in_order >= state.patience {
+            let longest = self.file.threads() as u64 * WINDOW_LEN_BYTES;
+            let grown = state.window_len_bytes.saturating_mul(2).clamp(FIRST_LEN_BYTES, longest);
+            state.window_len_bytes = if was_in_vain { (grown / 4).max(FIRST_LEN_BYTES) } else { grown };
+        }
+        if state.in_order > MAX_PATIENCE {
+            state.patience = PATIENCE;
+        }
+    }
+
+    /// Returns the length of a dataset that can be read ahead.
+    fn readable(&self, index: ObjectIndex) -> Option<u64> {
+        let (dataspace, class) = match &self.file.object(index).ok()?.kind {
+            ObjectKind::Dataset(_) | ObjectKind::Templated(_) => self.file.outline(index).ok()??,
+            _ => return None,
+        };
+        let len_bytes = dataspace.dims().iter().try_fold(class.len_bytes(), |len, &dim| len.checked_mul(dim))?;
+        (!class.is_file_local() && len_bytes > 0).then_some(len_bytes)
+    }
+
+    /// Predicts datasets up to the limit, and starts threads for them.
+    fn refill(shared: &Arc<Self>, state: &mut State) -> Result<()> {
+        let file = &shared.file;
+        if state.window_len_bytes == 0 || file.threads() < 2 {
+            return Ok(());
+        }
+        let mut queued: u64 = state.queue.iter().map(|item| item.len_bytes).sum();
+        let last = state.queue.back().map(|item| item.index).or(state.last);
+        let mut candidates = last.map_or(0, |last| last + 1)..file.tree().objects.len() as ObjectIndex;
+        while queued < state.window_len_bytes && state.queue.len() < MAX_WAITING {
+            let found = candidates.find_map(|index| Some((index, shared.readable(index)?)));
+            let Some((index, len_bytes)) = found.filter(|&(_, len_bytes)| len_bytes <= DATASET_LEN_BYTES) else {
+                break;
+            };
+            let prepared = file.prepared(index)?;
+            if file.reads_natively(&prepared) {
+                queued += len_bytes;
+                let ticket = state.next_ticket;
+                state.next_ticket += 1;
+                state.queue.push_back(Item { index, ticket, prepared, len_bytes, stage: Stage::Waiting });
+            }
+        }
+        let waiting = state.queue.iter().filter(|item| matches!(item.stage, Stage::Waiting));
+        let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.len_bytes));
+        let worth = usize::try_from(len_bytes / THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
+        while state.threads < worth.min(file.threads() - 1) {
+            let Some(running) = Running::new() else { break };
+            let shared = Arc::clone(shared);
+            let started = std::thread::Builder::new().spawn(move || {
+                shared.work();
+                // The file is closed before the thread counts as ended.
+                drop(shared);
+                drop(running);
+            });
+            if started.is_err() {
+                break;
+            }
+            state.threads += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads predicted datasets until none is waiting.
+    fn work(&self) {
+        let mut state = self.lock();
+        while !state.is_closed
+            && !Running::is_paused()
+            && let Some(job) = state.next_job()
+        {
+            drop(state);
+            state = self.run(&job);
+        }
+        state.threads -= 1;
+    }
+
+    /// Reads a predicted dataset with one thread.
+    fn run(&self, job: &Job) -> MutexGuard<'_, State> {
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            let mut buffer = self.spare.buffer(job.prepared.len_bytes() as usize);
+            let read = self.file.read_whole(&job.prepared, 1, &mut buffer, &mut || true);
+            matches!(read, Ok(Some(()))).then_some(buffer)
+        }));
+        let mut state = self.lock();
+        if let Some(item) = state.queue.iter_mut().find(|item| item.ticket == job.ticket) {
+            item.stage = read.ok().flatten().map_or(Stage::Failed, Stage::Read);
+        }
+        self.read.notify_all();
+        state
+    }
+}
+
+/// A predicted dataset that one thread reads.
+struct Job {
+    ticket: u64,
+    prepared: Arc<Prepared>,
+}
+
+impl State {
+    /// Takes over the first predicted dataset that no thread reads.
+    fn next_job(&mut self) -> Option<Job> {
+        let item = self.queue.iter_mut().find(|item| matches!(item.stage, Stage::Waiting))?;
+        item.stage = Stage::Running;
+        Some(Job { ticket: item.ticket, prepared: Arc::clone(&item.prepared) })
+    }
+
+    /// Takes a dataset out of the queue unless it is being read.
+    fn take(&mut self, index: ObjectIndex) -> Found {
+        let Some(place) = self.queue.iter().position(|item| item.index == index) else { return Found::Left };
+        if matches!(self.queue[place].stage, Stage::Running) {
+            return Found::Running;
+        }
+        match self.queue.remove(place).map(|item| item.stage) {
+            Some(Stage::Read(buffer)) => Found::Read(buffer),
+            _ => Found::Left,
+        }
+    }
+}
+
+/// Threads of all files that read ahead.
+#[derive(Debug)]
+struct Threads {
+    running: usize,
+    /// Number of calls of [`pause`] that [`resume`] has not undone.
+    pauses: usize,
+}
+
+static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, pauses: 0 });
+static ENDED: Condvar = Condvar::new();
+
+/// A running thread.
+struct Running;
+
+impl Running {
+    /// Counts another thread; `None` while none may start.
+    fn new() -> Option<Self> {
+        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+        (threads.pauses == 0).then(|| threads.running += 1).map(|()| Self)
+    }
+
+    fn is_paused() -> bool {
+        THREADS.lock().unwrap_or_else(PoisonError::into_inner).pauses > 0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        THREADS.lock().unwrap_or_else(PoisonError::into_inner).running -= 1;
+        ENDED.notify_all();
+    }
+}
+
+/// Waits until no thread reads ahead, and lets none start until [`resume`] is called. A process calls both around a fork,
+/// because a forked process has no threads but would inherit the locks that they held.
+pub fn pause() {
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.pauses += 1;
+    while threads.running > 0 {
+        threads = ENDED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Lets threads read ahead again.
+pub fn resume() {
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.pauses = threads.pauses.saturating_sub(1);
+}
