@@ -2,8 +2,9 @@
 
 Five tasks: every column of a merged file, one after another, and again group by group with `read_columns`; every column
 of one of its inputs, in chunks of 128 rows; 50 columns of a table with `read_columns`; opening a file of 16,000
-datasets and listing shapes and types. Each run is a separate process, the two readers are interleaved, and nothing
-counts before both have read the same values. Needs the optimised package:
+datasets and listing shapes and types. Each run is a separate process that drops the arrays or keeps all of them. The
+readers, h5py and raddle with all threads and with one, are interleaved, and nothing counts before all have read the same
+values. Needs the optimised package:
 
     make bench-python BENCH_PYTHON='--rounds 5 --keep FOLDER --out FOLDER'
 """
@@ -21,7 +22,9 @@ from pathlib import Path
 from run import HERE, RADDLE, inputs_of
 from session import arguments, begun, environment_with, keep, touch_memory
 
-READERS = ("h5py", "raddle")
+READERS = ("h5py", "raddle", "raddle, 1 thread")
+# What a program does with the arrays that it has read.
+USES = ("dropped", "kept")
 COLUMNS = 50
 # Touched before each run, for both readers: more than any reader needs.
 TOUCHED_LEN_BYTES = 2 << 30
@@ -80,11 +83,14 @@ def measure(task, path, rounds, package):
     digests = {reader: run(reader, "digest")["digest"] for reader in READERS}
     if len(set(digests.values())) != 1:
         sys.exit(f"{task}: the readers differ: {digests}")
-    runs = {reader: [] for reader in READERS}
+    uses = USES[:1] if task == "open and list" else USES
+    runs = {use: {reader: [] for reader in READERS} for use in uses}
     for turn in range(rounds):
-        for reader in READERS[turn % 2:] + READERS[:turn % 2]:
-            runs[reader].append(run(reader, "time"))
-            print(f"{task}: {reader}: {runs[reader][-1]['elapsed_s']:.3f} s", flush=True)
+        first = turn % len(READERS)
+        for use in uses:
+            for reader in READERS[first:] + READERS[:first]:
+                runs[use][reader].append(run(reader, use))
+                print(f"{task}, {use}: {reader}: {runs[use][reader][-1]['elapsed_s']:.3f} s", flush=True)
     return {"digest": digests["h5py"], "runs": runs}
 
 
@@ -99,7 +105,12 @@ def one(reader, task, path, check):
     else:
         import raddle as library
 
-        opened = library.open
+        threads = 1 if reader.endswith("1 thread") else None
+
+        def opened(path):
+            return library.open(path, threads=threads)
+
+    kept = []
     digest = hashlib.blake2b()
 
     def take(name, values):
@@ -107,6 +118,8 @@ def one(reader, task, path, check):
             values = np.ascontiguousarray(values)
             digest.update(f"{name} {values.shape} {values.dtype.str}".encode())
             digest.update(values.view(np.uint8).reshape(-1).data if values.size else b"")
+        elif check == "kept":
+            kept.append(values)
 
     def datasets(file):
         found = []
@@ -167,13 +180,16 @@ def table(report):
     lines = [f"# Reading in Python, {report['date']}", "",
              f"Commit {report['commit']}; {report['machine']['cores']} cores, {report['machine']['cpu']}; readers interleaved, "
              "warm cache, memory touched before, values compared first, numpy without BLAS threads.", "",
-             "| task | h5py (s) | raddle (s) | h5py / raddle | peak h5py (MB) | peak raddle (MB) |", "|---|---|---|---|---|---|"]
+             "| task | arrays | h5py (s) | raddle (s) | 1 thread (s) | h5py / raddle | 1 thread / all | peak h5py (MB) | peak raddle (MB) |",
+             "|---" * 9 + "|"]
     for task, found in report["tasks"].items():
-        times = {reader: [run["elapsed_s"] for run in found["runs"][reader]] for reader in READERS}
-        peaks = {reader: max(run["peak_rss_bytes"] for run in found["runs"][reader]) / 1e6 for reader in READERS}
-        ratio = statistics.median(a / b for a, b in zip(times["h5py"], times["raddle"], strict=True))
-        lines.append(f"| {task} | {statistics.median(times['h5py']):.3f} | {statistics.median(times['raddle']):.3f} "
-                     f"| {ratio:.1f} | {peaks['h5py']:.0f} | {peaks['raddle']:.0f} |")
+        for use, runs in found["runs"].items():
+            times = {reader: [run["elapsed_s"] for run in runs[reader]] for reader in READERS}
+            peaks = {reader: max(run["peak_rss_bytes"] for run in runs[reader]) / 1e6 for reader in READERS}
+            h5py, ours, alone = (times[reader] for reader in READERS)
+            ratios = [statistics.median(a / b for a, b in zip(other, ours, strict=True)) for other in (h5py, alone)]
+            lines.append(f"| {task} | {use} | {statistics.median(h5py):.3f} | {statistics.median(ours):.3f} | {statistics.median(alone):.3f} "
+                         f"| {ratios[0]:.1f} | {ratios[1]:.2f} | {peaks['h5py']:.0f} | {peaks['raddle']:.0f} |")
     return "\n".join(lines) + "\n"
 
 
