@@ -55,6 +55,8 @@ pub enum Command {
     Inspect(command::inspect::InspectArgs),
     /// Write statistics of a file, with which searches skip blocks of rows
     Index(command::index::IndexArgs),
+    /// Run a query of SQL on tables of files; only with the Python package
+    Sql(command::sql::SqlArgs),
     /// Add, check and sort by partition keys: which rows of every table belong to which event
     Keys {
         /// Subcommand.
@@ -87,6 +89,8 @@ pub enum Command {
     Completions(command::completions::CompletionsArgs),
     /// Write the manual pages to a folder
     Man(command::man::ManArgs),
+    /// Print the licences of the software that this program contains
+    Licenses,
 }
 
 impl Command {
@@ -102,6 +106,7 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Inspect(_) => "inspect",
             Self::Index(_) => "index",
+            Self::Sql(_) => "sql",
             Self::Keys { .. } => "keys",
             Self::Idx { .. } => "idx",
             Self::Events { .. } => "events",
@@ -112,6 +117,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
+            Self::Licenses => "licenses",
         }
     }
 

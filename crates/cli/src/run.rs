@@ -105,6 +105,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Verify(arguments) => command::verify::run(&arguments, team),
         Command::Inspect(arguments) => command::inspect::run(&arguments, team),
         Command::Index(arguments) => command::index::run(&arguments, team),
+        Command::Sql(_) => command::sql::run(),
         Command::Keys { command } => command::keys::run(&command, team),
         Command::Idx { command } => command::idx::run(&command, team),
         Command::Events { command } => command::events::run(&command, team),
@@ -115,6 +116,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),
+        Command::Licenses => command::licenses::run(out),
     }
 }
 

@@ -37,6 +37,8 @@ fn write_page(folder: &Path, command: &clap::Command, name: &str) -> Result<(), 
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
         .title(name.to_uppercase())
+        .source(concat!("raddle ", env!("CARGO_PKG_VERSION")))
+        .manual("raddle")
         .render(&mut page)
         .and_then(|()| std::fs::write(&path, &page))
         .map_err(|cause| Error::writing(&path, &cause))

@@ -11,6 +11,7 @@ pub mod idx;
 pub mod index;
 pub mod inspect;
 pub mod keys;
+pub mod licenses;
 pub mod man;
 pub mod merge;
 pub mod plan;
@@ -19,6 +20,7 @@ pub mod report;
 pub mod select;
 mod simulate;
 pub mod split;
+pub mod sql;
 pub mod tune;
 pub mod verify;
 

@@ -296,6 +296,30 @@ fn signals_stop_a_demo_soon_and_remove_its_folder() {
 }
 
 #[test]
+fn licences_name_what_the_program_contains() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, text, stderr) = outcome(raddle(folder.path(), &["licenses"]));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    for name in ["HDF5 2.", "libdeflate", "clap_builder", "Permission is hereby granted"] {
+        assert!(text.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn queries_are_left_to_the_python_package() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [
+        &["sql"][..],
+        &["sql", "SELECT 1"],
+        &["sql", "SELECT 1", "--format", "csv"],
+        &["sql", "-o", "out.csv", "SELECT 1"],
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), words));
+        assert!(code == 2 && stderr.contains("pip install 'raddle[sql]'"), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
 fn manual_pages_and_completions_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = outcome(raddle(folder.path(), &["man", "man1"]));
