@@ -8,20 +8,25 @@
 //!
 //! Invariants: values are passed on once, so that a second read of a dataset reads the file again; an error in the
 //! background is not reported, because the dataset is read again when it is asked for; threads end when nothing is left
-//! to read, and [`pause`] waits for them, so that none is running while the process forks.
+//! to read, and [`pause`] waits for them and for reads of other threads, so that no lock is held while the process forks.
 
 use crate::Result;
 use crate::model::{ObjectIndex, ObjectKind};
 use crate::open_file::{OpenFile, Prepared};
-use crate::reuse::{Buffer, Spare};
+use crate::reuse::{Buffer, SPARE};
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Limit of the values that wait to be asked for, per thread: enough for a few datasets, and little enough that their
 /// memory is soon used again, while the processor's caches still hold it.
 const WINDOW_LEN_BYTES: u64 = 4 << 20;
+
+/// Limit of the values that wait in all files of the process, per thread of a file: many files may stay open.
+const PROCESS_LEN_BYTES: u64 = 16 * WINDOW_LEN_BYTES;
 
 /// Limit of the values that wait after the first prediction.
 const FIRST_LEN_BYTES: u64 = 1 << 20;
@@ -59,7 +64,6 @@ pub struct WholeReader {
 #[derive(Debug)]
 struct Shared {
     file: Arc<OpenFile>,
-    spare: Arc<Spare>,
     state: Mutex<State>,
     /// Signalled when a dataset has been read in the background.
     read: Condvar,
@@ -89,8 +93,27 @@ struct Item {
     /// Distinguishes two predictions of one dataset.
     ticket: u64,
     prepared: Arc<Prepared>,
-    len_bytes: u64,
+    waiting: Waiting,
     stage: Stage,
+}
+
+/// Length of a predicted dataset, counted for the limit of the process.
+#[derive(Debug)]
+struct Waiting(u64);
+
+static WAITING_LEN_BYTES: AtomicU64 = AtomicU64::new(0);
+
+impl Waiting {
+    fn new(len_bytes: u64) -> Self {
+        WAITING_LEN_BYTES.fetch_add(len_bytes, Ordering::Relaxed);
+        Self(len_bytes)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING_LEN_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -122,7 +145,7 @@ impl WholeReader {
             threads: 0,
             is_closed: false,
         };
-        let shared = Shared { file, spare: Arc::default(), state: Mutex::new(state), read: Condvar::new() };
+        let shared = Shared { file, state: Mutex::new(state), read: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -138,6 +161,7 @@ impl WholeReader {
     /// As for [`OpenFile::read`].
     pub fn read(&self, index: ObjectIndex, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Buffer>> {
         let shared = &self.shared;
+        let _reading = Reading::new();
         let mut state = shared.lock();
         shared.follow(&mut state, index);
         loop {
@@ -166,7 +190,7 @@ impl WholeReader {
         Shared::refill(shared, &mut state)?;
         drop(state);
         let prepared = shared.file.prepared(index)?;
-        let mut buffer = shared.spare.buffer(prepared.len_bytes() as usize);
+        let mut buffer = SPARE.buffer(prepared.len_bytes() as usize);
         Ok(shared.file.read_whole(&prepared, shared.file.threads(), &mut buffer, go_on)?.map(|()| buffer))
     }
 }
@@ -230,10 +254,14 @@ impl Shared {
         if state.window_len_bytes == 0 || file.threads() < 2 {
             return Ok(());
         }
-        let mut queued: u64 = state.queue.iter().map(|item| item.len_bytes).sum();
+        let mut queued: u64 = state.queue.iter().map(|item| item.waiting.0).sum();
         let last = state.queue.back().map(|item| item.index).or(state.last);
         let mut candidates = last.map_or(0, |last| last + 1)..file.tree().objects.len() as ObjectIndex;
-        while queued < state.window_len_bytes && state.queue.len() < MAX_WAITING {
+        let most = file.threads() as u64 * PROCESS_LEN_BYTES;
+        while queued < state.window_len_bytes
+            && state.queue.len() < MAX_WAITING
+            && WAITING_LEN_BYTES.load(Ordering::Relaxed) < most
+        {
             let found = candidates.find_map(|index| Some((index, shared.readable(index)?)));
             let Some((index, len_bytes)) = found.filter(|&(_, len_bytes)| len_bytes <= DATASET_LEN_BYTES) else {
                 break;
@@ -243,11 +271,17 @@ impl Shared {
                 queued += len_bytes;
                 let ticket = state.next_ticket;
                 state.next_ticket += 1;
-                state.queue.push_back(Item { index, ticket, prepared, len_bytes, stage: Stage::Waiting });
+                state.queue.push_back(Item {
+                    index,
+                    ticket,
+                    prepared,
+                    waiting: Waiting::new(len_bytes),
+                    stage: Stage::Waiting,
+                });
             }
         }
         let waiting = state.queue.iter().filter(|item| matches!(item.stage, Stage::Waiting));
-        let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.len_bytes));
+        let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.waiting.0));
         let worth = usize::try_from(len_bytes / THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
         while state.threads < worth.min(file.threads() - 1) {
             let Some(running) = Running::new() else { break };
@@ -282,7 +316,7 @@ impl Shared {
     /// Reads a predicted dataset with one thread.
     fn run(&self, job: &Job) -> MutexGuard<'_, State> {
         let read = catch_unwind(AssertUnwindSafe(|| {
-            let mut buffer = self.spare.buffer(job.prepared.len_bytes() as usize);
+            let mut buffer = SPARE.buffer(job.prepared.len_bytes() as usize);
             let read = self.file.read_whole(&job.prepared, 1, &mut buffer, &mut || true);
             matches!(read, Ok(Some(()))).then_some(buffer)
         }));
@@ -322,16 +356,31 @@ impl State {
     }
 }
 
-/// Threads of all files that read ahead.
+/// Threads of the process that hold locks of this module or of what it calls.
 #[derive(Debug)]
 struct Threads {
+    /// Threads that read ahead.
     running: usize,
-    /// Number of calls of [`pause`] that [`resume`] has not undone.
-    pauses: usize,
+    /// Calls of [`WholeReader::read`].
+    reading: usize,
+    /// Whether a call of [`pause`] waits.
+    is_pausing: bool,
 }
 
-static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, pauses: 0 });
-static ENDED: Condvar = Condvar::new();
+static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is_pausing: false });
+/// Signalled when a thread has ended or a pause is over.
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Calls of [`WholeReader::read`] of this thread: more than none if a handler of a signal forks during a read.
+    static OWN_READS: Cell<usize> = const { Cell::new(0) };
+    /// The lock, held by the thread that forks.
+    static PAUSED: RefCell<Option<MutexGuard<'static, Threads>>> = const { RefCell::new(None) };
+}
+
+fn threads() -> MutexGuard<'static, Threads> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A running thread.
 struct Running;
@@ -339,34 +388,67 @@ struct Running;
 impl Running {
     /// Counts another thread; `None` while none may start.
     fn new() -> Option<Self> {
-        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-        (threads.pauses == 0).then(|| threads.running += 1).map(|()| Self)
+        let mut threads = threads();
+        (!threads.is_pausing).then(|| threads.running += 1).map(|()| Self)
     }
 
     fn is_paused() -> bool {
-        THREADS.lock().unwrap_or_else(PoisonError::into_inner).pauses > 0
+        threads().is_pausing
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        THREADS.lock().unwrap_or_else(PoisonError::into_inner).running -= 1;
-        ENDED.notify_all();
+        threads().running -= 1;
+        CHANGED.notify_all();
     }
 }
 
-/// Waits until no thread reads ahead, and lets none start until [`resume`] is called. A process calls both around a fork,
-/// because a forked process has no threads but would inherit the locks that they held.
+/// A call of [`WholeReader::read`].
+struct Reading;
+
+impl Reading {
+    /// Waits until no fork is pending.
+    fn new() -> Self {
+        let mut threads = threads();
+        let own = OWN_READS.get();
+        while threads.is_pausing && own == 0 {
+            threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+        }
+        threads.reading += 1;
+        OWN_READS.set(own + 1);
+        Self
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        OWN_READS.set(OWN_READS.get() - 1);
+        threads().reading -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// Waits until no thread reads ahead and no other thread reads a dataset, and lets none start until this thread calls
+/// [`resume`]. A process calls both around a fork, because a forked process has no other threads but would inherit the locks
+/// that they held.
 pub fn pause() {
-    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.pauses += 1;
-    while threads.running > 0 {
-        threads = ENDED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+    let mut threads = threads();
+    while threads.is_pausing {
+        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
     }
+    threads.is_pausing = true;
+    while threads.running > 0 || threads.reading > OWN_READS.get() {
+        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+    }
+    PAUSED.set(Some(threads));
 }
 
-/// Lets threads read ahead again.
+/// Undoes the last [`pause`] of this thread.
 pub fn resume() {
-    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.pauses = threads.pauses.saturating_sub(1);
+    if let Some(mut threads) = PAUSED.take() {
+        threads.is_pausing = false;
+        drop(threads);
+        CHANGED.notify_all();
+    }
 }

@@ -1,10 +1,13 @@
 //! Memory for values that is used again. The kernel clears every new page before its first use, which takes a third of
 //! the time of a loop that reads datasets and drops their values.
 //!
-//! Invariant: unused memory stays within [`UNUSED_LEN_BYTES`].
+//! Invariant: unused memory stays within [`UNUSED_LEN_BYTES`], in the whole process if all readers use [`SPARE`].
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Memory that the readers of all files share.
+pub static SPARE: LazyLock<Arc<Spare>> = LazyLock::new(Arc::default);
 
 /// Limit of the unused memory of one [`Spare`].
 const UNUSED_LEN_BYTES: usize = 64 << 20;
@@ -83,7 +86,7 @@ impl Drop for Buffer {
 
 /// Rounds up to four lengths per power of two, so that datasets of similar length can use each other's memory.
 fn rounded(len: usize) -> usize {
-    let step = (len.next_power_of_two() / 8).max(1);
+    let step = (len.checked_next_power_of_two().unwrap_or(len) / 8).max(1);
     len.checked_next_multiple_of(step).unwrap_or(len)
 }
 
