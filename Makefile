@@ -16,6 +16,8 @@
 #   make release-check RELEASE=v0.1.0  everything about a release that needs no compilation; without RELEASE, before the tag
 #   make sdist   the source distribution, in dist/
 #   make wheel   a wheel for this machine, in dist/; make test-wheel  installs it elsewhere and merges with it
+#   make wheels  wheels for Linux with glibc 2.28 or musl 1.2 on x86_64 and aarch64, in dist/, each of at most 12 MB
+#                (WHEEL_TARGETS=x86_64-unknown-linux-gnu chooses; each target needs `rustup target add`)
 #   make archive the command with manual pages, completions and licences for this machine, in dist/
 #   make deb     a Debian package of the command (needs cargo-deb)
 #   make site    the documentation, in site/
@@ -66,6 +68,7 @@ FIRST_CASE ?= 0
 MEANING_CASES ?= 100
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
+WHEEL_TARGETS ?= x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 # Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1
 # Processes that share the tests of a suite. Suites that measure time or start ranks run in one.
@@ -79,7 +82,7 @@ HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
 	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-prediction bench-query bench-skim bench-transpose docs setup \
-	setup-tests clean msrv test-portable fuzz-targets release-check sdist wheel test-wheel archive deb site
+	setup-tests clean msrv test-portable fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -248,6 +251,9 @@ sdist: $(VENV)/.release-ready
 
 wheel: $(VENV)/.release-ready
 	$(BIN)/maturin build --release --out dist
+
+wheels: $(VENV)/.release-ready
+	sh scripts/wheels.sh dist $(WHEEL_TARGETS)
 
 test-wheel:
 	PYTHON=$(PYTHON) sh scripts/test-wheel.sh dist
