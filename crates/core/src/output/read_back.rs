@@ -1,6 +1,6 @@
 //! Reading back written data: checks whether a file still contains the bytes that were placed in it.
 //!
-//! The caller decides how to react and evicts caches of the file if necessary. Invariant: the result depends only on
+//! The caller decides how to react and evicts cached pages of the file if necessary. Invariant: the result depends only on
 //! the bytes of the file.
 
 use crate::digest::Digest;
@@ -48,6 +48,19 @@ impl WrittenExtent {
         }
         Ok(digest.crc64_nvme() == self.checksum)
     }
+}
+
+/// Evicts the synced pages of `file` from the page cache, so that reads come from the device. Does nothing on systems
+/// other than Linux.
+///
+/// # Errors
+/// If the file system refuses.
+pub fn evict(file: &File) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+    Ok(())
 }
 
 #[cfg(all(test, not(loom)))]

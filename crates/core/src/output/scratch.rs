@@ -3,7 +3,6 @@
 
 use super::{beside, folder_of};
 use crate::ranks::communicator::{AgreedError, Communicator, CommunicatorExt};
-use rustix::fs::{Mode, OFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -36,15 +35,7 @@ impl Scratch {
     /// If the file cannot be created.
     pub fn create(output: &Path) -> Result<Self, ScratchError> {
         let folder = folder_of(output);
-        let unnamed =
-            rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-        let file = match unnamed {
-            Ok(file) => Ok(File::from(file)),
-            // On file systems without unnamed files, creates a named one that is unlinked at once.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => unlinked(folder),
-            Err(error) => Err(error.into()),
-        };
-        Self::of(folder, file)
+        Self::of(folder, unnamed(folder))
     }
 
     /// Collective. Creates a scratch file in the directory of `output` that all `ranks` write and read.
@@ -129,6 +120,24 @@ impl Scratch {
     fn failed(&self, operation: &'static str, source: std::io::Error) -> ScratchError {
         ScratchError { folder: self.folder.clone(), operation, source }
     }
+}
+
+/// Creates a file without a name in `folder`.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(File::from(file)),
+        // On file systems without unnamed files, creates a named one that is unlinked at once.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => unlinked(folder),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Creates a file in `folder` whose name is removed at once: only Linux creates files without a name.
+#[cfg(not(target_os = "linux"))]
+fn unnamed(folder: &Path) -> std::io::Result<File> {
+    unlinked(folder)
 }
 
 /// Creates a file with a free name in `folder` and removes the name.

@@ -14,7 +14,7 @@ use raddle_core::CoreError;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Checkpoint, PlacedBatch, Recorder};
 use raddle_core::output::journal::{self, Binding, Journal};
-use raddle_core::output::read_back::WrittenExtent;
+use raddle_core::output::read_back::{WrittenExtent, evict};
 use raddle_core::plan::TileIndex;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::progress::{Event, Severity};
@@ -205,7 +205,7 @@ fn whole_of_share(
         return Ok(0);
     }
     // A file system that cannot drop cached pages has no device.
-    let _ = rustix::fs::fadvise(&data, 0, None, rustix::fs::Advice::DontNeed);
+    let _ = evict(&data);
     let Ok(Some(mut journal)) = record.open_journal() else { return Ok(0) };
     let mut number = 0;
     while let Ok(Some(batch)) = journal.next_record(index) {

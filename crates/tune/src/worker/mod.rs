@@ -25,6 +25,7 @@ use crate::kernel::{Kernel, ReadBack};
 use crate::knob::Settings;
 use crate::translate::{self, Abilities, Translated};
 use clock::Clock;
+use raddle_core::output::read_back::evict;
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::dynamic::{Dataset, DynamicLibrary, DynamicMpi, Element, File, FileSettings};
@@ -493,7 +494,7 @@ fn forget(path: &Path) -> Result<()> {
     sync(path)?;
     let failed = |source| io(path, "dropping the cache", source);
     let file = std::fs::File::open(path).map_err(failed)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).map_err(|error| failed(error.into()))
+    evict(&file).map_err(failed)
 }
 
 fn sync(path: &Path) -> Result<()> {
