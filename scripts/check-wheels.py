@@ -41,17 +41,23 @@ def problems_of(wheel: Path) -> list[str]:
 
 def problems_by_auditwheel(wheel: Path) -> list[str]:
     """Returns why a wheel does not run on the platform in its name."""
-    shown = subprocess.run(["auditwheel", "show", "--json", str(wheel)], capture_output=True, text=True, check=False)
+    # Libraries of this machine say nothing about those of users.
+    command = ["auditwheel", "show", "--json", "--ldpaths", "/nonexistent", str(wheel)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
     if shown.returncode:
         return [f"auditwheel: {shown.stderr.strip() or shown.stdout.strip()}"]
     report = json.loads(shown.stdout)
     promised = PLATFORM.search(wheel.stem)
-    found = PLATFORM.fullmatch(report["overall_tag"])
     if not promised:
         return ["the name has no platform of the form manylinux_2_28_x86_64"]
+    tag, libraries = report["overall_tag"], list(report["external_libs"])
+    # The loader of musl is its C library, and takes itself for libc.so. auditwheel expects Alpine's name of it.
+    if promised["libc"] == "musllinux" and libraries == ["libc.so"]:
+        tag = report["sym_tag"]
+    found = PLATFORM.fullmatch(tag)
     if not found or found["libc"] != promised["libc"] or found["cpu"] != promised["cpu"] or version(found) > version(promised):
-        return [f"auditwheel finds {report['overall_tag']}; versions of symbols: {report['versioned_symbols']}"]
-    print(f"    runs on {report['overall_tag']}, needs {', '.join(report['external_libs']) or 'no libraries'}")
+        return [f"auditwheel finds {tag}; libraries: {libraries}; versions of symbols: {report['versioned_symbols']}"]
+    print(f"    auditwheel: {tag}")
     return []
 
 
