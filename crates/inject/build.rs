@@ -43,8 +43,11 @@ fn main() {
 fn link(object: &Path, sources: &[PathBuf], is_shared: bool) -> bool {
     let compiler = cc::Build::new().pic(true).opt_level(2).std("gnu11").cargo_metadata(false).get_compiler();
     let mut command = compiler.to_command();
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     command
         .args(is_shared.then_some("-shared"))
+        // Debug information would be most of these files. A program for musl holds that of its C library, too.
+        .args(is_release.then_some("-s"))
         .args(["-fvisibility=hidden", "-Wall", "-Wextra", "-Wl,-z,defs", "-o"])
         .arg(object);
     command.args(sources).args(["-ldl", "-lpthread"]);
