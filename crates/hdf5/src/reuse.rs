@@ -1,7 +1,7 @@
 //! Memory for values that is used again. The kernel clears every new page before its first use, which takes a third of
 //! the time of a loop that reads datasets and drops their values.
 //!
-//! Invariant: unused memory stays within [`UNUSED_LEN_BYTES`], in the whole process if all readers use [`SPARE`].
+//! Invariant: unused memory stays within 64 MiB, in the whole process if all readers use [`SPARE`].
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
