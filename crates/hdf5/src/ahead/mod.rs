@@ -3,18 +3,22 @@
 //!
 //! Objects are numbered in the order in which a program that visits the file meets them. A program that has read a few
 //! datasets in that order probably reads the next ones too. Threads decode those while the program works with the values
-//! that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right; datasets that
-//! were read in vain make the next prediction wait longer.
+//! that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right. Datasets that
+//! were read ahead but not asked for make the next prediction wait longer.
 //!
 //! Invariants: values are passed on once, so that a second read of a dataset reads the file again; an error in the
-//! background is not reported, because the dataset is read again when it is asked for; threads end when nothing is left
-//! to read, and [`pause`] waits for them and for reads of other threads, so that no lock is held while the process forks.
+//! background is not reported, because the dataset is read again when it is asked for; each object is looked at once by a
+//! prediction; threads end when nothing is left to read.
+
+mod pause;
+
+pub use pause::{pause, resume};
 
 use crate::Result;
 use crate::model::{ObjectIndex, ObjectKind};
 use crate::open_file::{OpenFile, Prepared};
 use crate::reuse::{Buffer, SPARE};
-use std::cell::{Cell, RefCell};
+use pause::{Reading, Running};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +53,7 @@ const MAX_DISTANCE: ObjectIndex = 4096;
 /// Datasets read in order before the first prediction.
 const PATIENCE: u32 = 2;
 
-/// Limit to which values read in vain raise the number of datasets read in order before a prediction.
+/// Limit to which unused values raise the number of datasets read in order before a prediction.
 const MAX_PATIENCE: u32 = 64;
 
 /// Interval at which a waiting program checks whether to continue.
@@ -81,6 +85,8 @@ struct State {
     window_len_bytes: u64,
     /// Predicted datasets in the order of their numbers.
     queue: VecDeque<Item>,
+    /// First object that the prediction has not looked at.
+    next_object: ObjectIndex,
     next_ticket: u64,
     threads: usize,
     is_closed: bool,
@@ -141,17 +147,13 @@ impl WholeReader {
             patience: PATIENCE,
             window_len_bytes: 0,
             queue: VecDeque::new(),
+            next_object: 0,
             next_ticket: 0,
             threads: 0,
             is_closed: false,
         };
         let shared = Shared { file, state: Mutex::new(state), read: Condvar::new() };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Returns the file.
-    pub fn file(&self) -> &OpenFile {
-        &self.shared.file
     }
 
     /// Reads all values of a dataset whose type is not file-local and that [`OpenFile::reads_natively`]; `None` if
@@ -167,7 +169,7 @@ impl WholeReader {
         loop {
             match state.take(index) {
                 Found::Read(buffer) => {
-                    Shared::refill(shared, &mut state)?;
+                    Shared::refill(shared, &mut state);
                     return Ok(Some(buffer));
                 }
                 Found::Left => break,
@@ -187,7 +189,7 @@ impl WholeReader {
                 }
             }
         }
-        Shared::refill(shared, &mut state)?;
+        Shared::refill(shared, &mut state);
         drop(state);
         let prepared = shared.file.prepared(index)?;
         let mut buffer = SPARE.buffer(prepared.len_bytes() as usize);
@@ -215,14 +217,14 @@ impl Shared {
             index > last && index - last < MAX_DISTANCE && left_out.nth(MAX_LEFT_OUT).is_none()
         });
         state.last = Some(index);
-        let in_vain = match is_next {
+        let unused = match is_next {
             true => state.queue.iter().take_while(|item| item.index < index).count(),
             false => state.queue.len(),
         };
-        let was_in_vain = state.queue.drain(..in_vain).any(|item| !matches!(item.stage, Stage::Waiting));
+        let was_unused = state.queue.drain(..unused).any(|item| !matches!(item.stage, Stage::Waiting));
         if !is_next {
-            (state.in_order, state.window_len_bytes) = (0, 0);
-            if was_in_vain {
+            (state.in_order, state.window_len_bytes, state.next_object) = (0, 0, 0);
+            if was_unused {
                 state.patience = (state.patience * 2).min(MAX_PATIENCE);
             }
             return;
@@ -231,7 +233,7 @@ impl Shared {
         if state.in_order >= state.patience {
             let longest = self.file.threads() as u64 * WINDOW_LEN_BYTES;
             let grown = state.window_len_bytes.saturating_mul(2).clamp(FIRST_LEN_BYTES, longest);
-            state.window_len_bytes = if was_in_vain { (grown / 4).max(FIRST_LEN_BYTES) } else { grown };
+            state.window_len_bytes = if was_unused { (grown / 4).max(FIRST_LEN_BYTES) } else { grown };
         }
         if state.in_order > MAX_PATIENCE {
             state.patience = PATIENCE;
@@ -249,35 +251,34 @@ impl Shared {
     }
 
     /// Predicts datasets up to the limit, and starts threads for them.
-    fn refill(shared: &Arc<Self>, state: &mut State) -> Result<()> {
+    fn refill(shared: &Arc<Self>, state: &mut State) {
         let file = &shared.file;
         if state.window_len_bytes == 0 || file.threads() < 2 {
-            return Ok(());
+            return;
         }
         let mut queued: u64 = state.queue.iter().map(|item| item.waiting.0).sum();
-        let last = state.queue.back().map(|item| item.index).or(state.last);
-        let mut candidates = last.map_or(0, |last| last + 1)..file.tree().objects.len() as ObjectIndex;
         let most = file.threads() as u64 * PROCESS_LEN_BYTES;
-        while queued < state.window_len_bytes
+        let end = file.tree().objects.len() as ObjectIndex;
+        state.next_object = state.next_object.max(state.last.map_or(0, |last| last + 1));
+        while state.next_object < end
+            && queued < state.window_len_bytes
             && state.queue.len() < MAX_WAITING
             && WAITING_LEN_BYTES.load(Ordering::Relaxed) < most
         {
-            let found = candidates.find_map(|index| Some((index, shared.readable(index)?)));
-            let Some((index, len_bytes)) = found.filter(|&(_, len_bytes)| len_bytes <= DATASET_LEN_BYTES) else {
+            let index = state.next_object;
+            let readable = shared.readable(index);
+            if readable.is_some_and(|len_bytes| len_bytes > DATASET_LEN_BYTES) {
+                // Nothing behind a long dataset is read until the program has come to it.
                 break;
-            };
-            let prepared = file.prepared(index)?;
+            }
+            state.next_object += 1;
+            let Some(len_bytes) = readable else { continue };
+            let Ok(prepared) = file.prepared(index) else { continue };
             if file.reads_natively(&prepared) {
                 queued += len_bytes;
-                let ticket = state.next_ticket;
+                let (ticket, waiting) = (state.next_ticket, Waiting::new(len_bytes));
                 state.next_ticket += 1;
-                state.queue.push_back(Item {
-                    index,
-                    ticket,
-                    prepared,
-                    waiting: Waiting::new(len_bytes),
-                    stage: Stage::Waiting,
-                });
+                state.queue.push_back(Item { index, ticket, prepared, waiting, stage: Stage::Waiting });
             }
         }
         let waiting = state.queue.iter().filter(|item| matches!(item.stage, Stage::Waiting));
@@ -297,7 +298,6 @@ impl Shared {
             }
             state.threads += 1;
         }
-        Ok(())
     }
 
     /// Reads predicted datasets until none is waiting.
@@ -353,102 +353,5 @@ impl State {
             Some(Stage::Read(buffer)) => Found::Read(buffer),
             _ => Found::Left,
         }
-    }
-}
-
-/// Threads of the process that hold locks of this module or of what it calls.
-#[derive(Debug)]
-struct Threads {
-    /// Threads that read ahead.
-    running: usize,
-    /// Calls of [`WholeReader::read`].
-    reading: usize,
-    /// Whether a call of [`pause`] waits.
-    is_pausing: bool,
-}
-
-static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is_pausing: false });
-/// Signalled when a thread has ended or a pause is over.
-static CHANGED: Condvar = Condvar::new();
-
-thread_local! {
-    /// Calls of [`WholeReader::read`] of this thread: more than none if a handler of a signal forks during a read.
-    static OWN_READS: Cell<usize> = const { Cell::new(0) };
-    /// The lock, held by the thread that forks.
-    static PAUSED: RefCell<Option<MutexGuard<'static, Threads>>> = const { RefCell::new(None) };
-}
-
-fn threads() -> MutexGuard<'static, Threads> {
-    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A running thread.
-struct Running;
-
-impl Running {
-    /// Counts another thread; `None` while none may start.
-    fn new() -> Option<Self> {
-        let mut threads = threads();
-        (!threads.is_pausing).then(|| threads.running += 1).map(|()| Self)
-    }
-
-    fn is_paused() -> bool {
-        threads().is_pausing
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        threads().running -= 1;
-        CHANGED.notify_all();
-    }
-}
-
-/// A call of [`WholeReader::read`].
-struct Reading;
-
-impl Reading {
-    /// Waits until no fork is pending.
-    fn new() -> Self {
-        let mut threads = threads();
-        let own = OWN_READS.get();
-        while threads.is_pausing && own == 0 {
-            threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
-        }
-        threads.reading += 1;
-        OWN_READS.set(own + 1);
-        Self
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        OWN_READS.set(OWN_READS.get() - 1);
-        threads().reading -= 1;
-        CHANGED.notify_all();
-    }
-}
-
-/// Waits until no thread reads ahead and no other thread reads a dataset, and lets none start until this thread calls
-/// [`resume`]. A process calls both around a fork, because a forked process has no other threads but would inherit the locks
-/// that they held.
-pub fn pause() {
-    let mut threads = threads();
-    while threads.is_pausing {
-        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
-    }
-    threads.is_pausing = true;
-    while threads.running > 0 || threads.reading > OWN_READS.get() {
-        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
-    }
-    PAUSED.set(Some(threads));
-}
-
-/// Undoes the last [`pause`] of this thread.
-pub fn resume() {
-    if let Some(mut threads) = PAUSED.take() {
-        threads.is_pausing = false;
-        drop(threads);
-        CHANGED.notify_all();
     }
 }
