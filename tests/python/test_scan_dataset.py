@@ -8,6 +8,7 @@ import pytest
 import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from predicates import combined
 from raddle import Scan, _arrow_dataset, _scan_batches, errors
 
 pa = pytest.importorskip("pyarrow")
@@ -66,14 +67,7 @@ def predicates():
         "padded in ('c', 'ab')", "big in (1, 2, 700)", "energy in (0.1, 0)", "y in (0, 2.5)", "isnan(energy)", "evt between 100 and 9000",
         "energy between -1 and 0.5", "wide[1] < 0.5", "evt < big * 1000", "energy is null", "name like 'n%'", "2 < big",
     ])  # fmt: skip
-    return st.recursive(
-        st.one_of(either, either, others),
-        lambda inner: st.one_of(
-            st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda drawn: f"({drawn[0]}) {drawn[1]} ({drawn[2]})"),
-            inner.map(lambda one: f"not ({one})"),
-        ),
-        max_leaves=4,
-    )
+    return combined(st.one_of(either, either, others))
 
 
 @settings(max_examples=150)

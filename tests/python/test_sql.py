@@ -1,14 +1,8 @@
-"""Queries of SQL on tables of files: `raddle.sql` and the command `raddle sql`."""
+"""Queries of SQL on tables of files: `raddle.sql`."""
 
 import gc
-import io
-import json
 import os
-import pty
-import signal
-import subprocess
 import sys
-import time
 
 import h5py
 import numpy as np
@@ -16,8 +10,9 @@ import pytest
 import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from predicates import combined
 from raddle import Scan, _scan_batches, errors
-from test_package import python
+from sql_tables import ROWS, file, small_batches  # noqa: F401
 
 df = pytest.importorskip("datafusion")
 pa = pytest.importorskip("pyarrow")
@@ -27,43 +22,6 @@ _sql_tables = pytest.importorskip("raddle._sql_tables")
 _sql_plans = pytest.importorskip("raddle._sql_plans")
 _sql_output = pytest.importorskip("raddle._sql_output")
 _sql_command = pytest.importorskip("raddle._sql_command")
-
-ROWS = 40_000
-CHUNK_ROWS = 500
-
-
-def columns_of(random, rows):
-    """Returns the columns of a table: all kinds of numbers, with NaN of both signs, zeros of both signs and extremes."""
-    nan = np.where(random.random(rows) < 0.5, np.nan, -np.nan)
-    return {
-        "evt": np.arange(rows),
-        "run": np.sort(random.integers(1000, 1100, rows)).astype("i4"),
-        "energy": np.where(random.random(rows) < 0.1, nan, np.round(random.normal(0, 2, rows), 1)).astype("f4"),
-        "y": np.where(random.random(rows) < 0.1, nan, random.choice([-0.0, 0.0, 0.5, -2.5, np.inf, -np.inf, 1e300], rows)),
-        "big": random.integers(-9, 9, rows).astype(">i2"),
-        "far": random.choice(np.array([0, 1, 2**24 + 1, 2**53 + 1, 2**63, 2**64 - 1], "u8"), rows),
-        "low": random.choice(np.array([-(2**63), -(2**53) - 1, -1, 0, 2**63 - 1]), rows),
-        "flag": random.random(rows) > 0.5,
-        "name": random.choice(np.array([b"near", b"far", b""]), rows),
-        "wide": np.round(random.random((rows, 2)), 2),
-        'a "quoted" == (name)': random.integers(-5, 5, rows).astype("i1"),
-    }
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """Returns the path of a file with an index, and the columns of its tables "rec.slc" and "rec/trk"."""
-    path = tmp_path_factory.mktemp("sql") / "all.h5"
-    random = np.random.default_rng(0)
-    tables = {"rec.slc": columns_of(random, ROWS), "rec/trk": columns_of(random, ROWS // 4)}
-    tables["rec/trk"]["evt"] = random.integers(0, ROWS, ROWS // 4)
-    with h5py.File(path, "w") as file:
-        for table, columns in tables.items():
-            for name, values in columns.items():
-                file.create_dataset(f"{table}/{name}", data=values, chunks=(CHUNK_ROWS, *values.shape[1:]), compression="gzip")
-    raddle.index(path, progress=False)
-    return path, tables
-
 
 @pytest.fixture(scope="module")
 def in_memory(file):
@@ -111,20 +69,7 @@ def predicates():
         "CASE WHEN flag THEN run > 1050 ELSE energy > 0 END", "evt in (SELECT evt FROM {1} WHERE energy > 2)", "big > (SELECT min(big) + 2 FROM {0} WHERE run > 1090)",
         "TRY_CAST(y AS INT) = 0", "CAST(big AS DECIMAL(10, 2)) > 1.5",
     ])  # fmt: skip
-    return st.recursive(
-        st.one_of(either, either, others),
-        lambda inner: st.one_of(
-            st.tuples(inner, st.sampled_from(["and", "or"]), inner).map(lambda drawn: f"({drawn[0]}) {drawn[1]} ({drawn[2]})"),
-            inner.map(lambda one: f"not ({one})"),
-        ),
-        max_leaves=4,
-    )
-
-
-def small_batches(patch):
-    patch.setattr(_scan_batches, "BATCH_LEN_BYTES", 50_000)
-    patch.setattr(_scan_batches, "MIN_CHUNKS_PER_THREAD", 1)
-    patch.setattr(_sql_tables, "MAX_BATCH_ROWS", 300)
+    return combined(st.one_of(either, either, others))
 
 
 def outcome(run, query):
@@ -390,8 +335,6 @@ def test_names_may_be_quoted_in_both_ways(file):
 
 
 def test_files_are_closed_with_the_result(tmp_path):
-    if not os.path.exists("/proc/self/fd"):
-        pytest.skip("this system does not list open files")
     path = tmp_path / "all.h5"
     with h5py.File(path, "w") as file:
         file["t/x"] = np.arange(10)
@@ -543,234 +486,3 @@ def test_datafusion_is_named_if_it_is_missing(file, monkeypatch):
 def test_the_number_of_threads_is_positive():
     with pytest.raises(errors.UsageError, match="threads=0"):
         raddle.sql("SELECT 1", threads=0)
-
-
-# The command.
-
-
-@pytest.fixture
-def command(file, monkeypatch, capsysbinary):
-    """Returns a function that runs the command in this process, and returns exit code, output and errors."""
-    monkeypatch.setattr(_sql_command, "_end_on_signals", lambda: None)
-    monkeypatch.delenv("RADDLE_JOBS", raising=False)
-
-    def run(*arguments):
-        code = _sql_command.main([str(argument).replace("{0}", f"'{file[0]}'.'rec.slc'") for argument in arguments])
-        out, err = capsysbinary.readouterr()
-        return code, out, err.decode()
-
-    return run
-
-
-def test_the_command_prints_a_table(command):
-    code, out, err = command("SELECT evt, energy AS \"the energy\", name, flag, wide, null AS n FROM {0} WHERE evt IN (5, 17) ORDER BY evt", "--format", "table")
-    lines = out.decode().splitlines()
-    assert code == 0 and err == "2 rows\n" and len(lines) == 4
-    assert lines[0].split() == ["evt", "the", "energy", "name", "flag", "wide", "n"] and set(lines[1]) == {"-", " "}
-    assert lines[2].startswith("  5  ") and lines[2].endswith("NULL") and "[0." in lines[2]
-
-
-def test_the_command_states_that_rows_are_left_out(command, monkeypatch):
-    assert command("SELECT evt FROM {0} ORDER BY evt", "--format=table")[2].startswith("the first 40 rows; there are more: ")
-    small_batches(monkeypatch)
-    code, out, err = command("SELECT evt FROM {0} ORDER BY evt", "--format=table", "--rows=1")
-    assert (code, out) == (0, b"evt\n---\n  0\n") and err.startswith("the first 1 row; there are more: --rows N prints N")
-    assert command("SELECT evt FROM {0}", "--format=table", f"--rows={ROWS}")[2] == f"{ROWS:,} rows\n"
-    assert command("SELECT evt FROM {0} WHERE evt < 0", "--format=table") == (0, b"evt\n---\n", "0 rows\n")
-    assert command("SELECT evt FROM {0} WHERE evt < 0", "--format=table", "-q") == (0, b"evt\n---\n", "")
-
-
-def test_a_terminal_gets_no_control_characters(command, tmp_path):
-    path = tmp_path / "controls.h5"
-    with h5py.File(path, "w") as file:
-        file["t/text"] = np.array([b"\x1b[31mred\n", b"x" * 90, "é".encode()])
-        file["t/text\x1b"] = np.arange(3)
-    code, out, _ = command(f"SELECT * FROM '{path}'.t", "--format=table")
-    assert code == 0 and b"\x1b" not in out and b"\\x1b[31mred\\n" in out and ("x" * 59 + "…").encode() in out and "é".encode() in out
-
-
-def test_the_command_explains_what_is_excluded(command):
-    code, out, err = command("EXPLAIN SELECT max(energy) FROM {0} WHERE evt = 7", "--format=table")
-    text = out.decode()
-    assert code == 0 and err == "" and text.startswith("logical_plan:\n") and "projection=[energy, evt]" in text
-    assert text.endswith("rec.slc: rows where (evt == 7); 2 of 3 blocks excluded\n")
-    assert command("EXPLAIN SELECT max(energy) FROM {0}", "--format=table")[1].endswith(b"rec.slc: all rows\n")
-    assert b'"plan_type"' in command("EXPLAIN SELECT max(energy) FROM {0}", "--format=csv")[1]
-
-
-QUERY = """
-SELECT evt, energy, y, far, flag, name, wide, arrow_cast(evt, 'Float16') half, upper(name) u, CAST(big AS DECIMAL(5, 2)) d, null n
-FROM {0} WHERE evt < 2000 ORDER BY evt
-"""
-
-
-def test_every_format_has_every_row(file, command, tmp_path):
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    columns = {name: values[:2000] for name, values in file[1]["rec.slc"].items()}
-    for form, read in {
-        "csv": lambda data: pyarrow.csv.read_csv(
-            io.BytesIO(data), convert_options=pyarrow.csv.ConvertOptions(column_types={"far": pa.uint64(), "name": pa.string()})
-        ),
-        "json": None,
-        "arrow": lambda data: pa.ipc.open_stream(data).read_all(),
-        "parquet": lambda data: pyarrow.parquet.read_table(io.BytesIO(data)),
-    }.items():
-        code, out, err = command(QUERY, f"--format={form}")
-        assert (code, err) == (0, "")
-        if form == "json":
-            rows = [json.loads(line) for line in out.splitlines()]
-            assert list(rows[0]) == ["evt", "energy", "y", "far", "flag", "name", "wide", "half", "u", "d", "n"]
-            found = {name: [row[name] for row in rows] for name in rows[0]}
-            for name in ("energy", "y"):
-                values = np.array([float(value) for value in found[name]], columns[name].dtype)
-                assert np.array_equal(values, columns[name], equal_nan=True)
-            assert found["d"][0] == f"{columns['big'][0]}.00" and found["n"][0] is None
-        else:
-            table = read(out)
-            found = {name: table[name].to_pylist() for name in table.column_names}
-            for name in ("energy", "y"):
-                assert np.array_equal(np.array(found[name], columns[name].dtype), columns[name], equal_nan=True), (form, name)
-        if form == "csv":
-            found["wide"] = [json.loads(value) for value in found["wide"]]
-        for name in ("evt", "far", "flag", "wide"):
-            assert found[name] == columns[name].tolist(), (form, name)
-        assert found["name"] == [name.decode() for name in columns["name"]]
-        assert [float(value) for value in found["half"][:3]] == [0, 1, 2]
-    assert b'"NaN"' in command("SELECT y FROM {0}", "--format=json")[1] and b'"-Infinity"' in command("SELECT y FROM {0}", "--format=json")[1]
-    assert command("SELECT struct(1, 'a') s, arrow_cast('ab', 'Binary') b, DATE '2026-01-02' d", "--format=json")[1] == (
-        b'{"s": {"c0": 1, "c1": "a"}, "b": {"bytes": "6162"}, "d": "2026-01-02"}\n'
-    )
-    for name, read in {
-        "o.csv": pyarrow.csv.read_csv, "o.parquet": pyarrow.parquet.read_table, "o.arrow": lambda path: pa.ipc.open_file(path).read_all(),
-        "o.unknown": pyarrow.csv.read_csv,
-    }.items():  # fmt: skip
-        path = tmp_path / name
-        assert command("SELECT evt FROM {0} WHERE evt < 1000", "-o", path) == (0, b"", f"{path}: 1,000 rows\n")
-        assert read(path)["evt"].to_pylist() == list(range(1000))
-    assert command("SELECT evt FROM {0}", "-o", tmp_path / "o.jsonl", "-q") == (0, b"", "")
-    assert (tmp_path / "o.jsonl").read_text().splitlines()[1] == '{"evt": 1}'
-
-
-def test_an_output_is_complete_or_absent(file, command, tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("old")
-    code, _, err = command("SELECT evt FROM {0}", "-o", path)
-    assert code == 5 and err == f"error: {path}: exists; use --force to replace it, or name another output\n" and path.read_text() == "old"
-    code, _, err = command("SELECT arrow_cast(name, 'Int32') FROM {0}", "-o", path, "--force")
-    assert code == 2 and "the query failed" in err and path.read_text() == "old"
-    assert command("SELECT evt FROM {0} LIMIT 1", "-o", path, "--force")[0] == 0 and path.read_text() == '"evt"\n0\n'
-    for wrong, message in (
-        (tmp_path / "none" / "out.csv", "does not exist; create it first"),
-        (tmp_path, "a folder; name a file"),
-        ("/proc/out.csv", "/proc/out.csv: "),
-    ):
-        code, _, err = command("SELECT 1", "-o", wrong, "--force")
-        assert code == 5 and message in err
-    before = file[0].read_bytes()
-    link = tmp_path / "link.h5"
-    link.symlink_to(file[0])
-    for same in (file[0], link):
-        code, _, err = command("SELECT evt FROM {0}", "-o", same, "--force")
-        assert code == 5 and "is also an input" in err and file[0].read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["link.h5", "out.csv"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ([], 2, "no query"),
-        (["SELECT 1", "--none"], 2, "unrecognized arguments: --none\nwhat to do: see raddle sql --help"),
-        (["SELECT 1", "--format", "xml"], 2, "invalid choice"),
-        (["SELECT 1", "--rows", "-3"], 2, "negative"),
-        (["SELECT 1", "-j", "0"], 2, "too small"),
-        (["SELECT x FROM 'none.h5'.'t'"], 3, "none.h5: "),
-        (["SELECT x FROM {0}"], 3, "No field named x"),
-        (["DROP TABLE x"], 2, "DROP is not supported"),
-        (["SELECT sqrt(low) FROM {0}"], 2, "the query failed: "),
-    ],
-)
-def test_exit_codes_are_those_of_other_commands(command, arguments, code, message):
-    found, out, err = command(*arguments)
-    assert found == code and err.startswith("error: ") and message in err and out in (b"", b'"sqrt(x)"\n') or b"sqrt" in out
-
-
-def test_an_error_of_a_scan_is_that_of_raddle(command, tmp_path):
-    path = tmp_path / "damaged.h5"
-    with h5py.File(path, "w") as file:
-        file.create_dataset("t/x", data=np.arange(10_000), chunks=(1000,), compression="gzip")
-        chunk = file["t/x"].id.get_chunk_info(3)
-    with open(path, "r+b") as damaged:
-        damaged.seek(chunk.byte_offset)
-        damaged.write(bytes(chunk.size))
-    code, out, err = command(f"SELECT sum(x) FROM '{path}'.t", "--format=table")
-    assert code == 3 and out == b"" and err.startswith("error: ") and "DataFusion" not in err and "damaged" in err
-
-
-def test_warnings_are_printed(command, tmp_path):
-    path = tmp_path / "odd.h5"
-    with h5py.File(path, "w") as file:
-        file["t/x"], file["t/z"] = np.arange(4), np.zeros(4, "c8")
-    assert command(f"SELECT x FROM '{path}'.t", "--format=csv")[2] == f"warning: {path}: t: left out, because Arrow has no type for them: z\n"
-    assert command(f"SELECT x FROM '{path}'.t", "--format=csv", "-q")[2] == ""
-
-
-def test_threads_come_from_the_environment(command, monkeypatch):
-    monkeypatch.setenv("RADDLE_JOBS", "1")
-    assert command("SELECT 1 AS a", "--format=csv")[1] == b'"a"\n1\n'
-    monkeypatch.setenv("RADDLE_JOBS", "many")
-    assert command("SELECT 1")[0] == 2
-
-
-def test_the_command_runs_in_a_process(file, environment):
-    query = f"SELECT evt FROM '{file[0]}'.'rec.slc' WHERE evt < 2"
-    helped = python(environment, "-m", "raddle", "sql", "--help")
-    assert helped.returncode == 0 and helped.stdout.startswith("Run a query of SQL") and "Usage: raddle sql [OPTIONS] <QUERY>" in helped.stdout
-    assert max(map(len, helped.stdout.splitlines())) <= 100
-    piped = python(environment, "-m", "raddle", "sql", "-", input=query)
-    assert (piped.returncode, piped.stdout, piped.stderr) == (0, '"evt"\n0\n1\n', "")
-    missing = "import sys; sys.modules['datafusion'] = None; sys.argv = ['raddle', 'sql', 'SELECT 1']; import raddle.__main__ as m; sys.exit(m.main())"
-    without = python(environment, "-c", missing)
-    assert without.returncode == 2 and without.stderr == "error: SQL needs the package datafusion\nwhat to do: pip install 'raddle[sql]'\n"
-    closed = subprocess.run(
-        ["bash", "-c", f'{sys.executable} -m raddle sql "$0" | head -1', f"SELECT a.evt FROM '{file[0]}'.'rec.slc' a, '{file[0]}'.'rec/trk' b"],
-        env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert (closed.stdout, closed.stderr) == ('"evt"\n', "")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_query_leaves_no_output(file, environment, tmp_path, number):
-    # One computation, which DataFusion does not interrupt.
-    query = f"SELECT sum(a.evt * b.evt) s FROM '{file[0]}'.'rec.slc' a, '{file[0]}'.'rec.slc' b, '{file[0]}'.'rec.slc' c"
-    command = [sys.executable, "-m", "raddle", "sql", query, "-o", str(tmp_path / "out.csv")]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as running:
-        for _ in range(600):
-            if os.listdir(tmp_path):
-                break
-            time.sleep(0.05)
-        assert [name[:13] for name in os.listdir(tmp_path)] == [".out.csv.radd"]
-        time.sleep(0.5)
-        running.send_signal(number)
-        assert running.wait(30) == 128 + number and running.stderr.read() == b"error: interrupted\n"
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_terminal_gets_a_table(file, environment):
-    query = f"SELECT evt FROM '{file[0]}'.'rec.slc' WHERE evt < 1"
-    for more, expected in (([], b"evt\r\n---\r\n  0\r\n"), (["--format", "arrow"], b"")):
-        ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "raddle", "sql", query, *more]
-        finished = subprocess.run(command, env=environment, stdout=theirs, stderr=subprocess.PIPE, timeout=300, check=False)
-        os.close(theirs)
-        shown = b""
-        try:
-            while part := os.read(ours, 1000):
-                shown += part
-        except OSError:
-            # A terminal without processes ends by an error.
-            pass
-        os.close(ours)
-        assert shown == expected
-        assert finished.returncode == (2 if more else 0) and (b"is not text" in finished.stderr) == bool(more)
