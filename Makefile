@@ -277,20 +277,8 @@ setup-tests: $(VENV)/.tests-ready
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.build-ready: requirements/build.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/build.txt
-	touch $@
-
-$(VENV)/.demo-ready: requirements/demo.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/demo.txt
-	touch $@
-
-$(VENV)/.docs-ready: requirements/docs.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/docs.txt
-	touch $@
-
-$(VENV)/.release-ready: requirements/release.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/release.txt
+$(VENV)/.%-ready: requirements/%.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 $(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt requirements/docs.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
