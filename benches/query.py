@@ -1,5 +1,5 @@
-"""Measures cuts on a table of 8 million rows: `raddle.scan` with an index against h5py with numpy, and Polars and DuckDB on
-Parquet.
+"""Measures cuts on a table of 8 million rows: `raddle.scan` and `raddle.sql` with an index against h5py with numpy, and Polars
+and DuckDB on Parquet.
 
 The table has six columns: a sorted key, an event number, three floats and a flag. A cut returns all columns of the rows that
 satisfy it: 1 % of the keys in a range, 1 % of an unsorted float, or half of the rows. Contenders run interleaved, with
@@ -95,19 +95,37 @@ def of_raddle_zstd(files, column, low, high):
     return of_raddle(files, column, low, high, "zstd")
 
 
+def of_sql(files, column, low, high):
+    import raddle
+
+    where = f"{column} >= {typed(column, low)} AND {column} <= {typed(column, high)}"
+    found = raddle.sql(f"SELECT * FROM '{files['zstd']}'.'{TABLE}' WHERE {where}").to_arrow_table()
+    return {name: found[name].to_numpy() for name in found.column_names}
+
+
 def of_polars(files, column, low, high):
     found = pl.scan_parquet(files["parquet"]).filter((pl.col(column) >= low) & (pl.col(column) <= high)).collect()
     return {name: found[name].to_numpy() for name in found.columns}
 
 
+def typed(column, value):
+    """Returns a literal of SQL in the precision of the column, as numpy and Polars compare."""
+    return f"{value}::{'INTEGER' if column == 'key' else 'REAL'}"
+
+
 def of_duckdb(files, column, low, high):
-    # The literal has the precision of the column, as in numpy and Polars.
-    kind = "INTEGER" if column == "key" else "FLOAT"
-    where = f"{column} >= {low}::{kind} AND {column} <= {high}::{kind}"
+    where = f"{column} >= {typed(column, low)} AND {column} <= {typed(column, high)}"
     return duckdb.sql(f"SELECT * FROM '{files['parquet']}' WHERE {where}").fetchnumpy()
 
 
-CONTENDERS = {"h5py": of_h5py, "raddle": of_raddle, "raddle zstd": of_raddle_zstd, "polars": of_polars, "duckdb": of_duckdb}
+CONTENDERS = {
+    "h5py": of_h5py,
+    "raddle": of_raddle,
+    "raddle zstd": of_raddle_zstd,
+    "raddle.sql zstd": of_sql,
+    "polars": of_polars,
+    "duckdb": of_duckdb,
+}
 
 
 def main():
@@ -152,7 +170,7 @@ def shown(report, options):
     lines = [
         f"{machine['cpu']}, {machine['cores']} cores, {report['date']}, commit {report['commit']}: {options.rows:,} rows of six "
         f"columns, medians of {options.rounds} rounds. h5py and raddle read HDF5 with gzip 1, raddle also with zstd 1, and has an "
-        f"index; Polars and DuckDB read Parquet with zstd.",
+        f"index; raddle.sql runs DataFusion on it; Polars and DuckDB read Parquet with zstd.",
         "",
         f"| cut | rows | {' | '.join(names)} | h5py / raddle | polars / raddle zstd | duckdb / raddle zstd |",
         "|---" * (len(names) + 5) + "|",
