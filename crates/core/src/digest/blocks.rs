@@ -2,9 +2,11 @@
 //!
 //! Invariant: the result depends only on the content and the block length.
 
-use super::{Digest, Shift, fragment, shift};
+use super::runs::{Fragments, Runs};
+use super::{Digest, shift};
 use crate::error::{CoreError, Result};
-use crate::plan::extent::{BoxSource, Extent, product};
+use crate::plan::extent::{BoxSource, Extent};
+use crate::plan::lines::{Lines, Place};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,9 +70,9 @@ impl RowBlockDigests {
     /// If the bytes extend past the end.
     pub fn add(&self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
         let mut forget = |_| {};
-        let mut run = Run::new(self, &mut forget);
-        run.add(offset_bytes, bytes)?;
-        run.flush();
+        let mut fragments = Fragments::new(self, &mut forget);
+        fragments.add(Runs::one(offset_bytes, bytes))?;
+        fragments.flush();
         Ok(())
     }
 
@@ -80,8 +82,8 @@ impl RowBlockDigests {
     /// As for [`RowBlockDigests::check_part`].
     pub fn add_part(&self, part: BlockPart) -> Result<()> {
         self.check_part(part)?;
-        self.blocks[part.block as usize].fetch_xor(part.linear, Ordering::Relaxed);
-        self.added_bytes.fetch_add(part.len_bytes, Ordering::Relaxed);
+        self.add_linear(part.block, part.linear);
+        self.count_bytes(part.len_bytes);
         Ok(())
     }
 
@@ -105,13 +107,13 @@ impl RowBlockDigests {
     /// If the bytes extend past the end.
     pub fn add_fragment(&self, offset_bytes: u64, bytes: &[u8], fragment: u64) -> Result<()> {
         let len_bytes = bytes.len() as u64;
-        let block = offset_bytes / self.block_len_bytes;
+        let block = self.block_of(offset_bytes);
         if offset_bytes.checked_add(len_bytes).is_none_or(|end| end > self.block_end(block)) || bytes.is_empty() {
             return self.add(offset_bytes, bytes);
         }
         let behind = self.block_end(block) - offset_bytes - len_bytes;
-        self.blocks[block as usize].fetch_xor(shift(fragment, behind), Ordering::Relaxed);
-        self.added_bytes.fetch_add(len_bytes, Ordering::Relaxed);
+        self.add_linear(block, shift(fragment, behind));
+        self.count_bytes(len_bytes);
         Ok(())
     }
 
@@ -143,59 +145,37 @@ impl RowBlockDigests {
         element_len_bytes: usize,
         note: &mut dyn FnMut(BlockPart),
     ) -> Result<()> {
-        let rank = shape.len();
-        let whole = Extent::whole(shape);
-        let inside = Extent::whole(source.shape).contains(&Extent::new(source.origin, &extent.count));
-        let needed = product(source.shape).and_then(|count| count.checked_mul(element_len_bytes as u64));
-        if !whole.contains(extent) || !inside || needed.is_none_or(|needed| needed > source.bytes.len() as u64) {
+        source.check(&extent.count, element_len_bytes)?;
+        if !Extent::whole(shape).contains(extent) {
             return Err(CoreError::BoxOutside {
-                side: "source",
-                start: source.origin.to_vec(),
+                side: "target",
+                start: extent.start.to_vec(),
                 count: extent.count.to_vec(),
-                shape: source.shape.to_vec(),
-                len_bytes: source.bytes.len(),
+                shape: shape.to_vec(),
+                len_bytes: usize::try_from(self.total_len_bytes).unwrap_or(usize::MAX),
             });
         }
         if extent.is_empty() {
             return Ok(());
         }
-        // Trailing axes that are complete on both sides are merged into one run.
-        let mut outer = rank;
-        let mut run_elements = 1u64;
-        while outer > 0 {
-            outer -= 1;
-            run_elements *= extent.count[outer];
-            if extent.count[outer] != shape[outer] || extent.count[outer] != source.shape[outer] {
-                break;
-            }
-        }
-        let element_len = element_len_bytes as u64;
-        let run_len = (run_elements * element_len) as usize;
-        let mut run = Run::new(self, note);
-        let mut at = crate::plan::extent::Coordinates::from_elem(0, outer);
-        loop {
-            let (mut offset, mut from) = (0u64, 0u64);
-            for (axis, along) in shape.iter().enumerate() {
-                let step = at.get(axis).copied().unwrap_or(0);
-                offset = offset * along + extent.start[axis] + step;
-                from = from * source.shape[axis] + source.origin[axis] + step;
-            }
-            let from = (from * element_len) as usize;
-            run.add(offset * element_len, &source.bytes[from..from + run_len])?;
-            let mut axis = outer;
-            loop {
-                if axis == 0 {
-                    run.flush();
-                    return Ok(());
-                }
-                axis -= 1;
-                at[axis] += 1;
-                if at[axis] < extent.count[axis] {
-                    break;
-                }
-                at[axis] = 0;
-            }
-        }
+        let places = [
+            Place { shape, origin: &extent.start },
+            Place { shape: source.shape, origin: source.origin },
+        ];
+        let lines = Lines::new(&extent.count, element_len_bytes as u64, places);
+        let mut fragments = Fragments::new(self, note);
+        lines.try_for_each(|[offset_bytes, from]| {
+            fragments.add(Runs {
+                offset_bytes,
+                stride: lines.strides[0],
+                bytes: &source.bytes[from as usize..],
+                stride_in_bytes: lines.strides[1] as usize,
+                len_bytes: lines.run_len_bytes as usize,
+                count: lines.run_count,
+            })
+        })?;
+        fragments.flush();
+        Ok(())
     }
 
     /// Returns everything added here, for [`RowBlockDigests::add_additions`] on another rank.
@@ -214,9 +194,9 @@ impl RowBlockDigests {
     pub fn add_additions(&self, additions: &Additions) -> Result<()> {
         for (block, linear) in &additions.blocks {
             self.check_part(BlockPart { block: *block, linear: *linear, len_bytes: 0 })?;
-            self.blocks[*block as usize].fetch_xor(*linear, Ordering::Relaxed);
+            self.add_linear(*block, *linear);
         }
-        self.added_bytes.fetch_add(additions.len_bytes, Ordering::Relaxed);
+        self.count_bytes(additions.len_bytes);
         Ok(())
     }
 
@@ -256,163 +236,33 @@ impl RowBlockDigests {
         Ok(self.finish()?.whole.crc64_nvme())
     }
 
-    /// Returns the end of block `number`, which may be past the last block.
-    fn block_end(&self, number: u64) -> u64 {
-        number.saturating_add(1).saturating_mul(self.block_len_bytes).min(self.total_len_bytes)
-    }
-}
-
-/// Length of a fragment up to which it is joined with its neighbours: computing its CRC alone takes as long as computing
-/// that of a thousand bytes.
-const SHORT_LEN_BYTES: usize = 64;
-
-/// Longest gap between joined fragments.
-const MAX_GAP_LEN_BYTES: u64 = 512;
-
-/// Length up to which fragments are joined.
-const JOINED_LEN_BYTES: usize = 16 << 10;
-
-/// Fragments of one block in ascending order, combined before being shifted to the end of the block. Fragments at a
-/// fixed stride, such as the rows of a tile, then cost one multiplication each. Short ones are joined, with zeros in
-/// the gaps: zeros do not contribute to a linear CRC.
-struct Run<'a> {
-    digests: &'a RowBlockDigests,
-    block: u64,
-    linear: u64,
-    /// End offset of the bytes covered by `linear`.
-    end: u64,
-    step_len_bytes: u64,
-    step: Shift,
-    /// Number of bytes added to the block.
-    len_bytes: u64,
-    added_bytes: u64,
-    /// Joined fragments, which lie in one block, and the offset of the first.
-    joined: Vec<u8>,
-    joined_offset_bytes: u64,
-    /// Number of bytes of the joined fragments, without gaps.
-    joined_len_bytes: u64,
-    note: &'a mut dyn FnMut(BlockPart),
-}
-
-impl<'a> Run<'a> {
-    fn new(digests: &'a RowBlockDigests, note: &'a mut dyn FnMut(BlockPart)) -> Self {
-        Self {
-            digests,
-            block: 0,
-            linear: 0,
-            end: 0,
-            step_len_bytes: 0,
-            step: Shift::over(0),
-            len_bytes: 0,
-            added_bytes: 0,
-            joined: Vec::new(),
-            joined_offset_bytes: 0,
-            joined_len_bytes: 0,
-            note,
-        }
+    /// Returns the number of the block that contains the byte at `offset_bytes`.
+    pub(super) fn block_of(&self, offset_bytes: u64) -> u64 {
+        offset_bytes / self.block_len_bytes
     }
 
-    fn add(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<()> {
-        let (total_bytes, len_bytes) = (self.digests.total_len_bytes, bytes.len() as u64);
-        if offset_bytes.checked_add(len_bytes).is_none_or(|end| end > total_bytes) {
-            return Err(CoreError::FragmentOutside { offset_bytes, len_bytes, total_bytes });
-        }
-        self.added_bytes += len_bytes;
-        if bytes.len() <= SHORT_LEN_BYTES {
-            self.join(offset_bytes, bytes);
-            return Ok(());
-        }
-        self.flush_joined();
-        let (mut offset, mut rest) = (offset_bytes, bytes);
-        while !rest.is_empty() {
-            let room = self.digests.block_end(offset / self.digests.block_len_bytes) - offset;
-            let (here, behind) = rest.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(rest.len()));
-            self.append(offset, here, here.len() as u64);
-            (offset, rest) = (offset + here.len() as u64, behind);
-        }
-        Ok(())
-    }
-
-    /// Adds a short fragment to the joined ones, or begins new ones with it.
-    fn join(&mut self, offset_bytes: u64, bytes: &[u8]) {
-        let end = offset_bytes + bytes.len() as u64;
-        let joined_end = self.joined_offset_bytes + self.joined.len() as u64;
-        let block_end = self.digests.block_end(self.joined_offset_bytes / self.digests.block_len_bytes);
-        let follows = !self.joined.is_empty()
-            && end <= block_end
-            && offset_bytes.checked_sub(joined_end).is_some_and(|gap| gap <= MAX_GAP_LEN_BYTES)
-            && self.joined.len() < JOINED_LEN_BYTES;
-        if follows {
-            self.joined.resize((offset_bytes - self.joined_offset_bytes) as usize, 0);
-            self.joined.extend_from_slice(bytes);
-            self.joined_len_bytes += bytes.len() as u64;
-            return;
-        }
-        self.flush_joined();
-        let (mut offset, mut rest) = (offset_bytes, bytes);
-        loop {
-            let room = self.digests.block_end(offset / self.digests.block_len_bytes) - offset;
-            if rest.len() as u64 <= room {
-                break;
-            }
-            let (here, behind) = rest.split_at(room as usize);
-            self.append(offset, here, room);
-            (offset, rest) = (offset + room, behind);
-        }
-        self.joined.extend_from_slice(rest);
-        (self.joined_offset_bytes, self.joined_len_bytes) = (offset, rest.len() as u64);
-    }
-
-    fn flush_joined(&mut self) {
-        let joined = std::mem::take(&mut self.joined);
-        if !joined.is_empty() {
-            self.append(self.joined_offset_bytes, &joined, self.joined_len_bytes);
-        }
-        self.joined = joined;
-        self.joined.clear();
-    }
-
-    /// Appends bytes that lie in one block, of which `len_bytes` are not gaps.
-    fn append(&mut self, offset_bytes: u64, bytes: &[u8], len_bytes: u64) {
-        let block = offset_bytes / self.digests.block_len_bytes;
-        let end = offset_bytes + bytes.len() as u64;
-        if block != self.block || end < self.end {
-            self.flush_block();
-            (self.block, self.end) = (block, end);
-        }
-        if end - self.end != self.step_len_bytes {
-            self.step_len_bytes = end - self.end;
-            self.step = Shift::over(self.step_len_bytes);
-        }
-        let carried = if self.linear == 0 { 0 } else { self.step.apply(self.linear) };
-        self.linear = carried ^ fragment(bytes);
-        self.len_bytes += len_bytes;
-        self.end = end;
-    }
-
-    fn flush_block(&mut self) {
-        if self.len_bytes == 0 {
-            return;
-        }
-        let behind = self.digests.block_end(self.block) - self.end;
-        let linear = shift(self.linear, behind);
+    /// Adds the linear CRC of fragments of block `number`, shifted to the end of the block.
+    pub(super) fn add_linear(&self, number: u64, linear: u64) {
         if linear != 0 {
-            self.digests.blocks[self.block as usize].fetch_xor(linear, Ordering::Relaxed);
+            self.blocks[number as usize].fetch_xor(linear, Ordering::Relaxed);
         }
-        (self.note)(BlockPart { block: self.block, linear, len_bytes: self.len_bytes });
-        (self.linear, self.len_bytes) = (0, 0);
     }
 
-    fn flush(mut self) {
-        self.flush_joined();
-        self.flush_block();
-        self.digests.added_bytes.fetch_add(self.added_bytes, Ordering::Relaxed);
+    /// Counts bytes that were added.
+    pub(super) fn count_bytes(&self, len_bytes: u64) {
+        self.added_bytes.fetch_add(len_bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the end of block `number`, which may be past the last block.
+    pub(super) fn block_end(&self, number: u64) -> u64 {
+        number.saturating_add(1).saturating_mul(self.block_len_bytes).min(self.total_len_bytes)
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::digest::fragment;
     use crate::plan::ArrayPlan;
     use crate::ranks::threads::Threads;
     use proptest::prelude::*;
@@ -432,6 +282,36 @@ mod tests {
         assert!(digests.finish().is_ok());
         let none = RowBlockDigests::new(4, 0).finish().unwrap();
         assert_eq!((none.blocks.len(), none.whole), (0, Digest::default()));
+    }
+
+    /// Tiles whose runs are short, near each other or far apart, many or few, and cross blocks.
+    #[test]
+    fn lines_of_runs() {
+        for (shape, tile_shape, element) in [
+            (vec![900, 700], vec![900, 1], 4),
+            (vec![900, 20], vec![500, 3], 8),
+            (vec![900, 20], vec![500, 3], 1),
+            (vec![70, 40, 60], vec![70, 16, 16], 4),
+            (vec![70, 40, 60], vec![9, 40, 1], 2),
+            (vec![2000, 1, 5, 1], vec![2000, 1, 2, 1], 8),
+            (vec![3, 400, 90], vec![1, 300, 50], 12),
+            (vec![5000, 3], vec![1700, 2], 3),
+        ] {
+            let array = ArrayPlan { shape, tile_shape, element_len_bytes: element, ..ArrayPlan::default() };
+            let content: Vec<u8> = (0..array.len_bytes()).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 7) as u8).collect();
+            for block_len in [1, 100, 4096, 1 << 20] {
+                let digests = RowBlockDigests::new(block_len, array.len_bytes());
+                for index in 0..array.tile_count() {
+                    let extent = array.tile_extent(index);
+                    let source = BoxSource { bytes: &content, shape: &array.shape, origin: &extent.start };
+                    digests.add_box(&array.shape, &extent, source, element as usize).unwrap();
+                }
+                let got = digests.finish().unwrap();
+                let want: Vec<_> = content.chunks(block_len as usize).map(Digest::of).collect();
+                assert!(got.blocks == want, "{:?} in blocks of {block_len}", array.shape);
+                assert_eq!(got.whole, Digest::of(&content));
+            }
+        }
     }
 
     proptest! {

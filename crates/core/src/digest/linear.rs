@@ -98,12 +98,93 @@ impl Shift {
     }
 }
 
+/// A shift as a table of the products with each value of each byte, which takes 16 KiB and a few microseconds. Applying
+/// it takes a tenth of the time of [`Shift::apply`].
+pub(super) struct Factor {
+    products: [[u64; 256]; 8],
+}
+
+impl Factor {
+    pub(super) fn of(shift: Shift) -> Self {
+        let mut products = [[0; 256]; 8];
+        // The highest bit stands for x^0.
+        let mut product = shift.factor;
+        for bit in (0..64).rev() {
+            products[bit / 8][1 << (bit % 8)] = product;
+            product = times_x(product);
+        }
+        for of_byte in &mut products {
+            for value in 1..256_usize {
+                let low = value & value.wrapping_neg();
+                of_byte[value] = of_byte[low] ^ of_byte[value ^ low];
+            }
+        }
+        Self { products }
+    }
+
+    /// Returns the linear CRC of the content of `crc` followed by the zeros of the shift.
+    pub(super) fn apply(&self, crc: u64) -> u64 {
+        let bytes = crc.to_le_bytes();
+        (0..8).fold(0, |sum, at| sum ^ self.products[at][usize::from(bytes[at])])
+    }
+}
+
+/// CRCs of each byte followed by `k` zeros, indexed by `k` and the byte.
+static FOLLOWED_BY_ZEROS: [[u64; 256]; 8] = {
+    let mut table = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u64, 0);
+        while bit < 8 {
+            crc = times_x(crc);
+            bit += 1;
+        }
+        table[0][byte] = crc;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let crc = table[zeros - 1][byte];
+            table[zeros][byte] = (crc >> 8) ^ table[0][(crc & 0xff) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    table
+};
+
+/// Length up to which tables are faster than vector instructions, whose results must be reduced.
+const MAX_TABLE_LEN_BYTES: usize = 32;
+
 /// Returns the linear CRC of `bytes`. It is 0 for zeros of any length, so it is meaningful only together with the
 /// length.
 pub fn fragment(bytes: &[u8]) -> u64 {
+    if bytes.len() <= MAX_TABLE_LEN_BYTES {
+        return fragment_by_tables(bytes);
+    }
     let mut digest = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, 0);
     digest.update(bytes);
     digest.get_state()
+}
+
+fn fragment_by_tables(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let crc = words.iter().fold(0, |crc, word| {
+        let word = (crc ^ u64::from_le_bytes(*word)).to_le_bytes();
+        (0..8).fold(0, |sum, at| sum ^ FOLLOWED_BY_ZEROS[7 - at][usize::from(word[at])])
+    });
+    if let Some(half) = rest.first_chunk::<4>() {
+        let word = (crc as u32 ^ u32::from_le_bytes(*half)).to_le_bytes();
+        let crc = (0..4).fold(crc >> 32, |sum, at| sum ^ FOLLOWED_BY_ZEROS[3 - at][usize::from(word[at])]);
+        return bytewise(crc, &rest[4..]);
+    }
+    bytewise(crc, rest)
+}
+
+fn bytewise(crc: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(crc, |crc, byte| (crc >> 8) ^ FOLLOWED_BY_ZEROS[0][usize::from(crc as u8 ^ byte)])
 }
 
 /// Returns the linear CRC of the content of `crc` followed by `following_len_bytes` zeros.
@@ -125,5 +206,18 @@ mod tests {
         let crc = fragment(b"x");
         assert_eq!(shift(shift(crc, 1 << 40), 12_345), shift(crc, (1 << 40) + 12_345));
         assert_eq!(shift(crc, 0), crc);
+    }
+
+    #[test]
+    fn tables_equal_the_computation() {
+        let bytes: Vec<u8> = (1..=100u8).map(|byte| byte.wrapping_mul(151)).collect();
+        for len_bytes in 0..bytes.len() {
+            let mut digest = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc64Nvme, 0);
+            digest.update(&bytes[..len_bytes]);
+            assert_eq!(fragment_by_tables(&bytes[..len_bytes]), digest.get_state(), "{len_bytes}");
+            let step = Shift::over(len_bytes as u64);
+            let crc = fragment(&bytes[len_bytes..]);
+            assert_eq!(Factor::of(step).apply(crc), step.apply(crc), "{len_bytes}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod blocks;
 mod linear;
+mod runs;
 
 pub use blocks::{Additions, BlockDigests, BlockPart, RowBlockDigests};
 pub use linear::{Shift, concat, fragment, shift};

@@ -3,6 +3,7 @@
 //! Elements are opaque bytes of one length. Invariant: nothing outside the two boxes is read or written; boxes that do
 //! not fit are rejected before any byte is copied.
 
+use super::lines::{Lines, Place, copy_runs};
 use crate::error::{CoreError, Result};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -144,47 +145,19 @@ pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], ele
         return Ok(());
     }
     // From here on no product overflows: all are lengths of buffers in memory.
-    let mut run_len = element_len_bytes;
-    let mut outer = rank;
-    while outer > 0 {
-        outer -= 1;
-        run_len *= count[outer] as usize;
-        if count[outer] != source.shape[outer] || count[outer] != target.shape[outer] {
-            break;
-        }
-    }
-    let mut strides = [(0usize, 0usize); MAX_RANK];
-    let (mut source_at, mut target_at) = (0, 0);
-    let (mut source_stride, mut target_stride) = (element_len_bytes, element_len_bytes);
-    for axis in (0..rank).rev() {
-        strides[axis] = (source_stride, target_stride);
-        source_at += source.origin[axis] as usize * source_stride;
-        target_at += target.origin[axis] as usize * target_stride;
-        source_stride *= source.shape[axis] as usize;
-        target_stride *= target.shape[axis] as usize;
-    }
-    let mut done = [0u64; MAX_RANK];
-    loop {
-        target.bytes[target_at..target_at + run_len].copy_from_slice(&source.bytes[source_at..source_at + run_len]);
-        let mut axis = outer;
-        loop {
-            if axis == 0 {
-                return Ok(());
-            }
-            axis -= 1;
-            let (source_stride, target_stride) = strides[axis];
-            done[axis] += 1;
-            if done[axis] < count[axis] {
-                source_at += source_stride;
-                target_at += target_stride;
-                break;
-            }
-            let back = (done[axis] - 1) as usize;
-            source_at -= source_stride * back;
-            target_at -= target_stride * back;
-            done[axis] = 0;
-        }
-    }
+    let places = [
+        Place { shape: target.shape, origin: target.origin },
+        Place { shape: source.shape, origin: source.origin },
+    ];
+    let lines = Lines::new(count, element_len_bytes as u64, places);
+    let [target_stride, source_stride] = lines.strides.map(|stride| stride as usize);
+    let (run_len, run_count) = (lines.run_len_bytes as usize, lines.run_count as usize);
+    lines.try_for_each(|offsets| {
+        let [to, from] = offsets.map(|offset| offset as usize);
+        let (target, source) = (&mut target.bytes[to..], &source.bytes[from..]);
+        copy_runs((target, target_stride), (source, source_stride), run_len, run_count);
+        Ok(())
+    })
 }
 
 fn lies_in(len_bytes: usize, shape: &[u64], origin: &[u64], count: &[u64], element_len_bytes: usize) -> bool {

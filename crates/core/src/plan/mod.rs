@@ -8,6 +8,7 @@
 pub mod boxes;
 pub mod extent;
 pub mod lattice;
+pub(crate) mod lines;
 pub(crate) mod segments;
 
 use crate::error::{CoreError, PlanFault, Result};
