@@ -127,7 +127,7 @@ def test_an_index_excludes_blocks(table):
     before = raddle.scan(path)["rec.slc"].filter(condition)
     assert before.explain()["pruned_blocks"] == 0
     report = raddle.index(path, progress=False)
-    assert report.columns == 5 and report.output == f"{path}.stats" and "datasets" in repr(report)
+    assert report.columns == 6 and report.output == f"{path}.stats" and "datasets" in repr(report)
     assert report.output_len_bytes < 0.01 * report.value_len_bytes
     found = raddle.scan(path)["rec.slc"].filter(condition).select("evt", "wide", "note")
     explained = found.explain()
@@ -330,6 +330,17 @@ def blocks_of(path, index, text):
     return explained, rows
 
 
+def spaces_in(group, name, texts):
+    """Writes texts that are padded with spaces in the file."""
+    kind = h5py.h5t.C_S1.copy()
+    kind.set_size(texts.itemsize)
+    kind.set_strpad(h5py.h5t.STR_SPACEPAD)
+    chunked = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    chunked.set_chunk((100,))
+    space = h5py.h5s.create_simple(texts.shape, (h5py.h5s.UNLIMITED,))
+    h5py.Dataset(h5py.h5d.create(group.id, name, kind, space, chunked))[...] = texts
+
+
 def inputs_of(data, folder, count):
     """Writes files of one kind, and returns their paths."""
     kinds, paths = ["<i4", ">f4", "<u8", "bool"], []
@@ -342,8 +353,14 @@ def inputs_of(data, folder, count):
         with h5py.File(paths[-1], "w") as file:
             for name, values in part.items():
                 file.create_dataset(f"rec/{name}", data=values, chunks=(100,), maxshape=(None,))
+            texts = np.array([f"run {number}, part {row // 500}" for row in range(rows)], "S20")
+            file.create_dataset("rec/text", data=texts, dtype="S20", chunks=(100,), maxshape=(None,))
+            spaces_in(file["rec"], b"spaces", texts)
             file.create_dataset("rec/flat", data=part["<i4"].reshape(-1, 1), chunks=(50, 1), maxshape=(None, 1))
     return paths
+
+
+OF_TEXTS = ("text > 'run 1'", "spaces == 'run 0, part 0' | text == 'run 1, part 3'", "spaces <= 'run 1, part 0'", "~(text < 'run 2')")
 
 
 @settings(max_examples=40, deadline=None)
@@ -362,7 +379,7 @@ def test_an_index_made_by_a_merge_is_that_of_its_output(data):
             raddle.append(output, paths[count:], again=True, progress=False)
         raddle.index(output, output=Path(folder) / "again", progress=False)
         assert not raddle.verify(output, progress=False).mismatches
-        for text in ("`<i4` > 70", "`>f4` <= 100 & `<u8` != 3", "bool == true", "flat == 61", "~(`>f4` <= inf)"):
+        for text in ("`<i4` > 70", "`>f4` <= 100 & `<u8` != 3", "bool == true", "flat == 61", "~(`>f4` <= inf)", *OF_TEXTS):
             made, rows = blocks_of(output, True, text)
             again, _ = blocks_of(output, Path(folder) / "again", text)
             # Datasets of a few bytes are not tiled, and have no limits in a merge.

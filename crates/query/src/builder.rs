@@ -4,11 +4,11 @@
 //! from the file.
 
 use crate::index::{ColumnLimits, Index};
-use crate::statistics::Limits;
+use crate::statistics::{Limits, OrderedType};
 use crate::table::{ColumnKind, block_rows};
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::TypeClass;
-use raddle_hdf5::number::NumberType;
+use raddle_hdf5::text_forms::TextForms;
 use std::sync::{Mutex, PoisonError};
 
 /// Dataset to be written.
@@ -34,11 +34,25 @@ pub struct IndexBuilder {
 #[derive(Debug)]
 struct NewColumn {
     path: String,
-    number: NumberType,
+    values: OrderedType,
+    texts: TextForms,
     rows: u64,
     row_len_bytes: u64,
     block_rows: u64,
     blocks: Mutex<Vec<Limits>>,
+}
+
+impl NewColumn {
+    fn limits(&self, stored: &[u8]) -> Limits {
+        match self.values {
+            OrderedType::Number(_) => Limits::of(self.values, stored),
+            OrderedType::Text { .. } => {
+                let mut shown = stored.to_vec();
+                self.texts.apply(&mut shown);
+                Limits::of(self.values, &shown)
+            }
+        }
+    }
 }
 
 /// Limits of the blocks of a column, with its number.
@@ -50,12 +64,13 @@ impl IndexBuilder {
         let column = |dataset: NewDataset<'d>| {
             let (&rows, others) = dataset.dims.split_first()?;
             let elements = others.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
-            let number = ColumnKind::of(dataset.class, elements).number()?;
+            let values = ColumnKind::of(dataset.class, elements).ordered()?;
+            let texts = TextForms::of(dataset.class);
             let row_len_bytes = dataset.class.len_bytes();
             let block_rows = block_rows(dataset.chunk_rows, row_len_bytes);
             let blocks = Mutex::new(vec![Limits::Empty; usize::try_from(rows.div_ceil(block_rows)).ok()?]);
             let path = std::str::from_utf8(dataset.path).ok()?.to_owned();
-            Some(NewColumn { path, number, rows, row_len_bytes, block_rows, blocks })
+            Some(NewColumn { path, values, texts, rows, row_len_bytes, block_rows, blocks })
         };
         Self { columns: datasets.into_iter().map(|dataset| dataset.and_then(column)).collect() }
     }
@@ -83,7 +98,7 @@ impl IndexBuilder {
         while !values.is_empty() {
             let in_block = (column.block_rows - row % column.block_rows) * column.row_len_bytes;
             let (part, rest) = values.split_at(values.len().min(in_block as usize));
-            found.push((row / column.block_rows, Limits::of(column.number, part)));
+            found.push((row / column.block_rows, column.limits(part)));
             (row, values) = (row + part.len() as u64 / column.row_len_bytes, rest);
         }
         let mut blocks = column.blocks.lock().unwrap_or_else(PoisonError::into_inner);

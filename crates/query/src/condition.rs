@@ -6,7 +6,7 @@
 use crate::expression::{Expression, Literal, Operator};
 use crate::numbers::{Number, with_words};
 use crate::pair::{Pair, unpadded};
-use crate::statistics::Limits;
+use crate::statistics::{Limits, TextPrefix};
 use crate::table::{ColumnKind, TableColumn};
 use raddle_hdf5::number::NumberType;
 
@@ -214,6 +214,11 @@ impl Test {
                     (true, true) => Matches::Some,
                 }
             }
+            (Self::Texts { len_bytes, operator, value }, Limits::Texts { min, max }) => {
+                let longest = (*len_bytes).max(value.len());
+                let is_whole = longest <= TextPrefix::LEN_BYTES && unpadded(value).len() == value.len();
+                judge_texts(*operator, TextPrefix::of(value), min, max, is_whole)
+            }
             _ => Matches::Some,
         }
     }
@@ -249,6 +254,22 @@ fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
     }
 }
 
+/// Judges texts by the limits of their prefixes. `is_whole` states whether all texts, and the value, are no longer than
+/// their prefixes; otherwise texts with the same prefix may differ.
+fn judge_texts(operator: Operator, value: TextPrefix, min: TextPrefix, max: TextPrefix, is_whole: bool) -> Matches {
+    // Of all texts.
+    let (are_less, are_greater) = (max < value, min > value);
+    let (are_not_greater, are_not_less) = (are_less || is_whole && max <= value, are_greater || is_whole && min >= value);
+    match operator {
+        Operator::Less => Matches::of(are_less, are_not_less),
+        Operator::LessOrEqual => Matches::of(are_not_greater, are_greater),
+        Operator::Greater => Matches::of(are_greater, are_not_greater),
+        Operator::GreaterOrEqual => Matches::of(are_not_less, are_less),
+        Operator::Equal => Matches::of(are_not_greater && are_not_less, are_less || are_greater),
+        Operator::NotEqual => Matches::of(are_not_greater && are_not_less, are_less || are_greater).inverted(),
+    }
+}
+
 fn in_range<N: Number>(words: impl Iterator<Item = N>, low: i128, high: i128, is_inside: bool) -> Vec<bool> {
     let (first, last) = (N::clamped(low), N::clamped(high));
     // Limits beyond those of the type are moved to them, unless that would move them past each other.
@@ -273,6 +294,7 @@ fn compared<N: Number>(words: impl Iterator<Item = N>, operator: Operator, value
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::OrderedType;
     use proptest::prelude::*;
 
     fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
@@ -288,6 +310,16 @@ mod tests {
 
     fn integers() -> impl Strategy<Value = i64> {
         prop_oneof![4 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1]), 1 => any::<i64>()]
+    }
+
+    /// Texts that often share their first bytes, with zeros at any place.
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let start = prop::sample::select(vec![0_usize, 2, 15, 16, 18]);
+        (start, prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 0..3)).prop_map(|(start, end)| {
+            let mut text = vec![b'a'; start];
+            text.extend(end);
+            text
+        })
     }
 
     fn literal() -> impl Strategy<Value = Literal> {
@@ -368,6 +400,28 @@ mod tests {
         }
 
         #[test]
+        fn texts_are_judged_as_their_values(
+            texts in prop::collection::vec(text(), 0..4),
+            value in text(),
+            len_bytes in prop::sample::select(vec![3_usize, 16, 17, 20]),
+            at in 0_usize..6,
+        ) {
+            let mut bytes = Vec::new();
+            for text in &texts {
+                let end = bytes.len() + len_bytes;
+                bytes.extend(text.iter().take(len_bytes));
+                bytes.resize(end, 0);
+            }
+            let test = Test::Texts { len_bytes, operator: Operator::ALL[at], value };
+            let holds = test.evaluate(&bytes);
+            match test.judge(Limits::of(OrderedType::Text { len_bytes }, &bytes)) {
+                Matches::None => prop_assert!(!holds.contains(&true), "{test:?} {holds:?}"),
+                Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
+                Matches::Some => {}
+            }
+        }
+
+        #[test]
         fn a_block_is_judged_as_its_values(
             rows in prop::collection::vec((integers(), floats()), 0..6),
             (_, condition) in condition(),
@@ -375,7 +429,8 @@ mod tests {
             let whole: Vec<u8> = rows.iter().flat_map(|row| row.0.to_le_bytes()).collect();
             let real: Vec<u8> = rows.iter().flat_map(|row| row.1.to_le_bytes()).collect();
             let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
-            let limits = [Limits::of(NumberType::int64(), &whole), Limits::of(double, &real)];
+            let limits = [(NumberType::int64(), &whole), (double, &real)]
+                .map(|(number, bytes)| Limits::of(OrderedType::Number(number), bytes));
             let holds = condition.evaluate(rows.len(), &[&whole, &real]);
             let unknown = condition.judge(&|column| (column == 0).then_some(limits[0]));
             for verdict in [condition.judge(&|column| Some(limits[column])), unknown] {
@@ -413,6 +468,16 @@ mod tests {
         assert_eq!(test(Operator::Less, "abc").evaluate(b"ab\0\0abc\0b\0\0\0"), [true, false, false]);
         let refused = Test::new(&kind, Operator::Equal, &Literal::Integer(3)).unwrap_err();
         assert!(refused.contains("holds texts"), "{refused}");
+
+        let judge = |operator, value: &str, texts: &[u8]| {
+            test(operator, value).judge(Limits::of(OrderedType::Text { len_bytes: 4 }, texts))
+        };
+        assert_eq!(judge(Operator::Equal, "far", b"far\0far\0"), Matches::All);
+        assert_eq!(judge(Operator::Equal, "far", b"far\0near"), Matches::Some);
+        assert_eq!(judge(Operator::Equal, "side", b"far\0near"), Matches::None);
+        assert_eq!(judge(Operator::Less, "near", b"far\0near"), Matches::Some);
+        assert_eq!(judge(Operator::LessOrEqual, "near", b"far\0near"), Matches::All);
+        assert_eq!(judge(Operator::Greater, "near", b"far\0near"), Matches::None);
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Statistics of the columns of a file, kept beside it: the limits of every block of rows.
 //!
-//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. It
+//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version 2
+//! adds the limits of texts. It
 //! belongs to one state of one file, by length and modification time, and is not used for any other. Invariant: an index
 //! that is read describes blocks without gaps, with limits of the columns' types.
 
 use crate::error::{QueryError, Result};
-use crate::statistics::Limits;
+use crate::statistics::{Limits, OrderedType};
 use crate::table::{Table, TableColumn, block_rows, groups};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::pooled_file::FileIdentity;
-use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,10 @@ use std::path::{Path, PathBuf};
 
 /// First bytes of an index.
 const MAGIC: &[u8; 8] = b"raddlest";
-/// Version of the format.
-const VERSION: u8 = 1;
+/// Version of the format that is written.
+const VERSION: u8 = 2;
+/// Oldest version that is read.
+const MIN_VERSION: u8 = 1;
 /// Number of rows that are read at once, in blocks.
 const BLOCKS_PER_JOB: u64 = 8;
 
@@ -70,7 +72,7 @@ impl Index {
         path.into()
     }
 
-    /// Computes the statistics of all datasets with one number per row.
+    /// Computes the statistics of all datasets with one number, or one text of fixed length, per row.
     ///
     /// # Errors
     /// If values cannot be read, or the run is cancelled.
@@ -84,23 +86,23 @@ impl Index {
     /// # Errors
     /// As for [`Index::compute`].
     pub fn extended(&self, file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Self> {
-        let mut columns: Vec<NumberColumn> = Vec::new();
+        let mut columns: Vec<OrderedColumn> = Vec::new();
         for path in groups(file)? {
             let table = Table::of(file, &path)?;
             for name in table.names()? {
                 // A dataset that a scan cannot compare needs no statistics.
                 let Ok(column) = table.column(&name) else { continue };
-                let Some(number) = column.kind.number() else { continue };
+                let Some(values) = column.kind.ordered() else { continue };
                 let block_rows = block_rows(column.chunk_rows(), column.row_len_bytes);
                 let path = table.path_of(&name);
-                let known = self.whole_blocks(&path, &column, number, block_rows);
-                columns.push(NumberColumn { path, column, number, block_rows, known });
+                let known = self.whole_blocks(&path, &column, values, block_rows);
+                columns.push(OrderedColumn { path, column, values, block_rows, known });
             }
         }
         let jobs: Vec<(usize, Range<u64>)> = columns
             .iter()
             .enumerate()
-            .flat_map(|(at, NumberColumn { column, block_rows, known, .. })| {
+            .flat_map(|(at, OrderedColumn { column, block_rows, known, .. })| {
                 let (step, rows) = (block_rows * BLOCKS_PER_JOB, column.rows);
                 let first = known.len() as u64 * block_rows;
                 (first..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
@@ -115,7 +117,7 @@ impl Index {
         for ((at, _), part) in jobs.iter().zip(parts) {
             blocks[*at].extend(part);
         }
-        let columns = columns.into_iter().zip(blocks).map(|(NumberColumn { path, column, block_rows, .. }, blocks)| {
+        let columns = columns.into_iter().zip(blocks).map(|(OrderedColumn { path, column, block_rows, .. }, blocks)| {
             let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
             (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
         });
@@ -123,11 +125,11 @@ impl Index {
     }
 
     /// Returns the limits of the whole blocks that this index knows of a column, whose rows come first in the file.
-    fn whole_blocks(&self, path: &str, column: &TableColumn, number: NumberType, block_rows: u64) -> &[Limits] {
+    fn whole_blocks(&self, path: &str, column: &TableColumn, values: OrderedType, block_rows: u64) -> &[Limits] {
         let is_same = |known: &&ColumnLimits| {
             (known.block_rows, known.row_len_bytes) == (block_rows, column.row_len_bytes)
                 && known.rows <= column.rows
-                && known.blocks.iter().all(|block| block.is_of(number))
+                && known.blocks.iter().all(|block| block.is_of(values))
         };
         let Some(known) = self.columns.get(path).filter(is_same) else { return &[] };
         known.blocks.get(..(known.rows / block_rows) as usize).unwrap_or_default()
@@ -141,7 +143,7 @@ impl Index {
         let right = Self::compute(file, threads, cancel)?;
         let difference = |(path, known): (&String, &ColumnLimits)| {
             let what = match right.columns.get(path) {
-                None => "is not a dataset with one number per row".to_owned(),
+                None => "is not a dataset with one number or text of fixed length per row".to_owned(),
                 Some(right) if (known.rows, known.block_rows) != (right.rows, right.block_rows) => {
                     "has another number of rows or of rows per block".to_owned()
                 }
@@ -185,11 +187,11 @@ impl Index {
     }
 
     /// Returns the limits of some rows of a column; `None` if they are unknown.
-    pub(crate) fn limits(&self, path: &str, rows: u64, number: NumberType, wanted: &Range<u64>) -> Option<Limits> {
+    pub(crate) fn limits(&self, path: &str, rows: u64, values: OrderedType, wanted: &Range<u64>) -> Option<Limits> {
         let column = self.columns.get(path).filter(|column| column.rows == rows)?;
         let (first, last) = (wanted.start / column.block_rows, wanted.end.checked_sub(1)? / column.block_rows);
         let blocks = column.blocks.get(first as usize..=last as usize)?;
-        if blocks.iter().any(|block| !block.is_of(number) || *block == Limits::Empty) {
+        if blocks.iter().any(|block| !block.is_of(values) || *block == Limits::Empty) {
             return None;
         }
         blocks.iter().copied().reduce(Limits::union)
@@ -217,9 +219,9 @@ impl Index {
         let Some((version, contents)) = sealed.strip_prefix(MAGIC).and_then(<[u8]>::split_first) else {
             return Err("is not an index of raddle".to_owned());
         };
-        if *version != VERSION {
+        if !(MIN_VERSION..=VERSION).contains(version) {
             return Err(format!(
-                "has version {version}, and this raddle knows {VERSION}; make it again (raddle index)"
+                "has version {version}, and this raddle knows {MIN_VERSION} to {VERSION}; make it again (raddle index)"
             ));
         }
         if Digest::of(sealed).crc64_nvme() != u64::from_le_bytes(*seal) {
@@ -293,35 +295,36 @@ impl Index {
 }
 
 /// A column whose limits are determined.
-struct NumberColumn<'k> {
+struct OrderedColumn<'k> {
     path: String,
     column: TableColumn,
-    number: NumberType,
+    values: OrderedType,
     block_rows: u64,
     /// Limits of the first blocks, if they are known.
     known: &'k [Limits],
 }
 
-impl NumberColumn<'_> {
+impl OrderedColumn<'_> {
     /// Returns the limits of each block of some rows, of which the first begins a block.
     fn limits(
         &self,
         file: &OpenFile,
         rows: &Range<u64>,
         reader: &mut DatasetReader,
-        values: &mut Vec<u8>,
+        bytes: &mut Vec<u8>,
     ) -> raddle_hdf5::Result<Vec<Limits>> {
-        values.clear();
-        values.resize(self.column.len_bytes(rows), 0);
-        self.column.read(file, reader, rows, values)?;
+        bytes.clear();
+        bytes.resize(self.column.len_bytes(rows), 0);
+        self.column.read(file, reader, rows, bytes)?;
         let block_len = (self.block_rows * self.column.row_len_bytes) as usize;
-        Ok(values.chunks(block_len.max(1)).map(|block| Limits::of(self.number, block)).collect())
+        Ok(bytes.chunks(block_len.max(1)).map(|block| Limits::of(self.values, block)).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raddle_hdf5::number::NumberType;
 
     fn index() -> Index {
         let blocks = vec![Limits::Integers { min: 0, max: 4 }, Limits::Integers { min: 5, max: 9 }];
@@ -342,6 +345,20 @@ mod tests {
     }
 
     #[test]
+    fn older_versions_are_read_and_newer_ones_refused() {
+        let of_version = |version: u8| {
+            let mut bytes = index().to_bytes().unwrap();
+            bytes.truncate(bytes.len() - 8);
+            bytes[MAGIC.len()] = version;
+            bytes.extend(Digest::of(&bytes).crc64_nvme().to_le_bytes());
+            Index::of_bytes(&bytes)
+        };
+        assert_eq!(of_version(1), Ok(index()));
+        assert!(of_version(VERSION + 1).unwrap_err().contains("has version 3"));
+        assert!(of_version(0).is_err());
+    }
+
+    #[test]
     fn an_index_that_contradicts_itself_is_refused() {
         let mut odd = index();
         odd.columns.get_mut("/t/a").unwrap().blocks.pop();
@@ -352,14 +369,14 @@ mod tests {
 
     #[test]
     fn limits_of_blocks_are_united() {
-        let (index, number) = (index(), NumberType::int64());
+        let (index, number) = (index(), OrderedType::Number(NumberType::int64()));
         let limits = |rows| index.limits("/t/a", 7, number, &rows);
         assert_eq!(limits(0..5), Some(Limits::Integers { min: 0, max: 4 }));
         assert_eq!(limits(4..6), Some(Limits::Integers { min: 0, max: 9 }));
         assert_eq!(limits(5..7), Some(Limits::Integers { min: 5, max: 9 }));
         assert_eq!((limits(0..11), limits(0..0)), (None, None));
         assert_eq!(index.limits("/t/a", 8, number, &(0..1)), None, "the dataset has other rows");
-        let float = NumberType::Float { len_bytes: 8, is_big_endian: false };
+        let float = OrderedType::Number(NumberType::Float { len_bytes: 8, is_big_endian: false });
         assert_eq!(index.limits("/t/a", 7, float, &(0..1)), None, "the dataset has another type");
     }
 }

@@ -304,7 +304,7 @@ impl<'f> Scan<'f> {
     /// Returns the limits of a column in some rows, if they are known.
     fn limits(&self, column: usize, rows: &Range<u64>) -> Option<Limits> {
         let column = &self.columns[column];
-        self.index?.limits(&self.table.path_of(&column.name), column.rows, column.kind.number()?, rows)
+        self.index?.limits(&self.table.path_of(&column.name), column.rows, column.kind.ordered()?, rows)
     }
 
     fn for_each_block<B: Sync, T: Send>(

@@ -1,6 +1,7 @@
 //! Statistics of a block of rows of a column: the limits of its values.
 //!
-//! Invariant: every value of the block lies within the limits, or is NaN and counted.
+//! Invariant: every value of the block lies within the limits, or is NaN and counted. The limits of texts are those of
+//! their first bytes.
 
 use crate::numbers::{Number, with_words};
 use raddle_hdf5::number::NumberType;
@@ -10,6 +11,35 @@ use serde::{Deserialize, Serialize};
 const BUFFER_WORDS: usize = 1024;
 /// Number of values that are compared at once.
 const LANES: usize = 16;
+
+/// Type of values that have limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderedType {
+    /// Numbers.
+    Number(NumberType),
+    /// Texts of fixed length, padded with zeros.
+    Text {
+        /// Length of each text.
+        len_bytes: usize,
+    },
+}
+
+/// First bytes of a text, as a number of the same order: of two texts, the smaller one has no greater prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TextPrefix(u128);
+
+impl TextPrefix {
+    /// Number of bytes. Texts of this length and shorter ones differ if their prefixes do not.
+    pub const LEN_BYTES: usize = 16;
+
+    /// Returns the prefix of a text, whose padding does not matter.
+    pub fn of(text: &[u8]) -> Self {
+        let mut first = [0; Self::LEN_BYTES];
+        let len = text.len().min(Self::LEN_BYTES);
+        first[..len].copy_from_slice(&text[..len]);
+        Self(u128::from_be_bytes(first))
+    }
+}
 
 /// Limits of the values of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -32,13 +62,30 @@ pub enum Limits {
         /// Number of values that are not numbers.
         nans: u64,
     },
+    /// Texts.
+    Texts {
+        /// Smallest prefix.
+        min: TextPrefix,
+        /// Largest prefix.
+        max: TextPrefix,
+    },
 }
 
 impl Limits {
-    /// Determines the limits of values as stored.
-    pub fn of(number: NumberType, bytes: &[u8]) -> Self {
-        let parts = bytes.chunks(BUFFER_WORDS * number.len_bytes());
-        parts.map(|part| with_words!(number, part, |words| of_words(words))).reduce(Self::union).unwrap_or(Self::Empty)
+    /// Determines the limits of values: numbers as stored, texts padded with zeros.
+    pub fn of(values: OrderedType, bytes: &[u8]) -> Self {
+        match values {
+            OrderedType::Number(number) => {
+                let parts = bytes.chunks(BUFFER_WORDS * number.len_bytes());
+                let each = parts.map(|part| with_words!(number, part, |words| of_words(words)));
+                each.reduce(Self::union).unwrap_or(Self::Empty)
+            }
+            OrderedType::Text { len_bytes } => {
+                let prefixes = bytes.chunks_exact(len_bytes.max(1)).map(TextPrefix::of);
+                let each = prefixes.map(|prefix| Self::Texts { min: prefix, max: prefix });
+                each.reduce(Self::union).unwrap_or(Self::Empty)
+            }
+        }
     }
 
     /// Returns the limits of the values of two blocks of the same type.
@@ -51,16 +98,23 @@ impl Limits {
             (Self::Floats { min, max, nans }, Self::Floats { min: low, max: high, nans: more }) => {
                 Self::Floats { min: min.min(low), max: max.max(high), nans: nans.saturating_add(more) }
             }
+            (Self::Texts { min, max }, Self::Texts { min: low, max: high }) => {
+                Self::Texts { min: min.min(low), max: max.max(high) }
+            }
             (Self::Empty, other) | (other, _) => other,
         }
     }
 
     /// Whether the limits can be those of values of this type.
-    pub(crate) fn is_of(&self, number: NumberType) -> bool {
-        match self {
-            Self::Empty => true,
-            Self::Integers { min, max } => number.is_integer() && min <= max,
-            Self::Floats { min, max, .. } => !number.is_integer() && !min.is_nan() && !max.is_nan(),
+    pub(crate) fn is_of(&self, values: OrderedType) -> bool {
+        match (self, values) {
+            (Self::Empty, _) => true,
+            (Self::Integers { min, max }, OrderedType::Number(number)) => number.is_integer() && min <= max,
+            (Self::Floats { min, max, .. }, OrderedType::Number(number)) => {
+                !number.is_integer() && !min.is_nan() && !max.is_nan()
+            }
+            (Self::Texts { min, max }, OrderedType::Text { .. }) => min <= max,
+            _ => false,
         }
     }
 }
@@ -104,6 +158,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn of(number: NumberType, bytes: &[u8]) -> Limits {
+        Limits::of(OrderedType::Number(number), bytes)
+    }
+
+    #[test]
+    fn texts_are_limited_by_their_prefixes() {
+        let limits = |texts: &[u8], len_bytes| Limits::of(OrderedType::Text { len_bytes }, texts);
+        let [far, near] = [b"far\0".as_slice(), b"near"].map(TextPrefix::of);
+        assert_eq!(limits(b"nearfar\0near", 4), Limits::Texts { min: far, max: near });
+        assert_eq!((limits(b"", 4), limits(b"", 0)), (Limits::Empty, Limits::Empty));
+        assert_eq!(far, TextPrefix::of(b"far"));
+        assert!(TextPrefix::of(b"fas") > far && TextPrefix::of(b"") < far && TextPrefix::of(b"\xff") > near);
+        assert_eq!(TextPrefix::of(b"0123456789abcdefgh"), TextPrefix::of(b"0123456789abcdef"));
+    }
+
     fn drawn(any: u64) -> f64 {
         let extremes = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, f64::MAX];
         extremes.get((any % 40) as usize).copied().unwrap_or(any as i64 as f64)
@@ -114,7 +183,7 @@ mod tests {
         fn any_number_of_values(words in prop::collection::vec(any::<u64>(), 0..3000)) {
             let floats: Vec<f64> = words.iter().map(|&word| drawn(word)).collect();
             let bytes: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let found = Limits::of(NumberType::Float { len_bytes: 8, is_big_endian: false }, &bytes);
+            let found = of(NumberType::Float { len_bytes: 8, is_big_endian: false }, &bytes);
             let numbers: Vec<f64> = floats.iter().copied().filter(|value| !value.is_nan()).collect();
             let (min, max) = (numbers.iter().copied().reduce(f64::min), numbers.iter().copied().reduce(f64::max));
             let nans = (floats.len() - numbers.len()) as u64;
@@ -126,7 +195,7 @@ mod tests {
             prop_assert_eq!(found, expected);
 
             let bytes: Vec<u8> = words.iter().flat_map(|value| value.to_be_bytes()).collect();
-            let found = Limits::of(NumberType::Integer { len_bytes: 8, signed: true, is_big_endian: true }, &bytes);
+            let found = of(NumberType::Integer { len_bytes: 8, signed: true, is_big_endian: true }, &bytes);
             let integers = words.iter().map(|&word| i128::from(word as i64));
             let limits = integers.clone().min().zip(integers.max());
             prop_assert_eq!(found, limits.map_or(Limits::Empty, |(min, max)| Limits::Integers { min, max }));
@@ -137,12 +206,12 @@ mod tests {
     fn limits_are_of_the_stored_numbers() {
         let float = |is_big_endian| NumberType::Float { len_bytes: 4, is_big_endian };
         let bytes: Vec<u8> = [1.5_f32, f32::NAN, -2.0, f32::NAN].iter().flat_map(|value| value.to_be_bytes()).collect();
-        assert_eq!(Limits::of(float(true), &bytes), Limits::Floats { min: -2.0, max: 1.5, nans: 2 });
+        assert_eq!(of(float(true), &bytes), Limits::Floats { min: -2.0, max: 1.5, nans: 2 });
         let nan = f32::NAN.to_le_bytes();
-        assert!(matches!(Limits::of(float(false), &nan), Limits::Floats { nans: 1, min, max } if min > max));
+        assert!(matches!(of(float(false), &nan), Limits::Floats { nans: 1, min, max } if min > max));
         let unsigned = NumberType::Integer { len_bytes: 8, signed: false, is_big_endian: false };
         let bytes = [u64::MAX.to_le_bytes(), 3_u64.to_le_bytes()].concat();
-        assert_eq!(Limits::of(unsigned, &bytes), Limits::Integers { min: 3, max: i128::from(u64::MAX) });
-        assert_eq!(Limits::of(unsigned, &[]), Limits::Empty);
+        assert_eq!(of(unsigned, &bytes), Limits::Integers { min: 3, max: i128::from(u64::MAX) });
+        assert_eq!(of(unsigned, &[]), Limits::Empty);
     }
 }

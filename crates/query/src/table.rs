@@ -1,6 +1,7 @@
 //! Tables: groups of datasets of which each row belongs together.
 
 use crate::error::{QueryError, Result};
+use crate::statistics::OrderedType;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
 use raddle_hdf5::number::NumberType;
@@ -132,6 +133,15 @@ impl ColumnKind {
             Self::Enumeration { .. } => "named values",
             Self::Text { .. } => "texts",
             Self::Other(what) => what,
+        }
+    }
+
+    /// Returns the type of the values, if they have limits.
+    pub fn ordered(&self) -> Option<OrderedType> {
+        match self {
+            Self::Text { len_bytes: 0 } => None,
+            Self::Text { len_bytes } => Some(OrderedType::Text { len_bytes: *len_bytes }),
+            _ => self.number().map(OrderedType::Number),
         }
     }
 
