@@ -159,7 +159,13 @@ class Batches:
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of another epoch, like PyTorch's distributed samplers."""
+        """Draw the batches of another epoch, like PyTorch's distributed samplers.
+
+        Parameters
+        ----------
+        epoch
+            Number of the epoch, from 0. Equal numbers give equal batches.
+        """
         self._epoch = epoch
 
     def _own_blocks(self, random: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -74,11 +74,25 @@ class Column:
         return self._compare("!=", value)
 
     def is_between(self, low: Any, high: Any) -> Condition:
-        """Whether the value lies between two values, both included."""
+        """Whether the value lies between two values, both included.
+
+        Parameters
+        ----------
+        low
+            Smallest value.
+        high
+            Largest value.
+        """
         return self.__ge__(low) & self.__le__(high)
 
     def is_in(self, values: Sequence[Any]) -> Condition:
-        """Whether the value is one of some values."""
+        """Whether the value is one of some values.
+
+        Parameters
+        ----------
+        values
+            Values of which one must be equal.
+        """
         return Condition({"or": [(self == value)._data for value in values]})
 
     def is_nan(self) -> Condition:

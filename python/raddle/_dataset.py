@@ -369,7 +369,17 @@ class Dataset(HdfObject):
     def read_direct(
         self, dest: npt.NDArray[Any], source_sel: Any = None, dest_sel: Any = None
     ) -> None:
-        """Read into an existing array, like the h5py method of this name."""
+        """Read into an existing array, like the h5py method of this name.
+
+        Parameters
+        ----------
+        dest
+            Array to read into.
+        source_sel
+            Selection of the dataset, as from ``numpy.s_``. Default: all of it.
+        dest_sel
+            Selection of ``dest``. Default: all of it.
+        """
         chosen = () if source_sel is None else source_sel
         target = dest if dest_sel is None else dest[dest_sel]
         if target.base is None and target is not dest:
@@ -416,18 +426,38 @@ class Dataset(HdfObject):
         return chunk_selections(self, sel)
 
     def astype(self, dtype: npt.DTypeLike) -> TypeView:
-        """A view whose values are converted to ``dtype`` when read, clipped to its range as in libhdf5."""
+        """A view whose values are converted to ``dtype`` when read, clipped to its range as in libhdf5.
+
+        Parameters
+        ----------
+        dtype
+            Type of the values.
+        """
         return TypeView(self, dtype)
 
     def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> TextView:
-        """A view whose values are ``str`` instead of bytes. Raises TypeError for datasets that do not hold texts."""
+        """A view whose values are ``str`` instead of bytes. Raises TypeError for datasets that do not hold texts.
+
+        Parameters
+        ----------
+        encoding
+            Encoding of the stored bytes.
+        errors
+            What to do with bytes that are not valid, as for ``bytes.decode``.
+        """
         kind = self._element_type()
         if kind.route != "strings" and (kind.route != "bytes" or kind.dtype.base.kind != "S"):
             raise TypeError(f"{self.name} does not hold texts")
         return TextView(self, encoding, errors)
 
     def fields(self, names: str | Sequence[str]) -> FieldsView:
-        """A view of some fields of a compound. Raises ValueError if a field does not exist."""
+        """A view of some fields of a compound. Raises ValueError if a field does not exist.
+
+        Parameters
+        ----------
+        names
+            Name of a field, or several names.
+        """
         return FieldsView(self, names)
 
     def __reduce__(self) -> tuple[Any, ...]:

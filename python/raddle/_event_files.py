@@ -248,6 +248,13 @@ class Events(Mapping[str, Any]):
     def ids(self, start: int | None = None, stop: int | None = None) -> npt.NDArray[Any] | None:
         """Run, subrun and event of each event, or None if the file does not record them.
 
+        Parameters
+        ----------
+        start
+            First event. Default: the first of the file.
+        stop
+            Number after the last event. Default: all events of the file.
+
         Returns
         -------
         numpy.ndarray

@@ -96,7 +96,19 @@ class Group(HdfObject, Mapping[str, Any]):
     def get(self, name: str, /, default: _T, getclass: bool = ..., getlink: bool = ...) -> Any | _T: ...
     def get(self, name: str, default: Any = None, getclass: bool = False, getlink: bool = False) -> Any:
         """An object, its class, its link (a `HardLink`, `SoftLink` or `ExternalLink`), or ``default`` if it does not
-        exist."""
+        exist.
+
+        Parameters
+        ----------
+        name
+            Path relative to this group, or absolute.
+        default
+            Returned if there is no such object.
+        getclass
+            Whether to return the class of the object, or of the link.
+        getlink
+            Whether to return the link instead of the object.
+        """
         try:
             if getlink:
                 described = self._link(encoded(name))
@@ -174,21 +186,44 @@ class Group(HdfObject, Mapping[str, Any]):
         """Call ``function(path, object)`` for every object below, each once, until it returns a value other than None.
 
         An object that cannot be read is passed as `Unreadable`.
+
+        Parameters
+        ----------
+        function
+            Called with the path relative to this group, and the object.
         """
         return self._visit("", {self._number}, function)
 
     def visit(self, function: Callable[[str], _T | None]) -> _T | None:
-        """Call ``function(path)`` for every object below, each once, until it returns a value other than None."""
+        """Call ``function(path)`` for every object below, each once, until it returns a value other than None.
+
+        Parameters
+        ----------
+        function
+            Called with the path relative to this group.
+        """
         return self.visititems(lambda path, _: function(path))
 
     def visititems_links(self, function: Callable[[str, Link], _T | None]) -> _T | None:
         """Call ``function(path, link)`` for every link below until it returns a value other than None; groups with
-        several names are visited once."""
+        several names are visited once.
+
+        Parameters
+        ----------
+        function
+            Called with the path relative to this group, and the link.
+        """
         return self._visit_links("", {self._number}, function)
 
     def visit_links(self, function: Callable[[str], _T | None]) -> _T | None:
         """Call ``function(path)`` for every link below until it returns a value other than None; groups with several
-        names are visited once."""
+        names are visited once.
+
+        Parameters
+        ----------
+        function
+            Called with the path relative to this group.
+        """
         return self.visititems_links(lambda path, _: function(path))
 
     def _in_visiting_order(self) -> list[Child]:
@@ -361,5 +396,17 @@ def read_columns(
     *,
     library: Library = "dict",
 ) -> Any:
-    """Read many datasets of a group in one parallel pass: `Group.read_columns` as a function."""
+    """Read many datasets of a group in one parallel pass: `Group.read_columns` as a function.
+
+    Parameters
+    ----------
+    group
+        Group that contains the datasets.
+    names
+        Paths of datasets, as for `Group.read_columns`.
+    rows
+        Rows of the first axis, as for `Group.read_columns`.
+    library
+        What to return, as for `Group.read_columns`.
+    """
     return group.read_columns(names, rows, library=library)

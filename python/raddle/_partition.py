@@ -72,7 +72,17 @@ class Share(Mapping[str, slice]):
     def read_columns(
         self, group: str | Group, names: Sequence[str] | None = None, *, library: Library = "dict"
     ) -> Any:
-        """Read this share's rows of datasets of a group, by default all columns: see `Group.read_columns`."""
+        """Read this share's rows of datasets of a group in one parallel pass.
+
+        Parameters
+        ----------
+        group
+            Group that contains the datasets, or its path.
+        names
+            Paths of datasets, relative to the group. Default: all columns of the table.
+        library
+            What to return, as for `Group.read_columns`.
+        """
         rows = self[group]
         found = cast("Group", self._file[group] if isinstance(group, str) else group)
         wanted = table_columns(found, self._key) if names is None else names

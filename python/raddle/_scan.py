@@ -57,6 +57,11 @@ class Scan:
 
         A condition may be text: ``"calE > 2 & (run == 1234 | 1 < nhit <= 5)"``. Names that are not plain words are written
         in backticks.
+
+        Parameters
+        ----------
+        *conditions
+            Conditions of columns (`raddle.col`), or texts.
         """
         known = () if self._condition is None else (self._condition,)
         every = [one._data for one in (*known, *map(parsed, conditions))]
@@ -86,7 +91,13 @@ class Scan:
         return self._but(_events=tuple(events))
 
     def select(self, *columns: str) -> Scan:
-        """Return these columns only."""
+        """Return these columns only.
+
+        Parameters
+        ----------
+        *columns
+            Names of columns, or paths relative to the table. A result has them in this order.
+        """
         return self._but(_columns=columns)
 
     def partition(self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:

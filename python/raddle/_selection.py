@@ -52,6 +52,11 @@ class MultiBlockSlice:
         """Return start, stride, count and block for an axis of some length.
 
         Raises `raddle.errors.UsageError` if the axis has no whole block or fewer than ``count``.
+
+        Parameters
+        ----------
+        length
+            Number of elements of the axis.
         """
         count = (length - self.start - self.block) // self.stride + 1 if self.count is None else self.count
         end = self.start + (count - 1) * self.stride + self.block

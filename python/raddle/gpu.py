@@ -94,8 +94,19 @@ def read_columns(
 def decoded_by(
     group: Group, names: Sequence[str] | None = None, rows: slice | None = None, *, memory: int = MEMORY_BYTES
 ) -> dict[str, str]:
-    """Report what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and the reason. Parameters as in
-    `read_columns`."""
+    """Report what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and the reason.
+
+    Parameters
+    ----------
+    group
+        Group that contains the columns.
+    names
+        Names of columns, as for `read_columns`.
+    rows
+        Rows, as for `read_columns`.
+    memory
+        Bytes of device memory for a batch, as for `read_columns`.
+    """
     from raddle._device_columns import SLOTS
     from raddle._device_plan import plan_columns
 

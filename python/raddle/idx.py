@@ -384,6 +384,11 @@ def refine(
 def info(path: Path) -> Info:
     """Describe a dataset: its ``.idx`` file, its time steps and the order of samples of each field.
 
+    Parameters
+    ----------
+    path
+        The ``.idx`` file.
+
     Raises
     ------
     raddle.errors.InputError
@@ -399,6 +404,11 @@ def info(path: Path) -> Info:
 
 def zarr_info(path: Path) -> ZarrInfo:
     """List the images and levels of an OME-Zarr folder of the kind that raddle writes; reads metadata only.
+
+    Parameters
+    ----------
+    path
+        The folder.
 
     Raises
     ------
