@@ -1,7 +1,7 @@
 # raddle's commands. Each works as the first command in a fresh clone and fetches its own requirements.
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
-#   make test-mpi  only the tests that need MPI, if it is installed; make test-python  only the package in python/;
+#   make test-mpi  only the tests that need MPI, if it is installed; make test-python  only the package in python/ and the documentation;
 #                make test-capi  only the C library of IDX
 #   make test-mpich  test-mpi with MPICH, if it is installed next to another MPI; rebuilds everything
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
@@ -20,7 +20,7 @@
 #                (WHEEL_TARGETS=x86_64-unknown-linux-gnu chooses; each target needs `rustup target add`)
 #   make archive the command with manual pages, completions and licences for this machine, in dist/
 #   make deb     a Debian package of the command (needs cargo-deb)
-#   make site    the documentation, in site/
+#   make site    the documentation, in site/, with reports of the optimised command (RADDLE=COMMAND runs another, and builds none)
 #   make build   the optimised command, target/release/raddle
 #   make install-capi PREFIX=FOLDER  the C library of IDX, optimised, with headers, Fortran module and pkg-config file
 #   make python  the package in python/, with the compiled part from the test build
@@ -43,11 +43,14 @@
 
 PYTHON ?= python3
 RELEASE ?=
+RADDLE ?=
 PREFIX ?= /usr/local
 VENV := .venv
 BIN := $(abspath $(VENV)/bin)
 # Bundled HDF5 needs cmake >= 3.26; that of the virtual environment comes first on PATH.
 export PATH := $(BIN):$(PATH)
+# A notice about another program, not a warning about these pages.
+export NO_MKDOCS_2_WARNING := 1
 CARGO ?= cargo
 BENCH_WORKLOADS ?= small wide nova
 CONTENDER ?=
@@ -105,6 +108,7 @@ test: check
 
 test-python: setup-tests python
 	$(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/python
+	$(BIN)/python -m pytest tests/site
 
 # The library comes from the build of the package, and its files are compared with the package's. Tests over ranks are
 # included, because the library links no MPI and is the same for any.
@@ -177,7 +181,8 @@ check: setup-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --quiet --locked --workspace --no-deps
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
+	$(BIN)/python scripts/links.py site
 
 bench: build setup-tests
 	$(CARGO) build --release --locked --package raddle-hdf5 --example scan_with_libhdf5
@@ -265,8 +270,10 @@ deb: build
 	sh scripts/man-and-completions.sh target/release/raddle target/deb
 	$(CARGO) deb --no-build --package raddle-cli --output dist/
 
-site: $(VENV)/.docs-ready
+site: $(VENV)/.docs-ready $(if $(RADDLE),,build)
+	$(BIN)/python scripts/gallery.py $(or $(RADDLE),target/release/raddle) target/gallery
 	$(BIN)/mkdocs build --strict
+	$(BIN)/python scripts/links.py site
 
 docs: setup-tests
 	$(BIN)/mkdocs serve

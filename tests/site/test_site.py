@@ -1,0 +1,200 @@
+"""The site as readers see it: links, search, the reference of the package, and pages on a phone."""
+
+import html
+import importlib
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "python")]
+
+import links  # noqa: E402
+
+MODULES = ["errors", "events", "gpu", "idx"]
+# Described with the errors, and a text.
+ELSEWHERE = {"RaddleError", "__version__"}
+PHONE, DESK = 390, 1280
+
+# Loads each page in a frame, and reports its width and what lies outside of the frame. Tables and code scroll by themselves.
+LOOK = """<!DOCTYPE html><iframe id="frame" style="width:WIDTHpx;height:900px;border:0"></iframe><pre id="out"></pre>
+<script>
+const pages = PAGES, found = {};
+const next = () => {
+  const page = pages.shift();
+  if (page === undefined) { out.textContent = "FOUND" + JSON.stringify(found) + "END"; return; }
+  frame.onload = () => {
+    const root = frame.contentDocument.documentElement, outside = [];
+    const scrolls = element => {
+      for (; element; element = element.parentElement)
+        if (["auto", "scroll"].includes(frame.contentWindow.getComputedStyle(element).overflowX)) return true;
+      return false;
+    };
+    for (const element of frame.contentDocument.querySelectorAll(".md-content__inner :is(p, li, h1, h2, h3, h4, code, a, img, td, pre)"))
+      if (element.getBoundingClientRect().right > root.clientWidth + 1 && !scrolls(element)) outside.push(element.outerHTML.slice(0, 80));
+    found[page] = {width: root.scrollWidth, outside: outside.slice(0, 3), letters: root.innerText.length};
+    next();
+  };
+  frame.src = page;
+};
+next();
+</script>"""
+
+
+def build(folder, config=ROOT / "mkdocs.yml"):
+    """Builds a site, of which warnings are errors, and returns the finished process."""
+    # With `--quiet`, warnings would not count.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(config), "--site-dir", str(folder)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("site") / "site"
+    built = build(folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def test_no_link_is_dead(site):
+    assert links.dead_links(site) == []
+
+
+def test_dead_links_are_found(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/index.html").write_text('<h1 id="there is">x</h1><a href="../index.html#top">up</a>')
+    (tmp_path / "index.html").write_text(
+        '<a name="top"></a>\n<a href="other/">right</a><a href="other/#there%20is">right</a><a href="https://example.org/x">not opened</a>'
+        '\n<a href="other/#missing">no anchor</a>\n<a href="lost/">no file</a>\n<img src="lost.png">\n<a href="#lost">no anchor here</a>\n'
+        '<a href="/other/">right</a>\n<a href="/lost">no file at the root</a>'
+    )
+    found = [line.removeprefix(f"{tmp_path}/") for line in links.dead_links(tmp_path)]
+    assert found == [
+        "index.html:3: other/#missing: no element has this id",
+        "index.html:4: lost/: no such file",
+        "index.html:5: lost.png: no such file",
+        "index.html:6: #lost: no element has this id",
+        "index.html:8: /lost: no such file",
+    ]
+    command = [sys.executable, ROOT / "scripts/links.py", tmp_path]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 1
+
+
+@pytest.mark.parametrize("link", ["lost.md", "#lost", "../lost/file", "other.md#lost"])
+def test_a_dead_link_of_a_page_ends_the_build(link, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# Page\n\n[link]({link})\n")
+    (tmp_path / "docs/other.md").write_text("# Other\n")
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    validation = re.search(r"^validation:\n(?: .*\n)+", text, re.MULTILINE)[0]
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"site_name: x\nrepo_url: https://example.org\nhooks: [{ROOT}/scripts/site_hooks.py]\n{validation}")
+    built = build(tmp_path / "site", config)
+    assert built.returncode == 1 and "lost" in built.stdout + built.stderr, built.stderr
+
+
+def test_links_to_the_repository_lead_there(site):
+    page = (site / "explanation/comparison/index.html").read_text(encoding="utf-8")
+    assert "/tree/main/benches/runs/2026-11-24-merge-amd-epyc-2-cores" in page
+
+
+def test_search_finds_words_of_every_kind_of_page(site):
+    documents = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
+    for place, word in {
+        "stories/data-manager/": "inode",
+        "explanation/comparison/": "kerchunk",
+        "howto/search/": "where_event",
+        "reference/python/#raddle.split": "rows_per_file",
+    }.items():
+        assert any(one["location"].startswith(place) and word in one["text"] for one in documents), (place, word)
+
+
+def public():
+    """Returns every public function and method with its path, as the reference names it."""
+    for name in ["raddle", *(f"raddle.{module}" for module in MODULES)]:
+        module = importlib.import_module(name)
+        for member in module.__all__:
+            value = getattr(module, member)
+            if inspect.isclass(value):
+                for method, function in vars(value).items():
+                    function = getattr(function, "__func__", function)
+                    if inspect.isfunction(function) and not method.startswith("_"):
+                        yield f"{name}.{member}.{method}", function
+            elif inspect.isfunction(value):
+                yield f"{name}.{member}", value
+
+
+def test_the_reference_names_everything_public():
+    raddle = importlib.import_module("raddle")
+    page = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    named = re.findall(r"^::: raddle\.(\S+)$", page, re.MULTILINE)
+    assert len(set(named)) == len(named)
+    assert set(named) == set(raddle.__all__) - ELSEWHERE
+
+
+def test_the_reference_describes_every_parameter(site):
+    """Every parameter has an entry with a description, and is in the signature."""
+    page = (site / "reference/python/index.html").read_text(encoding="utf-8")
+    starts = [(match.start(), match[1]) for match in re.finditer(r'<h\d id="(raddle[\w.]*)"', page)]
+    parts = {name: page[start : after[0]] for (start, name), after in zip(starts, [*starts[1:], (len(page), "")], strict=True)}
+    lacking = []
+    for path, function in public():
+        part = parts.get(path)
+        if part is None:
+            lacking.append(path)
+            continue
+        for name in inspect.signature(function).parameters:
+            entry = re.search(rf"<b>(?:<code>)?\**{name}(?:</code>)?</b>(.*?)</li>", part, re.DOTALL)
+            described = entry and len(re.sub("<[^>]+>", "", entry[1].split("–", 1)[-1]).split()) > 1
+            if name not in ("self", "cls") and not described:
+                lacking.append(f"{path}: {name}")
+    assert not lacking
+    assert len(parts["raddle.split"].split("<li")) > 50
+
+
+def widths(site, width):
+    """Returns, by page, its width in a frame of this width, elements outside of the frame, and the number of letters."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("chromium is not installed")
+    pages = sorted(str(path.relative_to(site)) for path in site.rglob("index.html"))
+    look = site / "_look.html"
+    look.write_text(LOOK.replace("WIDTH", str(width)).replace("PAGES", json.dumps(pages)))
+    words = [browser, "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--allow-file-access-from-files"]
+    words += ["--disable-web-security", f"--user-data-dir={site.parent}/chromium", "--virtual-time-budget=120000", "--dump-dom"]
+    done = subprocess.run([*words, f"file://{look}"], capture_output=True, text=True, timeout=300, check=False)
+    look.unlink()
+    if done.returncode != 0:
+        pytest.skip(f"chromium does not run here: {done.stderr[-300:]}")
+    text = re.search(r"FOUND(\{.*?\})END", done.stdout, re.DOTALL)
+    assert text, done.stdout[-2000:]
+    found = json.loads(html.unescape(text[1]))
+    assert len(found) == len(pages)
+    return found
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_no_page_is_wider_than_the_screen(site, width):
+    found = widths(site, width)
+    assert not {page: seen for page, seen in found.items() if seen["width"] > width or seen["outside"] or seen["letters"] < 100}
+
+
+def test_a_page_that_is_too_wide_is_found(tmp_path):
+    site = tmp_path / "site"
+    for name, style in {"wide": "width:500px", "clipped": "width:500px", "scrolls": "overflow-x:auto", "fits": ""}.items():
+        (site / name).mkdir(parents=True)
+        text = f'<p style="{style}"><code style="display:inline-block;width:450px">{"word " * 40}</code></p>' if style else "word " * 40
+        clip = "overflow:hidden" if name == "clipped" else ""
+        (site / name / "index.html").write_text(f'<div class="md-content__inner" style="{clip}">{text}</div>')
+    found = {page.split("/")[0]: seen for page, seen in widths(site, PHONE).items()}
+    assert found["wide"]["width"] > PHONE and found["wide"]["outside"]
+    assert found["clipped"]["width"] <= PHONE and found["clipped"]["outside"]
+    for name in ("scrolls", "fits"):
+        assert found[name]["width"] <= PHONE and not found[name]["outside"], found
