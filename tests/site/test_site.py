@@ -1,6 +1,8 @@
 """The site as readers see it: links, search, the reference of the package, and pages on a phone."""
 
+import functools
 import html
+import http.server
 import importlib
 import inspect
 import json
@@ -8,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -159,16 +162,71 @@ def test_the_reference_describes_every_parameter(site):
     assert len(parts["raddle.split"].split("<li")) > 50
 
 
+def browser():
+    """Returns the browser's program with the options of all tests."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not program:
+        pytest.skip("chromium is not installed")
+    return [program, "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu"]
+
+
+# Searches in a frame. The page is loaded, and printed by the browser, when there is a result, because a picture waits for it.
+SEARCH = """<!DOCTYPE html><iframe id="frame" src="/?q=WORD" style="width:1200px;height:800px"></iframe><pre id="out"></pre><img src="/wait">
+<script>
+const look = setInterval(() => {
+  const found = frame.contentDocument.querySelector(".md-search-result__list");
+  if (!found || !found.innerText) return;
+  clearInterval(look);
+  out.textContent = "FOUND{" + found.innerText.slice(0, 200) + "}END";
+  fetch("/found");
+}, 100);
+</script>"""
+
+
+def searched(site, word):
+    """Returns what the search of the site shows for a word, in a browser; empty if there is nothing after half a minute."""
+    found = threading.Event()
+
+    class Server(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            if self.path not in ("/wait", "/found", "/search"):
+                super().do_GET()
+                return
+            if self.path == "/wait":
+                found.wait(30)
+            elif self.path == "/found":
+                found.set()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(SEARCH.replace("WORD", word).encode() if self.path == "/search" else b"")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        words = [*browser(), f"--user-data-dir={site.parent}/searching", "--timeout=60000", "--dump-dom"]
+        address = f"http://127.0.0.1:{server.server_port}/search"
+        done = subprocess.run([*words, address], capture_output=True, text=True, timeout=120, check=False)
+        server.shutdown()
+    if done.returncode != 0:
+        pytest.skip(f"chromium does not run here: {done.stderr[-300:]}")
+    result = re.search(r"FOUND\{(.*?)\}END", done.stdout, re.DOTALL)
+    return result[1] if result else ""
+
+
+def test_search_works_in_a_browser(site):
+    assert "raddle.split" in searched(site, "rows_per_file")
+
+
 def widths(site, width):
     """Returns, by page, its width in a frame of this width, elements outside of the frame, and the number of letters."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not browser:
-        pytest.skip("chromium is not installed")
     pages = sorted(str(path.relative_to(site)) for path in site.rglob("index.html"))
     look = site / "_look.html"
     look.write_text(LOOK.replace("WIDTH", str(width)).replace("PAGES", json.dumps(pages)))
-    words = [browser, "--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--allow-file-access-from-files"]
-    words += ["--disable-web-security", f"--user-data-dir={site.parent}/chromium", "--virtual-time-budget=120000", "--dump-dom"]
+    words = [*browser(), "--allow-file-access-from-files", "--disable-web-security"]
+    words += [f"--user-data-dir={site.parent}/chromium", "--virtual-time-budget=120000", "--dump-dom"]
     done = subprocess.run([*words, f"file://{look}"], capture_output=True, text=True, timeout=300, check=False)
     look.unlink()
     if done.returncode != 0:
