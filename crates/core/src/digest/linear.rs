@@ -156,7 +156,7 @@ static FOLLOWED_BY_ZEROS: [[u64; 256]; 8] = {
 };
 
 /// Length up to which tables are faster than vector instructions, whose results must be reduced.
-const MAX_TABLE_LEN_BYTES: usize = 32;
+const MAX_TABLE_LEN_BYTES: usize = 64;
 
 /// Returns the linear CRC of `bytes`. It is 0 for zeros of any length, so it is meaningful only together with the
 /// length.

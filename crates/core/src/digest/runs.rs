@@ -5,12 +5,14 @@ use super::linear::{Factor, Shift, fragment, shift};
 use crate::error::{CoreError, Result};
 use crate::plan::lines::copy_runs;
 
-/// Longest run that is joined with its neighbours: computing its CRC alone takes as long as computing that of a
-/// thousand bytes.
+/// Longest run that is joined with its neighbours.
 const SHORT_LEN_BYTES: usize = 64;
 
 /// Longest gap between joined runs.
 const MAX_GAP_LEN_BYTES: u64 = 256;
+
+/// Longest gap between joined runs if a table can shift the CRC across them instead.
+const MAX_GAP_LEN_BYTES_WITH_TABLE: u64 = 64;
 
 /// Length up to which runs are joined.
 const JOINED_LEN_BYTES: u64 = 16 << 10;
@@ -144,7 +146,11 @@ impl<'a> Fragments<'a> {
     /// Adds runs that lie in one block.
     fn add_within_block(&mut self, runs: Runs<'_>) {
         let gap_len_bytes = runs.stride.saturating_sub(runs.len_bytes as u64);
-        if runs.len_bytes > SHORT_LEN_BYTES || (runs.count > 1 && gap_len_bytes > MAX_GAP_LEN_BYTES) {
+        let max_gap_len_bytes = match runs.count {
+            MIN_SHIFTS_PER_TABLE.. => MAX_GAP_LEN_BYTES_WITH_TABLE,
+            _ => MAX_GAP_LEN_BYTES,
+        };
+        if runs.len_bytes > SHORT_LEN_BYTES || (runs.count > 1 && gap_len_bytes > max_gap_len_bytes) {
             self.flush_joined();
             self.append(runs);
             return;
