@@ -27,7 +27,10 @@ def test_the_command_runs_in_the_interpreter(environment, runs, tmp_path):
     output = tmp_path / "all.h5"
     merged = python(environment, "-m", "raddle", "merge", *runs, "-o", output)
     assert merged.returncode == 0, merged.stderr
-    assert python(environment, "-m", "raddle", "verify", output, "--against", *runs).returncode == 0
+    verified = python(environment, "-m", "raddle", "verify", output, "--against", *runs, "--report", tmp_path / "verify.json")
+    assert verified.returncode == 0
+    page = python(environment, "-m", "raddle", "report", tmp_path / "verify.json", "-o", tmp_path / "page.html")
+    assert page.returncode == 0, page.stderr
     again = python(environment, "-m", "raddle", "merge", *runs, "-o", output)
     assert again.returncode == 5 and "error:" in again.stderr
     assert python(environment, "-m", "raddle", "nonsense").returncode == 2

@@ -4,6 +4,7 @@ use crate::arguments::{Arguments, Command};
 use crate::command;
 use crate::exit::Exit;
 use crate::kernels;
+use crate::options::running::record_invocation;
 use crate::print_error::{print_error, render};
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
@@ -24,6 +25,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     if arguments.get(1).is_some_and(|first| first == WORKER_ARGUMENT) {
         return serve_worker(arguments.get(2).map(Path::new));
     }
+    record_invocation(&arguments);
     let abort = OomAbortHandler::watch();
     std::panic::set_hook(Box::new(move |panic| {
         let _ = abort.as_ref().inspect(|abort| abort.no_longer());

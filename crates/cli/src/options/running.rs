@@ -9,10 +9,20 @@ use raddle_core::engine::default_jobs;
 use raddle_events::request::Resources;
 use raddle_merge::options::MergeOptions;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Command line of this run, for reports. It is not that of the process, which may be a Python program.
+static INVOCATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Records the command line of this run, of which the first word is the program's name.
+pub fn record_invocation(words: &[OsString]) {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    *INVOCATION.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
 
 /// Options of every command that processes data.
 #[derive(Debug, Clone, clap::Args)]
@@ -127,7 +137,7 @@ impl VerbosityArgs {
         let Some(path) = &self.report else { return Ok(()) };
         let report = Reported {
             program: concat!("raddle ", env!("CARGO_PKG_VERSION")),
-            invocation: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            invocation: INVOCATION.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             finished_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64()),
             warnings: self.warnings.all(),
