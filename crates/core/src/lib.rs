@@ -11,6 +11,7 @@ pub mod cancel;
 pub mod digest;
 pub mod engine;
 pub mod error;
+pub mod machine;
 pub mod memory;
 #[cfg(all(test, loom))]
 mod models;

@@ -4,6 +4,7 @@
 //! The least recently used file is closed, and reopened when it is next read. Invariant: reads come from the file that
 //! was opened first, or fail.
 
+use crate::machine;
 use lru::LruCache;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
@@ -49,11 +50,13 @@ impl FileIdentity {
 const MAX_OPEN: usize = 512;
 
 /// Open files of all handles of this process, by handle number.
-static OPEN: LazyLock<Mutex<LruCache<u64, Arc<File>>>> = LazyLock::new(|| {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let most = limit.map_or(MAX_OPEN, |limit| MAX_OPEN.min(limit as usize / 2));
-    Mutex::new(LruCache::new(NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)))
-});
+static OPEN: LazyLock<Mutex<LruCache<u64, Arc<File>>>> = LazyLock::new(|| Mutex::new(LruCache::new(max_open())));
+
+/// Returns the number of input files that this process keeps open at once.
+pub fn max_open() -> NonZeroUsize {
+    let most = machine::open_files().limit.map_or(MAX_OPEN, |limit| MAX_OPEN.min(limit as usize / 2));
+    NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
+}
 
 /// Number of the next handle.
 static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -3,6 +3,8 @@
 //! Invariant: a fingerprint contains no names of users, hosts or paths.
 
 use crate::error::{Result, TuneError};
+use raddle_core::engine::default_jobs;
+use raddle_core::machine;
 use raddle_core::output::stripes;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -35,20 +37,12 @@ pub struct FileSystem {
 impl Machine {
     /// Returns the machine of this process.
     pub fn here() -> Self {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let field = |text: &str, name: &str| {
-            let line = text.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
-        let (processors, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
-        let memory_kib =
-            field(&memory, "MemTotal").and_then(|total| total.strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
-            processor: field(&processors, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-            cores: std::thread::available_parallelism()
-                .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-            memory_bytes: memory_kib.unwrap_or(0).saturating_mul(1024),
-            system: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease").trim()),
+            processor: machine::processor(),
+            cores: u32::try_from(default_jobs()).unwrap_or(u32::MAX),
+            memory_bytes: machine::memory().total_bytes.unwrap_or(0),
+            system: format!("{} {}", std::env::consts::OS, release.trim()),
         }
     }
 
