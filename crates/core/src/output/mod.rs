@@ -15,6 +15,7 @@ pub mod read_back;
 pub mod scratch;
 pub mod space;
 pub mod stripes;
+pub mod trial;
 
 use rustix::fs::FlockOperation;
 use std::ffi::OsString;

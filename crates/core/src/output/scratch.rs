@@ -3,6 +3,7 @@
 
 use super::{beside, folder_of};
 use crate::ranks::communicator::{AgreedError, Communicator, CommunicatorExt};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -35,7 +36,7 @@ impl Scratch {
     /// If the file cannot be created.
     pub fn create(output: &Path) -> Result<Self, ScratchError> {
         let folder = folder_of(output);
-        Self::of(folder, unnamed(folder))
+        Self::of(folder, unnamed_or_unlinked(folder))
     }
 
     /// Collective. Creates a scratch file in the directory of `output` that all `ranks` write and read.
@@ -122,22 +123,27 @@ impl Scratch {
     }
 }
 
-/// Creates a file without a name in `folder`.
-#[cfg(target_os = "linux")]
-fn unnamed(folder: &Path) -> std::io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => Ok(File::from(file)),
-        // On file systems without unnamed files, creates a named one that is unlinked at once.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => unlinked(folder),
-        Err(error) => Err(error.into()),
+/// Creates a file in `folder` that has no name when this returns.
+fn unnamed_or_unlinked(folder: &Path) -> std::io::Result<File> {
+    match unnamed(folder) {
+        // On systems and file systems without unnamed files, creates a named one that is unlinked at once.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => unlinked(folder),
+        created => Ok(created?),
     }
 }
 
-/// Creates a file in `folder` whose name is removed at once: only Linux creates files without a name.
+/// Creates a file without a name in `folder`.
+#[cfg(target_os = "linux")]
+pub(super) fn unnamed(folder: &Path) -> Result<File, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).map(File::from)
+}
+
+/// Fails: only Linux creates files without a name.
 #[cfg(not(target_os = "linux"))]
-fn unnamed(folder: &Path) -> std::io::Result<File> {
-    unlinked(folder)
+pub(super) fn unnamed(_folder: &Path) -> Result<File, Errno> {
+    Err(Errno::OPNOTSUPP)
 }
 
 /// Creates a file with a free name in `folder` and removes the name.
