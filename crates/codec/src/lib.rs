@@ -48,4 +48,12 @@ pub use filter::{Filter, KnownFilter};
 pub use lz4::{append_block as append_lz4_block, decode_bare as decode_lz4_block};
 pub use pattern::is_all;
 pub use pipeline::{DecodeState, MAX_FILTERS, Pipeline};
+pub use raddle_inflate::processor_features;
 pub use zfp::{ParseZfpModeError, Zfp, ZfpArray, ZfpMode, ZfpNumber};
+
+/// Returns names and versions of the C libraries of this crate that report theirs.
+pub fn library_versions() -> Vec<(&'static str, String)> {
+    let lz4 = ::lz4::version();
+    let lz4 = format!("{}.{}.{}", lz4 / 10_000, lz4 / 100 % 100, lz4 % 100);
+    vec![("zstd", zstd_safe::version_string().to_owned()), ("lz4", lz4)]
+}

@@ -52,3 +52,4 @@ mod stream;
 pub use error::{InflateError, Result};
 pub use inflater::Inflater;
 pub use libdeflate::adler32;
+pub use stream::processor_features;

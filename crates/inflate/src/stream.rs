@@ -32,6 +32,18 @@ pub(crate) fn is_zlib(method: u8, flags: u8) -> bool {
     head.is_multiple_of(31) && head & 0x0f20 == 0x0800 && head >> 12 <= 7
 }
 
+/// Features of the processor for which the inflaters are compiled a second time, and whether this processor has them.
+/// Empty on processors without such features.
+pub fn processor_features() -> Vec<(&'static str, bool)> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        vec![("bmi1", has!("bmi1")), ("bmi2", has!("bmi2")), ("avx2", has!("avx2"))]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    Vec::new()
+}
+
 /// Returns whether the processor has the features for which the inflaters are compiled a second time: bmi1, bmi2 and
 /// avx2.
 #[cfg(target_arch = "x86_64")]

@@ -36,3 +36,12 @@ pub use error::{MpiError, Result};
 pub use file::MpiFiles;
 #[cfg(feature = "mpi")]
 pub use world::World;
+
+/// Returns the MPI library with which raddle is linked, in its own words; `None` without the feature `mpi`. MPI need not
+/// be initialised.
+pub fn library() -> Option<String> {
+    #[cfg(feature = "mpi")]
+    return Some(::mpi::environment::library_version().unwrap_or_default());
+    #[cfg(not(feature = "mpi"))]
+    None
+}

@@ -13,12 +13,27 @@ mod handle;
 pub use call::Call;
 pub use handle::Handle;
 
+use hdf5_metno_sys::h5::H5get_libversion;
 use parking_lot::ReentrantMutexGuard;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
 unsafe extern "C" {
     fn raddle_library_initialize() -> c_int;
+    /// Of zlib, which libhdf5 is linked with (zlib.h).
+    fn zlibVersion() -> *const c_char;
+}
+
+/// Returns names and versions of libhdf5 and of the library that it inflates with.
+pub fn library_versions() -> Vec<(&'static str, String)> {
+    let _library = Library::lock();
+    let (mut major, mut minor, mut release) = (0, 0, 0);
+    // SAFETY: the function writes three numbers; the lock is held.
+    let status = unsafe { H5get_libversion(&mut major, &mut minor, &mut release) };
+    let hdf5 = (status >= 0).then(|| ("HDF5", format!("{major}.{minor}.{release}")));
+    // SAFETY: the function takes nothing and returns a string constant.
+    let zlib = unsafe { CStr::from_ptr(zlibVersion()) };
+    hdf5.into_iter().chain([("zlib", zlib.to_string_lossy().into_owned())]).collect()
 }
 
 /// Permission to call libhdf5, held by one thread at a time.
