@@ -37,6 +37,14 @@ pub enum InjectError {
     /// The system's dynamic linker cannot preload objects.
     #[error("settings can be applied to programs on Linux only")]
     System,
+    /// The dynamic linker did not load the object into a program.
+    #[error("{}: the dynamic linker does not preload it: {detail}", object.display())]
+    Preload {
+        /// Path of the object.
+        object: PathBuf,
+        /// Message of the dynamic linker, or how the program ended.
+        detail: String,
+    },
     /// The HDF5 source lacks a line that should be changed.
     #[error("{}: no line defines {definition}; is this the source of HDF5 1.10 or later?", path.display())]
     Source {

@@ -5,12 +5,14 @@
 //! whole.
 
 use crate::error::{InjectError, Result};
-use std::ffi::OsString;
+use crate::program::resolve;
+use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply.so"));
 const DRIVER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_apply_driver.so"));
@@ -88,6 +90,43 @@ impl Objects {
     }
 }
 
+/// Installs the objects for a moment next to where `folder` is or would be, and preloads the first into a program that
+/// does nothing. Objects that are installed in `folder` are left alone.
+///
+/// # Errors
+/// If objects cannot be preloaded from `folder` or written there, or the dynamic linker refuses them.
+pub fn try_preload(folder: &Path) -> Result<()> {
+    Objects::within(folder)?;
+    let folder = std::path::absolute(folder).map_err(|source| InjectError::Io {
+        path: folder.to_path_buf(),
+        operation: "finding the folder",
+        source,
+    })?;
+    let existing = folder.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));
+    let trial = TrialFolder(existing.join(format!(".raddle-trial-{}", std::process::id())));
+    let objects = Objects::within(&trial.0)?;
+    objects.install()?;
+    let refused = |detail: String| InjectError::Preload { object: objects.shim.clone(), detail };
+    let shell = resolve(OsStr::new("sh")).ok_or_else(|| InjectError::NoProgram { name: "sh".to_owned() })?;
+    let ended = Command::new(shell).args(["-c", ":"]).env("LD_PRELOAD", &objects.shim).env("LC_ALL", "C").output();
+    let ended = ended.map_err(|source| refused(source.to_string()))?;
+    // The linker of glibc reports an object that it cannot preload, and starts the program without it.
+    match (ended.status.success(), String::from_utf8_lossy(&ended.stderr).trim()) {
+        (true, "") => Ok(()),
+        (_, "") => Err(refused(ended.status.to_string())),
+        (_, detail) => Err(refused(detail.to_owned())),
+    }
+}
+
+/// Folder that is removed when it is dropped.
+struct TrialFolder(PathBuf);
+
+impl Drop for TrialFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 fn hash(content: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
@@ -134,6 +173,15 @@ mod tests {
         assert_eq!(std::fs::read(&objects.shim).unwrap(), SHIM);
         assert_eq!(std::fs::read_dir(&objects.drivers).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(objects.shim.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_trial_leaves_nothing_and_makes_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        try_preload(&folder.path().join("cache/raddle")).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(matches!(try_preload(Path::new("/tmp/a:b")), Err(InjectError::Separator { .. })));
+        assert!(matches!(try_preload(Path::new("/proc/raddle")), Err(InjectError::Io { .. })));
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn is_named(path: &Path, name: &str) -> bool {
 }
 
 /// Returns the executable file that the shell would run for `name`.
-fn resolve(name: &OsStr) -> Option<PathBuf> {
+pub fn resolve(name: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
