@@ -90,6 +90,9 @@ HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
 
+# Builds that are given to users know their commit. It is not exported to others, which it would make cargo repeat.
+build wheel wheels: export RADDLE_COMMIT = $(shell git describe --always --dirty --abbrev=40 --exclude '*' 2> /dev/null)
+
 build: setup
 	$(CARGO) build --release --locked --package raddle-cli
 

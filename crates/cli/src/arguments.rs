@@ -16,12 +16,16 @@ const STYLES: Styles = Styles::styled()
 #[command(
     name = "raddle",
     version,
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    override_usage = "raddle <COMMAND>\n       raddle --version [--verbose]",
     about = "Merge many HDF5 files into one file optimized for reading",
     long_about = "raddle merges the many small HDF5 files that a detector, a simulation or a camera produces into one file: \
 it concatenates their datasets along the first axis and stores them in chunks laid out for reading, \
 at hardware speed, within a fixed memory budget, and verifiably lossless.\n\n\
 Start with `raddle plan FOLDER`: it reads only metadata and shows what a merge would do, without writing anything. \
-`raddle demo` demonstrates everything on generated data in a minute.",
+`raddle demo` demonstrates everything on generated data in a minute. \
+`raddle doctor` shows what this machine has and lacks.",
     after_help = exit::HELP,
     styles = STYLES,
     max_term_width = 100,
@@ -29,9 +33,17 @@ Start with `raddle plan FOLDER`: it reads only metadata and shows what a merge w
     disable_help_subcommand = true
 )]
 pub struct Arguments {
-    /// Command to run.
+    /// Print version
+    #[arg(short = 'V', long)]
+    pub version: bool,
+
+    /// With --version, also print how this program was built and the libraries that it contains
+    #[arg(short, long, requires = "version")]
+    pub verbose: bool,
+
+    /// Command to run; `None` only with --version.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// All commands.
@@ -85,6 +97,10 @@ pub enum Command {
     Report(command::report::ReportArgs),
     /// Generate NOvA-like files, merge and verify them, and compare with an h5py loop
     Demo(command::demo::DemoArgs),
+    /// Show what this machine has and lacks, and how to get what is missing
+    Doctor(command::doctor::DoctorArgs),
+    /// Check that this raddle works on this machine, on generated files
+    SelfTest(command::self_test::SelfTestArgs),
     /// Write a shell completion script to standard output
     Completions(command::completions::CompletionsArgs),
     /// Write the manual pages to a folder
@@ -115,6 +131,8 @@ impl Command {
             Self::Apply(_) => "apply",
             Self::Report(_) => "report",
             Self::Demo(_) => "demo",
+            Self::Doctor(_) => "doctor",
+            Self::SelfTest(_) => "self-test",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",
             Self::Licenses => "licenses",
@@ -131,7 +149,8 @@ impl Command {
             | Self::Rechunk(_)
             | Self::Select(_)
             | Self::Verify(_)
-            | Self::Inspect(_) => true,
+            | Self::Inspect(_)
+            | Self::Doctor(_) => true,
             Self::Keys { command } => command.is_for_ranks(),
             Self::Idx { command } => command.is_for_ranks(),
             Self::Events { command } => command.is_for_ranks(),

@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod command;
+pub mod doctor;
 pub mod kernels;
 pub mod machine;
 pub mod options;
@@ -16,9 +17,11 @@ pub mod ranks;
 pub mod rasterise;
 pub mod render;
 pub mod run;
+pub mod self_test;
 pub mod session;
 pub mod signals;
 pub mod text_file;
+pub mod versions;
 
 pub use raddle::exit;
 pub use run::run;

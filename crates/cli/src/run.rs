@@ -8,6 +8,7 @@ use crate::options::running::record_invocation;
 use crate::print_error::{print_error, render};
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
+use crate::versions;
 use clap::{CommandFactory, Parser};
 use raddle::Error;
 use raddle::advice::AvailableOptions;
@@ -32,7 +33,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         report_panic(panic);
     }));
     guard(|| match Arguments::try_parse_from(&arguments) {
-        Ok(parsed) => carry_out(parsed.command, arguments.get(1..).unwrap_or_default()),
+        Ok(Arguments { command: Some(command), .. }) => carry_out(command, arguments.get(1..).unwrap_or_default()),
+        Ok(Arguments { verbose, command: None, .. }) => print_version(verbose),
         Err(error) => print_usage(&error, arguments.get(1..).unwrap_or_default()),
     })
     .unwrap_or(Exit::Internal)
@@ -42,6 +44,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
 fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     // After a panic, no state of `work` is used again.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
+}
+
+/// Prints the version, or all that is known of this build.
+fn print_version(is_verbose: bool) -> Exit {
+    let text = if is_verbose { versions::verbose() } else { versions::brief() };
+    let mut exit = Exit::Done;
+    print_from_root(|| exit = command::print(&text).map_or_else(|failure| print_error(&failure), |()| Exit::Done));
+    exit
 }
 
 /// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
@@ -116,6 +126,8 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Apply(arguments) => command::apply::run(&arguments),
         Command::Report(arguments) => command::report::run(&arguments),
         Command::Demo(arguments) => command::demo::run(&arguments),
+        Command::Doctor(arguments) => command::doctor::run(&arguments, team),
+        Command::SelfTest(arguments) => command::self_test::run(&arguments),
         Command::Completions(arguments) => command::completions::run(&arguments, out),
         Command::Man(arguments) => command::man::run(&arguments),
         Command::Licenses => command::licenses::run(out),

@@ -88,8 +88,8 @@ struct FileContent<'s> {
 /// are empty.
 const EMPTY_IN_ONE_FILE_OF: u64 = 37;
 
-/// Run number of the first file; each file is a subrun.
-const RUN: u32 = 11_981;
+/// Run number of all events; each file is a subrun, counted from 0.
+pub const RUN: u32 = 11_981;
 
 impl<'s> FileContent<'s> {
     fn draw(workload: &Workload, schema: &'s [Table], seed: u64, number: u32) -> Self {

@@ -20,6 +20,9 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
+/// Variable that names the folder of the libraries.
+pub(crate) const FOLDER_VARIABLE: &str = "RADDLE_APPLY_FOLDER";
+
 /// Options of `raddle apply`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -70,7 +73,7 @@ pub struct ApplyArgs {
     log: PathBuf,
 
     /// Folder for the libraries that are loaded into the program; on a cluster, one that all hosts see
-    #[arg(long, value_name = "FOLDER", env = "RADDLE_APPLY_FOLDER", hide_env_values = true)]
+    #[arg(long, value_name = "FOLDER", env = FOLDER_VARIABLE, hide_env_values = true)]
     folder: Option<PathBuf>,
 
     /// Show how the settings would be applied and which ones, without starting the program

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod counts;
+pub mod doctor;
 pub mod events;
 pub mod histogram;
 pub mod idx_plan;

@@ -76,6 +76,26 @@ fn a_full_disk_is_reported_and_resumed_when_there_is_room() {
 }
 
 #[test]
+fn a_full_disk_is_broken_for_doctor_and_self_test() {
+    let workload = Workload::small();
+    let folder = workload.root().join("out");
+    let mounted = match Mounted::new(&folder, 64) {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("skipped: a file system cannot be mounted here: {why}"),
+    };
+    let folder = folder.to_str().unwrap();
+    let self_test = workload.run(workload.raddle(&["self-test", "--folder", folder]));
+    assert_eq!(self_test.code, 5, "{self_test:?}");
+    assert!(self_test.reported.contains("No space left on device"), "{self_test:?}");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    let doctor = || workload.run(workload.raddle(&["doctor", "--folder", folder])).code;
+    assert_eq!(doctor(), 0);
+    let _ = std::fs::write(Path::new(folder).join("filler"), vec![1; 128 << 10]);
+    assert_eq!(doctor(), 5);
+    drop(mounted);
+}
+
+#[test]
 #[ignore = "make soak"]
 fn soak_a_full_disk_is_reported_and_resumed_when_there_is_room() {
     merges((4..2000).step_by(4));

@@ -1,6 +1,7 @@
 //! Runs with outcomes beyond what transcripts show: exit codes under locks and signals, lists on standard input, JSON,
 //! hostile names, closed pipes; modules cover files and patterns named by options.
 
+mod doctor;
 mod inputs;
 mod made;
 mod patterns;
@@ -325,14 +326,22 @@ fn manual_pages_and_completions_are_made() {
     let (code, _, stderr) = outcome(raddle(folder.path(), &["man", "man1"]));
     assert_eq!(code, 0, "{stderr}");
     let pages: Vec<PathBuf> = names(&folder.path().join("man1")).into_iter().map(PathBuf::from).collect();
-    for page in ["raddle.1", "raddle-merge.1", "raddle-inspect.1", "raddle-keys-add.1", "raddle-man.1"] {
+    for page in [
+        "raddle.1",
+        "raddle-merge.1",
+        "raddle-inspect.1",
+        "raddle-keys-add.1",
+        "raddle-doctor.1",
+        "raddle-self-test.1",
+        "raddle-man.1",
+    ] {
         assert!(pages.contains(&PathBuf::from(page)), "{pages:?}");
     }
     let merge = std::fs::read_to_string(folder.path().join("man1/raddle-merge.1")).unwrap();
     assert!(merge.contains("raddle merge") && merge.contains("compress"));
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, _) = outcome(raddle(folder.path(), &["completions", shell]));
-        assert!(code == 0 && script.contains("rechunk"), "{shell}");
+        assert!(code == 0 && ["rechunk", "doctor", "self-test"].iter().all(|name| script.contains(name)), "{shell}");
     }
 }
 
