@@ -8,6 +8,7 @@
 * `raddle.scan` finds the rows of a table that satisfy a condition; `raddle.index` writes statistics that make it fast.
 * `raddle.sql` runs queries of SQL on such tables.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
+* `raddle.doctor` reports what the machine and the installation have and lack.
 * `raddle.gpu` reads columns to a GPU and decodes them there.
 * `raddle.events` reads HEP events of ROOT, packed data streams and HDF5, and converts them.
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from raddle._batches import Batches, Rows
     from raddle._conditions import Column, Condition, col
     from raddle._dataset import Dataset
+    from raddle._doctor import doctor
     from raddle._file import File, open
     from raddle._file_scan import FileScan, scan
     from raddle._group import Group, read_columns
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
     from raddle._polars import scan_polars
-    from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
+    from raddle._reports import AppendReport, DoctorReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
     from raddle._runs import append, index, inspect, rechunk, references, verify
     from raddle._scan import Scan
     from raddle._select import select
@@ -53,6 +55,7 @@ __all__ = [
     "Condition",
     "Dataset",
     "Datatype",
+    "DoctorReport",
     "Empty",
     "ExternalLink",
     "File",
@@ -76,6 +79,7 @@ __all__ = [
     "__version__",
     "append",
     "col",
+    "doctor",
     "errors",
     "events",
     "gpu",
@@ -110,6 +114,8 @@ _PLACES = {
     **dict.fromkeys(("RechunkReport", "SplitReport", "VerifyReport"), "_reports"),
     **dict.fromkeys(("merge", "plan"), "_merge"),
     **dict.fromkeys(("append", "index", "inspect", "rechunk", "references", "verify"), "_runs"),
+    "DoctorReport": "_reports",
+    "doctor": "_doctor",
     "scan_polars": "_polars",
     "select": "_select",
     "split": "_split",

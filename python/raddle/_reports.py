@@ -70,6 +70,33 @@ class _Report(Fields):
         return f"{type(self).__name__}\n{lines}"
 
 
+class DoctorReport(Fields):
+    """What a machine and an installation have and lack. Its text is that of ``raddle doctor``."""
+
+    __slots__ = ("_text",)
+
+    program: str
+    """Name and version."""
+    exit_code: int
+    """0, or the exit code for what is broken: 5 for the folder, 6 for open files, 2 for the environment."""
+    sections: list[Fields]
+    """Sections with ``name`` and ``checks``. A check has ``name``, ``mark`` (ok, note, missing, broken) and ``found``, and
+    if they apply ``value``, ``without`` (what cannot be done), ``remedy`` and ``exit_code``."""
+
+    def __init__(self, values: dict[str, Any], text: str) -> None:
+        super().__init__(values)
+        self._text = text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._values, self._text))
+
+    def __repr__(self) -> str:
+        return self._text.rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"
+
+
 class Plan(_Report):
     """Plan of a merge."""
 
