@@ -41,7 +41,11 @@ pub use world::World;
 /// be initialised.
 pub fn library() -> Option<String> {
     #[cfg(feature = "mpi")]
-    return Some(::mpi::environment::library_version().unwrap_or_default());
+    {
+        let text = ::mpi::environment::library_version().unwrap_or_default();
+        // Open MPI counts the zero byte at the end.
+        Some(text.trim_end_matches(|last: char| last == '\0' || last.is_whitespace()).to_owned())
+    }
     #[cfg(not(feature = "mpi"))]
     None
 }
