@@ -5,12 +5,14 @@ A numpy type has one Arrow type, whatever the values, so that a stream has a sch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raddle._scan_files import row_shape
+from raddle._tables import flat
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +43,12 @@ def record_batches(scan: Scan, kind: Any) -> Iterator[Any]:
     import pyarrow
 
     for arrays in scan.batches():
-        columns = [arrow_array(name, arrays[name], kind.field(name).type) for name in kind.names]
+        columns = [arrow_array(name, flat(arrays[name]), kind.field(name).type) for name in kind.names]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=kind)
 
 
 def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Return the Arrow type of a column. Rows of several elements are lists of fixed size."""
+    """Return the Arrow type of a column. Rows of one element are plain values, those of several lists of fixed size."""
     import pyarrow
 
     base, inner = dtype.subdtype or (dtype, ())
@@ -59,7 +61,8 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         kind = pyarrow.list_(pyarrow.from_numpy_dtype(metadata["vlen"].newbyteorder("=")))
     else:
         raise UsageError(f"{name}: Arrow has no type for {dtype}; select other columns, or read it with to_numpy")
-    for length in reversed((*shape, *inner)):
+    lengths = (*shape, *inner)
+    for length in reversed(() if math.prod(lengths) == 1 else lengths):
         kind = pyarrow.list_(kind, length)
     return kind
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raddle import _core
-from raddle._scan_files import row_shape
-from raddle._tables import as_str
+from raddle._scan_files import table_row_shape
+from raddle._tables import as_str, flat
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def _check(name: str, column: Dataset, is_text: bool) -> None:
     """Check that a column has one number per row, or one text for an axis of texts."""
     metadata: Mapping[str, Any] = column.dtype.metadata or {}
     has_texts = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
-    if row_shape(column) or column.dtype.kind not in ("SO" if has_texts else "biuf"):
-        raise UsageError(f"{name} does not have one number or text per row: {column.dtype} of shape {row_shape(column)}")
+    shape = table_row_shape(column)
+    if shape or column.dtype.kind not in ("SO" if has_texts else "biuf"):
+        raise UsageError(f"{name} does not have one number or text per row: {column.dtype} of shape {shape}")
     if has_texts and not is_text:
         raise UsageError(f'{name} has texts: give it an axis of texts, as in {{"{name}": boost_histogram.axis.StrCategory([], growth=True)}}')
     if is_text and not has_texts:
@@ -61,6 +62,7 @@ def _check(name: str, column: Dataset, is_text: bool) -> None:
 
 def _values(values: np.ndarray[Any, Any]) -> Any:
     """Return the values of a column as boost-histogram takes them."""
+    values = flat(values)
     if values.dtype.kind in "SO":
         return as_str(values).tolist()
     return values.astype(values.dtype.newbyteorder("="), copy=False)

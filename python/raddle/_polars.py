@@ -18,6 +18,7 @@ from raddle._file_scan import scan
 from raddle._keywords import Inputs, Path
 from raddle._scan import Scan
 from raddle._supersets import MIRRORED, Columns, both, either
+from raddle._tables import flat
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _frame(arrays: dict[str, Any]) -> pl.DataFrame:
 
 
 def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+    values = flat(values)
     if values.dtype.kind in "SO":
         texts = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
         if values.ndim > 1 or not all(isinstance(text, str) for text in texts):

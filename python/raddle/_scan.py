@@ -236,7 +236,7 @@ class Scan:
         return as_table(self._read(), "awkward")
 
     def to_arrow(self) -> Any:
-        """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size."""
+        """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size; those of one are plain values."""
         return arrow_reader(self).read_all()
 
     def to_dataset(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import threading
 import warnings
@@ -152,6 +153,12 @@ def check_columns(first: File, other: File, expected: Mapping[str, Dataset], fou
 def row_shape(column: Dataset) -> tuple[int, ...]:
     """Return the shape of a row of a column."""
     return (column.shape or ())[1:]
+
+
+def table_row_shape(column: Dataset) -> tuple[int, ...]:
+    """Return the shape of a row of a column in a table, where rows of one element are plain values."""
+    shape = row_shape(column)
+    return () if math.prod(shape) == 1 else shape
 
 
 def _type_of(column: Dataset) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raddle._conditions import Condition, col
-from raddle._scan_files import row_shape
+from raddle._scan_files import table_row_shape
 
 if TYPE_CHECKING:
     from raddle._scan import Scan
@@ -37,7 +37,7 @@ class Columns:
 
     def __init__(self, scan: Scan) -> None:
         columns = scan._columns_of(0).items()
-        self.dtypes = {name: column.dtype for name, column in columns if not row_shape(column) and _is_plain(column.dtype)}
+        self.dtypes = {name: column.dtype for name, column in columns if not table_row_shape(column) and _is_plain(column.dtype)}
 
     def compare(self, name: str, comparison: str, value: Any) -> Condition | None:
         """Return the condition that a column compares with a value: ``<``, ``<=``, ``>``, ``>=`` or ``==``."""

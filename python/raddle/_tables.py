@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -44,6 +45,11 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     raise UsageError(f"library {library!r} is not one of dict, numpy, awkward, pandas, cupy")
 
 
+def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values of a column for a table: rows of one element, as in datasets of shape (rows, 1), become plain values."""
+    return array.reshape(len(array)) if math.prod(array.shape[1:]) == 1 else array
+
+
 def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values of the columns for a data frame: one per field of a compound, called ``NAME.FIELD``.
 
@@ -53,7 +59,7 @@ def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, An
         for field in array.dtype.names:
             yield from _frame_columns(f"{name}.{field}", array[field])
         return
-    array = as_str(array)
+    array = as_str(flat(array))
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     yield name, array if array.ndim == 1 and array.dtype.kind != "V" else list(array)
 

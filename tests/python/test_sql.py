@@ -229,7 +229,9 @@ def test_nan_in_lists_is_the_same_one(tmp_path, monkeypatch, has_small_batches):
         file["t/fixed"] = np.array([[1, -np.nan], [-np.nan, 2]], "f4")
         file.create_dataset("t/free", (2,), h5py.vlen_dtype("f8"))[:] = np.array([np.array([-np.nan, 1.0]), np.array([])], object)
         file["t/half"] = np.array([-np.nan, 1], "f2")
-    found = raddle.sql(f"SELECT fixed[2] > 5 a, free[1] > 5 b, half > arrow_cast(5, 'Float16') c FROM '{path}'.t").to_pydict()
+        file["t/row"] = [0, 1]
+    query = f"SELECT row, fixed[2] > 5 a, free[1] > 5 b, half > arrow_cast(5, 'Float16') c FROM '{path}'.t ORDER BY row"
+    found = raddle.sql(query).select("a", "b", "c").to_pydict()
     assert found == {"a": [True, False], "b": [True, None], "c": [True, False]}
     kept = raddle.sql(f"SELECT fixed, free, half FROM '{path}'.t").to_arrow_table()
     assert str(kept["free"].to_pylist()) == "[[nan, 1.0], []]" and str(kept["fixed"].to_pylist()) == "[[1.0, nan], [nan, 2.0]]"
