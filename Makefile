@@ -38,6 +38,7 @@
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-transpose  measure layouts across the chunks of the input against h5repack (BENCH_TRANSPOSE='--rounds 5 --out FOLDER')
 #   make bench-query  measure cuts on a table against h5py, and Polars and DuckDB on Parquet (BENCH_QUERY='--rounds 9 --out FOLDER')
+#   make bench-histograms  measure histograms of all columns against h5py with numpy (BENCH_HISTOGRAMS='--rounds 5 --keep FOLDER --out FOLDER')
 #   make bench-skim  measure selections of events against h5py, and what --index adds to a merge (BENCH_SKIM='--rounds 5 --out FOLDER')
 #   make bench-prediction  compare the predictions of plan with the sizes, memory and times of merges (BENCH_PREDICTION='--corpora csr texts --rounds 5')
 
@@ -57,6 +58,7 @@ CONTENDER ?=
 BENCH_PYTHON ?=
 BENCH_EVENTS ?=
 BENCH_GPU ?=
+BENCH_HISTOGRAMS ?=
 BENCH_IDX ?=
 BENCH_PAPERS ?=
 BENCH_PIDX ?=
@@ -84,7 +86,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-prediction bench-query bench-skim bench-transpose docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup \
 	setup-tests clean msrv test-portable fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
@@ -220,6 +222,10 @@ bench-cmip7: build setup-tests
 bench-query: setup-tests
 	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/query.py --folder $(QUERY_FOLDER) $(BENCH_QUERY)
+
+bench-histograms: setup-tests
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
+	$(BIN)/python benches/histograms.py $(BENCH_HISTOGRAMS)
 
 bench-skim: build setup-tests
 	$(BIN)/python benches/skim.py $(BENCH_SKIM)

@@ -23,7 +23,7 @@ def arguments(description, one, where, **more):
         parser.add_argument(f"--{name}", default="", help=told)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
-    parser.add_argument("--one", nargs=4, metavar=one, help="for the runs themselves")
+    parser.add_argument("--one", nargs=len(one), metavar=one, help="for the runs themselves")
     return parser.parse_args()
 
 
