@@ -22,6 +22,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// First bytes of a log, without the number of its format.
+const TITLE: &[u8] = b"raddle redo ";
 /// First bytes of a log; the number is the format version.
 const MAGIC: &[u8; 16] = b"raddle redo 1\n\0\0";
 /// Number of bytes per sample by which a log recognises its file: at the start and at the end of a range.
@@ -303,9 +305,21 @@ fn log_path(path: &Path) -> PathBuf {
     beside(path, ".raddle-redo")
 }
 
+/// Reads the log of the file at `path`; returns `None` if there is none or it is damaged.
+///
+/// # Errors
+/// The log cannot be read, or has another format: then it cannot be decided whether the append was committed.
 fn read_log(path: &Path) -> Result<Option<Log>> {
     let log_path = log_path(path);
     match std::fs::read(&log_path) {
+        Ok(bytes) if bytes.starts_with(TITLE) && !bytes.starts_with(MAGIC) => {
+            let reason = format!(
+                "an append to it was interrupted, and the log {} has another format; complete the append with the raddle \
+                 that began it, or a newer one: with that version, read the file once (raddle verify)",
+                log_path.display()
+            );
+            Err(MergeError::Output { path: path.to_path_buf(), reason })
+        }
         Ok(bytes) => Ok(Log::of_bytes(&bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(MergeError::Input { path: log_path, source }),
@@ -403,6 +417,45 @@ mod tests {
             damaged[len] ^= 1;
             assert_eq!(Log::of_bytes(&damaged), None, "changed at {len}");
         }
+    }
+
+    #[test]
+    fn the_format_of_logs_stays_the_same() {
+        let log = Log { device: 1, inode: 2, old_end: 1000, sample: 3, commit: Some((1500, changes())) };
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let [new, sevens, seal] = [0x9d89_c1cc_3fbf_3a4a, 0x8e8c_3ef1_0009_0c10, 0x8a02_d350_20fd_df7c];
+        let expected = [
+            b"raddle redo 1\n\0\0".as_slice(),
+            &words(&[1, 1, 2, 1000, 1500, 3, 2]),
+            &words(&[3, 3, new]),
+            b"new",
+            &words(&[100, 50, sevens]),
+            &[7; 50],
+            &words(&[seal]),
+        ];
+        // If this changes, logs of earlier versions are refused: the number in MAGIC must change, too.
+        assert_eq!(log.to_bytes(), expected.concat());
+        assert_eq!(Log::of_bytes(&expected.concat()), Some(log));
+    }
+
+    #[test]
+    fn a_log_of_another_format_is_kept_for_the_version_that_knows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, file, redo, _) = placed(folder.path());
+        let sample = sample(&file, 1000, 1500).unwrap();
+        let log = Log { sample, commit: Some((1500, changes())), ..log_of(&path) };
+        redo.prepare(&log).and_then(|()| redo.put()).unwrap();
+        let mut bytes = std::fs::read(log_path(&path)).unwrap();
+        bytes[12] = b'2';
+        std::fs::write(log_path(&path), &bytes).unwrap();
+        let (before, lock) = (std::fs::read(&path).unwrap(), OutputLock::take(&path).unwrap());
+        for lock in [Some(lock), None] {
+            let error = settle(&path).unwrap_err().to_string();
+            assert!(error.contains("has another format") && error.contains("newer"), "{error}");
+            drop(lock);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(std::fs::read(log_path(&path)).unwrap(), bytes);
     }
 
     #[test]
