@@ -108,6 +108,7 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
 	$(MAKE) test-python
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/kept
 	$(MAKE) test-capi
 	$(MAKE) test-mpi
 
