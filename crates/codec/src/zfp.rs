@@ -168,7 +168,7 @@ impl Zfp {
                 return Ok(false);
             }
         }
-        out.extend_from_slice(bytemuck::cast_slice(words));
+        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         Ok(true)
     }
 
@@ -205,6 +205,7 @@ fn decode_into<T: Value>(
     let values = &mut bytemuck::cast_slice_mut::<u64, T>(values)[..raw.len() / size_of::<T>()];
     decode(array, mode, words, values)?;
     raw.copy_from_slice(bytemuck::cast_slice(values));
+    swap_on_big_endian(raw, size_of::<T>());
     Ok(())
 }
 
@@ -218,12 +219,20 @@ fn decode<T: Value>(array: &ZfpArray, mode: ZfpMode, words: &[u64], values: &mut
     }
 }
 
-/// Copies `bytes` as values to reused memory that is aligned for them.
+/// Converts numbers of this length from little-endian to the order of the processor, or back.
+fn swap_on_big_endian(bytes: &mut [u8], number_len_bytes: usize) {
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(number_len_bytes).for_each(<[u8]>::reverse);
+    }
+}
+
+/// Copies little-endian numbers to reused memory that is aligned for them.
 fn fill<'m, T: bytemuck::Pod>(memory: &'m mut Vec<u64>, bytes: &[u8]) -> &'m mut [T] {
     memory.clear();
     memory.resize(bytes.len().div_ceil(WORD_LEN_BYTES), 0);
     let of_bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(memory)[..bytes.len()];
     of_bytes.copy_from_slice(bytes);
+    swap_on_big_endian(of_bytes, size_of::<T>());
     bytemuck::cast_slice_mut(of_bytes)
 }
 
@@ -278,6 +287,13 @@ mod tests {
         ]
     }
 
+    /// Returns the numbers as little-endian bytes.
+    fn bytes<T: bytemuck::Pod>(values: &[T]) -> Vec<u8> {
+        let mut bytes = bytemuck::cast_slice(values).to_vec();
+        swap_on_big_endian(&mut bytes, size_of::<T>());
+        bytes
+    }
+
     fn encoded(array: &ZfpArray, mode: ZfpMode, raw: &[u8]) -> Option<Vec<u8>> {
         let mut out = vec![7; 3];
         let is_there = Zfp::default().append(array, mode, raw, &mut out).unwrap();
@@ -328,17 +344,14 @@ mod tests {
                  00000000000000000000",
             ),
         ] {
-            let stored = encoded(&array, mode, bytemuck::cast_slice(&values())).unwrap();
+            let stored = encoded(&array, mode, &bytes(&values())).unwrap();
             assert_eq!(hex(&stored), stream, "{mode}");
-            assert!(
-                mode != ZfpMode::Reversible
-                    || decoded(&array, mode, &stored).unwrap() == bytemuck::cast_slice(&values())
-            );
+            assert!(mode != ZfpMode::Reversible || decoded(&array, mode, &stored).unwrap() == bytes(&values()));
         }
         // A third axis, even of length 1, makes a different stream.
         let values: Vec<i32> = (0..5).flat_map(|y| (0..6).map(move |x| x * x - 3 * y)).collect();
         let array = ZfpArray { number: ZfpNumber::Int32, has_z: true, ..array };
-        let stored = encoded(&array, ZfpMode::Reversible, bytemuck::cast_slice(&values)).unwrap();
+        let stored = encoded(&array, ZfpMode::Reversible, &bytes(&values)).unwrap();
         assert_eq!(hex(&stored), "1f0000001243800c7c0000003c0f110064e8030000b0180890800f00008032280020410000000000");
     }
 
@@ -351,7 +364,6 @@ mod tests {
         let array = ZfpArray { number: ZfpNumber::Float64, counts: [8, 8, 4], has_z: true };
         let mut values = smooth(array.counts);
         let modes = [ZfpMode::Precision(16), ZfpMode::Accuracy(1e-3)];
-        let bytes = |values: &[f64]| bytemuck::cast_slice(values).to_vec();
         assert!(modes.iter().all(|mode| encoded(&array, *mode, &bytes(&values)).is_some()));
         values[77] = f64::NAN;
         assert!(modes.iter().all(|mode| encoded(&array, *mode, &bytes(&values)).is_none()));
@@ -362,16 +374,16 @@ mod tests {
         assert!(encoded(&array, ZfpMode::Accuracy(1e-3), &bytes(&values)).is_none());
         let array = ZfpArray { number: ZfpNumber::Int32, counts: [4, 4, 1], has_z: false };
         let mut values: Vec<i32> = (0..16).collect();
-        assert!(encoded(&array, ZfpMode::Precision(8), bytemuck::cast_slice(&values)).is_some());
+        assert!(encoded(&array, ZfpMode::Precision(8), &bytes(&values)).is_some());
         values[3] = i32::MIN;
-        assert!(encoded(&array, ZfpMode::Precision(8), bytemuck::cast_slice(&values)).is_none());
+        assert!(encoded(&array, ZfpMode::Precision(8), &bytes(&values)).is_none());
     }
 
     #[test]
     fn damaged_streams_are_refused() {
         let array = ZfpArray { number: ZfpNumber::Float64, counts: [16, 16, 16], has_z: true };
         let mode = ZfpMode::Precision(20);
-        let stored = encoded(&array, mode, bytemuck::cast_slice(&smooth(array.counts))).unwrap();
+        let stored = encoded(&array, mode, &bytes(&smooth(array.counts))).unwrap();
         assert!(decoded(&array, mode, &stored).is_ok());
         for end in 0..stored.len() {
             assert!(decoded(&array, mode, &stored[..end]).is_err(), "{end}");
@@ -406,7 +418,7 @@ mod tests {
             let array = ZfpArray { number: ZfpNumber::Float64, counts, has_z };
             let values: Vec<f64> = smooth(counts).iter().map(|value| value * 2f64.powi(scale)).collect();
             let tolerance = 1.7 * 2f64.powi(tolerance);
-            if let Some(stored) = encoded(&array, ZfpMode::Accuracy(tolerance), bytemuck::cast_slice(&values)) {
+            if let Some(stored) = encoded(&array, ZfpMode::Accuracy(tolerance), &bytes(&values)) {
                 let again = decoded(&array, ZfpMode::Accuracy(tolerance), &stored).unwrap();
                 let (again, _) = again.as_chunks::<8>();
                 for (value, again) in values.iter().zip(again) {
@@ -424,7 +436,7 @@ mod tests {
         ) {
             let number = [ZfpNumber::Int32, ZfpNumber::Int64, ZfpNumber::Float32, ZfpNumber::Float64][number];
             let mode = [ZfpMode::Reversible, ZfpMode::Precision(9), ZfpMode::Accuracy(0.5)][mode];
-            let _ = decoded(&ZfpArray { number, counts, has_z }, mode, bytemuck::cast_slice(&words));
+            let _ = decoded(&ZfpArray { number, counts, has_z }, mode, &bytes(&words));
         }
     }
 }
