@@ -69,8 +69,7 @@ pub fn bytes(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Returns a file's path, escaped like [`bytes`].
 pub fn path(path: &std::path::Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    shorten(&bytes(path.as_os_str().as_bytes())).into_owned()
+    shorten(&bytes(path.as_os_str().as_encoded_bytes())).into_owned()
 }
 
 /// Returns `text`, cut in the middle if it is too long for a message.
