@@ -13,6 +13,8 @@
 #   make check   formatting, lints, documentation
 #   make msrv    check with the oldest supported compiler, which rustup installs
 #   make test-portable  the unit tests that need neither HDF5's tools nor Linux
+#   make test-qemu TARGET=s390x-unknown-linux-gnu  unit tests for another processor under qemu-user, with Debian's cross-compiler
+#                (PACKAGES='raddle-codec raddle-hdf5' chooses crates)
 #   make release-check RELEASE=v0.1.0  everything about a release that needs no compilation; without RELEASE, before the tag
 #   make sdist   the source distribution, in dist/
 #   make wheel   a wheel for this machine, in dist/; make test-wheel  installs it elsewhere and merges with it
@@ -73,6 +75,9 @@ FIRST_CASE ?= 0
 MEANING_CASES ?= 100
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
+# The processor of test-qemu, and its crates; none are those that read and write bytes.
+TARGET ?= s390x-unknown-linux-gnu
+PACKAGES ?=
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 # Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1
@@ -87,7 +92,7 @@ HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
 	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup \
-	setup-tests clean msrv test-portable fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
+	setup-tests clean msrv test-portable test-qemu fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -257,6 +262,9 @@ msrv: setup
 
 test-portable: setup
 	$(CARGO) test --locked --workspace --lib
+
+test-qemu: setup
+	CARGO=$(CARGO) PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) sh scripts/test-qemu.sh $(TARGET) $(PACKAGES)
 
 release-check: $(VENV)/.release-ready
 	RELEASE=$(RELEASE) sh scripts/release-check.sh
