@@ -9,7 +9,7 @@ set -eu
 [ $# -ge 1 ] || { echo "usage: sh scripts/test-qemu.sh TARGET [PACKAGE...]" >&2; exit 2; }
 target=$1
 shift
-[ $# -gt 0 ] || set -- raddle-inflate raddle-codec raddle-core raddle-idx raddle-hdf5 raddle-query raddle-events
+[ $# -gt 0 ] || set -- raddle-inflate raddle-codec raddle-core raddle-idx raddle-hdf5 raddle-query
 processor=${target%%-*}
 gnu=$processor-linux-gnu
 
