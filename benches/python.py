@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from run import HERE, RADDLE, inputs_of
-from session import arguments, begun, environment_with, keep, touch_memory
+from session import arguments, begun, environment_with, keep, own_peak_bytes, touch_memory
 
 READERS = ("h5py", "raddle", "raddle, 1 thread")
 # What a program does with the arrays that it has read.
@@ -169,9 +169,7 @@ def one(reader, task, path, check):
                 if item.size:
                     take(name, item[()])
             elapsed_s = time.perf_counter() - start_s
-    # The peak of this program: wait4 reports that of the process it was forked from.
-    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(json.dumps({"elapsed_s": elapsed_s, "peak_rss_bytes": int(peak.split()[1]) * 1024, "digest": digest.hexdigest()}))
+    print(json.dumps({"elapsed_s": elapsed_s, "peak_rss_bytes": own_peak_bytes(), "digest": digest.hexdigest()}))
     return 0
 
 

@@ -48,6 +48,12 @@ def environment_with(package):
     return {**os.environ, "PYTHONPATH": str(package), "OPENBLAS_NUM_THREADS": "1"}
 
 
+def own_peak_bytes():
+    """Returns the peak memory of this program: `wait4` and `getrusage` report that of the process it was forked from."""
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024
+
+
 def touch_memory(len_bytes):
     """Writes to memory and frees it. Hosts of virtual machines reclaim memory freed a while ago, in large pieces:
     without this, programs that request large pages would pay for memory freed by the previous one."""
