@@ -259,7 +259,8 @@ fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
 fn judge_texts(operator: Operator, value: TextPrefix, min: TextPrefix, max: TextPrefix, is_whole: bool) -> Matches {
     // Of all texts.
     let (are_less, are_greater) = (max < value, min > value);
-    let (are_not_greater, are_not_less) = (are_less || is_whole && max <= value, are_greater || is_whole && min >= value);
+    let (are_not_greater, are_not_less) =
+        (are_less || is_whole && max <= value, are_greater || is_whole && min >= value);
     match operator {
         Operator::Less => Matches::of(are_less, are_not_less),
         Operator::LessOrEqual => Matches::of(are_not_greater, are_greater),
@@ -315,11 +316,13 @@ mod tests {
     /// Texts that often share their first bytes, with zeros at any place.
     fn text() -> impl Strategy<Value = Vec<u8>> {
         let start = prop::sample::select(vec![0_usize, 2, 15, 16, 18]);
-        (start, prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 0..3)).prop_map(|(start, end)| {
-            let mut text = vec![b'a'; start];
-            text.extend(end);
-            text
-        })
+        (start, prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 0..3)).prop_map(
+            |(start, end)| {
+                let mut text = vec![b'a'; start];
+                text.extend(end);
+                text
+            },
+        )
     }
 
     fn literal() -> impl Strategy<Value = Literal> {

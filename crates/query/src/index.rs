@@ -117,10 +117,11 @@ impl Index {
         for ((at, _), part) in jobs.iter().zip(parts) {
             blocks[*at].extend(part);
         }
-        let columns = columns.into_iter().zip(blocks).map(|(OrderedColumn { path, column, block_rows, .. }, blocks)| {
-            let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
-            (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
-        });
+        let columns =
+            columns.into_iter().zip(blocks).map(|(OrderedColumn { path, column, block_rows, .. }, blocks)| {
+                let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
+                (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
+            });
         Ok(Self::of(&file.identity(), columns.collect()))
     }
 

@@ -100,7 +100,7 @@ impl RowBlockDigests {
         Err(CoreError::FragmentOutside { offset_bytes: start, len_bytes, total_bytes })
     }
 
-    /// Adds the bytes at `offset_bytes` with their [`fragment`] CRC, so that they are read again only if they cross a
+    /// Adds the bytes at `offset_bytes` with their [`fragment`](super::fragment) CRC, so that they are read again only if they cross a
     /// block boundary.
     ///
     /// # Errors
@@ -158,10 +158,7 @@ impl RowBlockDigests {
         if extent.is_empty() {
             return Ok(());
         }
-        let places = [
-            Place { shape, origin: &extent.start },
-            Place { shape: source.shape, origin: source.origin },
-        ];
+        let places = [Place { shape, origin: &extent.start }, Place { shape: source.shape, origin: source.origin }];
         let lines = Lines::new(&extent.count, element_len_bytes as u64, places);
         let mut fragments = Fragments::new(self, note);
         lines.try_for_each(|[offset_bytes, from]| {

@@ -145,10 +145,8 @@ pub fn copy_box(source: BoxSource<'_>, target: BoxTarget<'_>, count: &[u64], ele
         return Ok(());
     }
     // From here on no product overflows: all are lengths of buffers in memory.
-    let places = [
-        Place { shape: target.shape, origin: target.origin },
-        Place { shape: source.shape, origin: source.origin },
-    ];
+    let places =
+        [Place { shape: target.shape, origin: target.origin }, Place { shape: source.shape, origin: source.origin }];
     let lines = Lines::new(count, element_len_bytes as u64, places);
     let [target_stride, source_stride] = lines.strides.map(|stride| stride as usize);
     let (run_len, run_count) = (lines.run_len_bytes as usize, lines.run_count as usize);
