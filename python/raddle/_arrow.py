@@ -43,7 +43,7 @@ def record_batches(scan: Scan, kind: Any) -> Iterator[Any]:
     import pyarrow
 
     for arrays in scan.batches():
-        columns = [arrow_array(name, flat(arrays[name]), kind.field(name).type) for name in kind.names]
+        columns = [arrow_array(name, arrays[name], kind.field(name).type) for name in kind.names]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=kind)
 
 
@@ -74,6 +74,8 @@ def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
     """
     import pyarrow
 
+    if not pyarrow.types.is_fixed_size_list(kind):
+        values = flat(values)
     if values.ndim > 1:
         items = arrow_array(name, values.reshape(-1, *values.shape[2:]), kind.value_type)
         return pyarrow.FixedSizeListArray.from_arrays(items, type=kind)
