@@ -18,9 +18,9 @@ def test_an_index_is_written_beside_the_file(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     before = path.read_bytes()
     shown = raddle("index", path).stdout
-    assert "1 dataset (781 KiB)" in shown.replace("100,000 values of ", "") and "all.h5.stats" in shown
+    assert "200,000 values of 2 datasets (879 KiB)" in shown and "all.h5.stats" in shown
     report = json.loads(raddle("index", path, "-o", tmp_path / "side", "--json").stdout)
-    assert (report["columns"], report["values"], report["value_len_bytes"]) == (1, 100_000, 800_000)
+    assert (report["columns"], report["values"], report["value_len_bytes"]) == (2, 200_000, 900_000)
     assert (tmp_path / "side").read_bytes() == (tmp_path / "all.h5.stats").read_bytes()
     assert (tmp_path / "side").stat().st_size == report["output_len_bytes"]
     assert path.read_bytes() == before
