@@ -5,7 +5,8 @@
 
 Inputs are made by h5py, netCDF4, anndata, uproot and numpy. The expected values are computed from the inputs by numpy and
 compared with what h5py reads in the outputs. `set.json` has them, with the commands; `files.tar.xz` has inputs and outputs,
-of which most bytes are zeros of HDF5's tables, with their times. tests/kept/test_kept.py uses all sets. of a released version (a tag vVERSION) is never replaced.
+of which most bytes are zeros of HDF5's tables, with their times. tests/kept/test_kept.py uses all sets. The set of a released
+version (a tag vVERSION) is never replaced.
 """
 
 import argparse
@@ -30,6 +31,10 @@ import scipy.sparse as sparse
 import uproot
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/kept"))
+
+from values import plain  # noqa: E402
+
 # Maximum length of a set.
 MAX_LEN_BYTES = 100_000
 # Number of events of each input table.
@@ -166,20 +171,6 @@ def write_inputs(folder: Path) -> None:
         columns = {"met": np.array(TREE["met"], "f4"), "n": np.array(TREE["n"], "i4")}
         file.mktree("Events", {name: values.dtype for name, values in columns.items()}).extend(columns)
     (folder / "stream.pds").write_bytes(stream())
-
-
-def plain(values: object) -> object:
-    """Returns arrays as nested lists of numbers and texts, and compound elements as lists of their fields."""
-    match values:
-        case np.ndarray() if values.dtype.names:
-            return [[plain(element[name]) for name in values.dtype.names] for element in values.reshape(-1)]
-        case np.ndarray() | list() | tuple():
-            return [plain(element) for element in values]
-        case np.generic():
-            return plain(values.item())
-        case bytes():
-            return values.decode()
-    return values
 
 
 def tables(*numbers: int) -> dict[str, object]:

@@ -12,22 +12,9 @@ import numpy as np
 import pytest
 import raddle as package
 from conftest import SETS
+from values import plain
 
 MAPS = "/maps/pixels"
-
-
-def plain(values):
-    """Returns arrays as nested lists of numbers and texts, and compound elements as lists of their fields."""
-    match values:
-        case np.ndarray() if values.dtype.names:
-            return [[plain(element[name]) for name in values.dtype.names] for element in values.reshape(-1)]
-        case np.ndarray() | list() | tuple():
-            return [plain(element) for element in values]
-        case np.generic():
-            return plain(values.item())
-        case bytes():
-            return values.decode()
-    return values
 
 
 def read(path, name):
