@@ -19,9 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from python import package_with
-from run import HERE, RADDLE
-from session import arguments, begun, environment_with, keep, touch_memory
+from run import RADDLE
+from session import arguments, begun, environment_with, keep, package_with, result_of, touch_memory
 
 CODECS = ("zstd", "lz4", "zlib")
 BATCH = 100
@@ -72,11 +71,7 @@ def tasks(folder, environment, only):
 
 
 def run(task, program, source, output, environment):
-    command = [sys.executable, HERE / "events.py", "--one", task, program, str(source), str(output)]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if told.returncode:
-        sys.exit(f"{task}: {program} failed:\n{told.stderr}")
-    return json.loads(told.stdout.splitlines()[-1])
+    return result_of("events.py", (task, program, source, output), environment)
 
 
 def measure(task, path, programs, rounds, environment, folder):

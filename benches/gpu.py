@@ -17,9 +17,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from python import merged_workload, package_with
+from python import merged_workload
 from run import RADDLE
-from session import arguments, begun, keep
+from session import arguments, begun, keep, package_with
 
 COPY_LEN_BYTES = 1 << 30
 """Of the copy that is a ceiling: long against what starting one takes."""

@@ -9,15 +9,11 @@ agree: with boost-histogram exactly, with numpy up to values at the edge of a bi
 
 import json
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from python import merged_workload, package_with
-from run import HERE
-from session import arguments, begun, environment_with, keep, own_peak_bytes, touch_memory
+from python import merged_workload
+from session import arguments, begun, environment_with, folder_and_package, keep, own_peak_bytes, result_of, touch_memory
 
 READERS = ("h5py, numpy", "h5py, boost-histogram", "raddle")
 # Few values are at the edges. numpy compares with edges in the precision of the column, boost-histogram in double.
@@ -30,10 +26,7 @@ def main():
     if options.one:
         return one(*options.one)
     report = begun()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        package = package_with(options.core, Path(temporary))
+    with folder_and_package(options) as (folder, package):
         _, merged = merged_workload(folder)
         report["tasks"]["histograms"] = measure(merged, options.rounds, package)
     keep(report, table(report), options.out)
@@ -44,11 +37,7 @@ def measure(path, rounds, package):
     """Returns the times of each contender, after comparing their counts."""
     def run(reader):
         touch_memory(TOUCHED_LEN_BYTES)
-        command = [sys.executable, HERE / "histograms.py", "--one", reader, path]
-        told = subprocess.run(command, env=environment_with(package), capture_output=True, text=True)
-        if told.returncode:
-            sys.exit(f"{reader} failed:\n{told.stderr}")
-        return json.loads(told.stdout)
+        return result_of("histograms.py", (reader, path), environment_with(package))
 
     found = {reader: run(reader)["counts"] for reader in READERS}
     if found["raddle"] != found["h5py, boost-histogram"]:
@@ -62,10 +51,10 @@ def measure(path, rounds, package):
     for turn in range(rounds):
         first = turn % len(READERS)
         for reader in READERS[first:] + READERS[:first]:
-            told = run(reader)
-            del told["counts"]
-            runs[reader].append(told)
-            print(f"{reader}: {told['elapsed_s']:.3f} s", flush=True)
+            result = run(reader)
+            del result["counts"]
+            runs[reader].append(result)
+            print(f"{reader}: {result['elapsed_s']:.3f} s", flush=True)
     return {"columns": len(found["raddle"]), "runs": runs}
 
 
@@ -102,8 +91,7 @@ def one(reader, path):
                     histogram = bh.Histogram(bh.axis.Regular(BINS, LOW, HIGH), storage=bh.storage.Int64())
                     counts[name] = histogram.fill(array).view().tolist()
     elapsed_s = time.perf_counter() - start_s
-    told = {"elapsed_s": elapsed_s, "peak_rss_bytes": own_peak_bytes(), "values": values, "counts": counts}
-    print(json.dumps(told))
+    print(json.dumps({"elapsed_s": elapsed_s, "peak_rss_bytes": own_peak_bytes(), "values": values, "counts": counts}))
     return 0
 
 

@@ -14,15 +14,12 @@ import importlib.util
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from python import package_with
-from run import HERE
-from session import arguments, begun, environment_with, in_turns, keep
+from session import arguments, begun, environment_with, in_turns, keep, package_with, result_of
 
 # Side of a box, boxes along each axis, fields, type; all boxes are written.
 TASKS = {
@@ -72,11 +69,7 @@ def measure(task, rounds, package, folder):
 
     def run(writer, check):
         with tempfile.TemporaryDirectory(dir=folder) as written:
-            command = [sys.executable, HERE / "idx.py", "--one", writer, task, written, check]
-            told = subprocess.run(command, env=environment_with(package), capture_output=True, text=True)
-        if told.returncode:
-            sys.exit(f"{task}: {writer} failed:\n{told.stderr}")
-        return json.loads(told.stdout.splitlines()[-1])
+            return result_of("idx.py", (writer, task, written, check), environment_with(package))
 
     runs = in_turns(task, writers, rounds, run)
     side, along, fields, dtype = TASKS[task]

@@ -14,9 +14,8 @@ import time
 from pathlib import Path
 
 from events import run
-from python import package_with
 from run import HERE, RADDLE, machine
-from session import arguments, environment_with
+from session import arguments, environment_with, package_with
 
 PAGE = HERE.parent / "docs/reference/event-layouts.md"
 MARKS = ("<!-- measured -->", "<!-- /measured -->")

@@ -20,9 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from python import package_with
 from run import HERE
-from session import arguments, begun, environment_with, in_turns, keep
+from session import arguments, begun, environment_with, in_turns, keep, package_with
 
 COMPONENTS = (1, 1, 3, 11)
 # Side of a cube, ranks.

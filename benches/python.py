@@ -12,16 +12,13 @@ values. Needs the optimised package:
 import functools
 import hashlib
 import json
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from run import HERE, RADDLE, inputs_of
-from session import arguments, begun, environment_with, keep, own_peak_bytes, touch_memory
+from run import RADDLE, inputs_of
+from session import arguments, begun, environment_with, folder_and_package, keep, own_peak_bytes, result_of, touch_memory
 
 READERS = ("h5py", "raddle", "raddle, 1 thread")
 # What a program does with the arrays that it has read.
@@ -36,23 +33,11 @@ def main():
     if options.one:
         return one(*options.one)
     report = begun()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        package = package_with(options.core, Path(temporary))
+    with folder_and_package(options) as (folder, package):
         for task, path in workload(folder).items():
             report["tasks"][task] = measure(task, path, options.rounds, package)
     keep(report, table(report), options.out)
     return 0
-
-
-def package_with(core, folder):
-    """Makes a copy of the package around the optimised compiled part."""
-    if not core.exists():
-        sys.exit(f"{core} is missing: make bench-python")
-    shutil.copytree(HERE.parent / "python/raddle", folder / "package/raddle", ignore=shutil.ignore_patterns("*.so*"))
-    shutil.copy(core, folder / "package/raddle/_core.abi3.so")
-    return folder / "package"
 
 
 def merged_workload(folder):
@@ -74,12 +59,8 @@ def workload(folder):
 def measure(task, path, rounds, package):
     """Returns the times of both readers, after comparing their digests."""
     def run(reader, check):
-        command = [sys.executable, HERE / "python.py", "--one", reader, task, path, check]
         touch_memory(TOUCHED_LEN_BYTES)
-        told = subprocess.run(command, env=environment_with(package), capture_output=True, text=True)
-        if told.returncode:
-            sys.exit(f"{task}: {reader} failed:\n{told.stderr}")
-        return json.loads(told.stdout)
+        return result_of("python.py", (reader, task, path, check), environment_with(package))
 
     digests = {reader: run(reader, "digest")["digest"] for reader in READERS}
     if len(set(digests.values())) != 1:

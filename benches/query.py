@@ -24,9 +24,8 @@ import duckdb
 import h5py
 import numpy as np
 import polars as pl
-from python import package_with
 from run import RADDLE
-from session import CORE, begun, environment_with, keep
+from session import CORE, begun, environment_with, keep, package_with
 
 TABLE = "rec.slc"
 WITHIN = "RADDLE_BENCH_WITHIN"

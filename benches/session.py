@@ -1,11 +1,15 @@
 """Code shared by the measurements of the package: their options, and the report that they keep."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
+import shutil
 import statistics
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from run import HERE, machine
@@ -40,6 +44,34 @@ def keep(report, shown, folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "raw.json").write_text(json.dumps(report, indent=1) + "\n")
         (folder / "README.md").write_text(shown)
+
+
+def package_with(core, folder):
+    """Makes a copy of the package around the optimised compiled part."""
+    if not core.exists():
+        sys.exit(f"{core} is missing: make bench-python")
+    shutil.copytree(HERE.parent / "python/raddle", folder / "package/raddle", ignore=shutil.ignore_patterns("*.so*"))
+    shutil.copy(core, folder / "package/raddle/_core.abi3.so")
+    return folder / "package"
+
+
+@contextlib.contextmanager
+def folder_and_package(options):
+    """Yields the folder of the option ``--keep``, or a temporary one, and a copy of the package."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder, package_with(options.core, Path(temporary))
+
+
+def result_of(program, words, environment):
+    """Runs a measurement of this folder once, with the option ``--one``, and returns the last line that it prints."""
+    finished = subprocess.run(
+        [sys.executable, HERE / program, "--one", *words], env=environment, capture_output=True, text=True
+    )
+    if finished.returncode:
+        sys.exit(f"{program} --one {' '.join(map(str, words))} failed:\n{finished.stderr}")
+    return json.loads(finished.stdout.splitlines()[-1])
 
 
 def environment_with(package):
