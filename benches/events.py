@@ -98,12 +98,12 @@ def one(task, program, source, output):
     checks = task.startswith("check ")
     task = task.removeprefix("check ")
     if task == "make":
-        told = make_tree(source, output) if program == "uproot" else make_stream(source, output)
+        result = make_tree(source, output) if program == "uproot" else make_stream(source, output)
     elif task.startswith("write"):
-        told = write(program, task.partition(" ")[2], source, output, checks)
+        result = write(program, task.partition(" ")[2], source, output, checks)
     else:
-        told = read(task, program, source, checks)
-    print(json.dumps(told))
+        result = read(task, program, source, checks)
+    print(json.dumps(result))
     return 0
 
 
@@ -220,11 +220,11 @@ def write(program, codec, source, output, checks):
         start_s = time.perf_counter()
         subprocess.run(command, check=True)
         elapsed_s = time.perf_counter() - start_s
-    told = {"elapsed_s": elapsed_s, "len_bytes": Path(output).stat().st_size}
+    result = {"elapsed_s": elapsed_s, "len_bytes": Path(output).stat().st_size}
     if program != "h5py":
         report = json.loads(Path(f"{output}.json").read_text())
-        told |= {name: report[name] for name in ("read_s", "prepare_s", "encode_s", "commit_s", "metadata_s")}
-        told["run_s"] = report["elapsed_s"]
+        result |= {name: report[name] for name in ("read_s", "prepare_s", "encode_s", "commit_s", "metadata_s")}
+        result["run_s"] = report["elapsed_s"]
     if checks:
         import h5py
         import raddle
@@ -242,8 +242,8 @@ def write(program, codec, source, output, checks):
                 blobs = whole[name]
                 ends = np.cumsum(ak.to_numpy(ak.num(ak.without_parameters(blobs))))
                 digest.update(f"{name} {ends.tolist()}".encode() + ak.to_numpy(ak.flatten(ak.without_parameters(blobs))).tobytes())
-        told["digest"] = digest.hexdigest()
-    return told
+        result["digest"] = digest.hexdigest()
+    return result
 
 
 def write_with_h5py(source, output):

@@ -5,14 +5,13 @@ A numpy type has one Arrow type, whatever the values, so that a stream has a sch
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raddle._scan_files import row_shape
-from raddle._tables import flat
+from raddle._tables import flat, flat_shape
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         kind = pyarrow.list_(pyarrow.from_numpy_dtype(metadata["vlen"].newbyteorder("=")))
     else:
         raise UsageError(f"{name}: Arrow has no type for {dtype}; select other columns, or read it with to_numpy")
-    lengths = (*shape, *inner)
-    for length in reversed(() if math.prod(lengths) == 1 else lengths):
+    for length in reversed(flat_shape((*shape, *inner))):
         kind = pyarrow.list_(kind, length)
     return kind
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import threading
 import warnings
@@ -19,6 +18,7 @@ from raddle._file import File
 from raddle._file import open as open_file
 from raddle._group import Group
 from raddle._keywords import Inputs, Path
+from raddle._tables import flat_shape
 from raddle.errors import InputError, InputNotFoundError, ObjectNotFoundError, StaleIndexWarning, UsageError
 
 MAX_OPEN_FILES = 16
@@ -156,9 +156,8 @@ def row_shape(column: Dataset) -> tuple[int, ...]:
 
 
 def table_row_shape(column: Dataset) -> tuple[int, ...]:
-    """Return the shape of a row of a column in a table, where rows of one element are plain values."""
-    shape = row_shape(column)
-    return () if math.prod(shape) == 1 else shape
+    """Return the shape of a row of a column in a table of another library."""
+    return flat_shape(row_shape(column))
 
 
 def _type_of(column: Dataset) -> str:

@@ -45,9 +45,14 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
     raise UsageError(f"library {library!r} is not one of dict, numpy, awkward, pandas, cupy")
 
 
+def flat_shape(row: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a row in a table: rows of one element, as in datasets of shape (rows, 1), are plain values."""
+    return () if math.prod(row) == 1 else row
+
+
 def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The values of a column for a table: rows of one element, as in datasets of shape (rows, 1), become plain values."""
-    return array.reshape(len(array)) if math.prod(array.shape[1:]) == 1 else array
+    """The values of a column for a table, as `flat_shape` describes."""
+    return array.reshape(len(array), *flat_shape(array.shape[1:]))
 
 
 def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, Any]]:
