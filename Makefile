@@ -75,7 +75,7 @@ FIRST_CASE ?= 0
 MEANING_CASES ?= 100
 FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts
 FUZZ_TIME_S ?= 600
-# The processor of test-qemu, and its crates; none are those that read and write bytes.
+# Target and crates of test-qemu; without PACKAGES, the crates that read and write bytes.
 TARGET ?= s390x-unknown-linux-gnu
 PACKAGES ?=
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
@@ -97,7 +97,7 @@ HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
 
-# Builds that are given to users know their commit. It is not exported to others, which it would make cargo repeat.
+# Builds for users record their commit. Others do not get the variable: cargo would repeat them whenever it changes.
 build wheel wheels: export RADDLE_COMMIT = $(shell git describe --always --dirty --abbrev=40 --exclude '*' 2> /dev/null)
 
 build: setup

@@ -118,7 +118,7 @@ pub fn run(
     Ok(())
 }
 
-/// Creates the error for a result that is not what it must be.
+/// Creates the error for a wrong result.
 fn wrong(what: &str) -> Error {
     Error::new(Exit::Mismatch, what)
 }

@@ -73,7 +73,7 @@ fn of_stripes(stripes: stripes::Stripes) -> Option<Check> {
     Some(check.value(stripes.len_bytes))
 }
 
-/// What an operation is called, and what follows if it fails: something broken, something missing, or less.
+/// Returns the name of an operation, the mark if it fails, and what this means or how to mend it.
 fn consequence(operation: FolderOperation) -> (&'static str, Mark, &'static str) {
     match operation {
         FolderOperation::Write => ("write", Mark::Broken, ""),

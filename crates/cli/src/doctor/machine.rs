@@ -9,7 +9,7 @@ use raddle::options::ExecutionOptions;
 use raddle_core::machine::{self, Cores, Memory};
 use raddle_merge::options::MergeOptions;
 
-/// The options of a command that processes data, without any words: what the environment and the defaults decide.
+/// Options of a command that processes data, parsed from an empty command line: the environment and the defaults remain.
 #[derive(clap::Parser)]
 #[command(name = "raddle", no_binary_name = true)]
 struct Defaults {
@@ -17,7 +17,10 @@ struct Defaults {
     execution: ExecutionOptions,
 }
 
-/// Returns the options of a merge for which no option is given; otherwise, the complaint about the environment.
+/// Returns the options of a merge without options on its command line.
+///
+/// # Errors
+/// The variable of the environment that is not valid, and why.
 fn defaults(default_jobs: usize) -> Result<MergeOptions, String> {
     let parsed = Defaults::try_parse_from(std::iter::empty::<&str>()).map_err(|error| {
         let text = error.to_string();

@@ -1,6 +1,6 @@
 //! What this machine and this raddle have and lack, as plain data: sections of checks.
 //!
-//! Each module makes one section. Whatever decides elsewhere is asked here, too: the number of threads, the memory of a
+//! Each module makes one section. Defaults come from the code that applies them: the number of threads, the memory of a
 //! merge, the filters. Invariant: the report changes nothing on the machine; what a check writes, it removes.
 
 mod filters;

@@ -140,7 +140,7 @@ pub(super) fn unnamed(folder: &Path) -> Result<File, Errno> {
     rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
-/// Fails: only Linux creates files without a name.
+/// Returns an error: only Linux creates files without a name.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn unnamed(_folder: &Path) -> Result<File, Errno> {
     Err(Errno::OPNOTSUPP)

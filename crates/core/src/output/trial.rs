@@ -1,4 +1,4 @@
-//! Trial of a folder: does there once what writers of raddle do, and reports what its file system supports.
+//! Trial of a folder: performs each operation of raddle's writers once, and reports what the file system supports.
 //!
 //! Invariant: nothing of a trial remains in the folder, whatever fails.
 
