@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 import raddle
+from raddle._supersets import Columns
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -61,6 +62,12 @@ def test_queries_compare_them(path):
     pytest.importorskip("datafusion")
     result = raddle.sql(query.format(f"'{path}'.'rec.slc'"))
     assert result.to_pandas()["run"].tolist() == wanted().tolist()
+
+
+def test_their_conditions_are_passed_on(path):
+    columns = Columns(raddle.scan(path)["rec.slc"])
+    assert columns.compare("run", ">=", 1500) is not None and columns.compare("detector", "==", "near") is not None
+    assert columns.compare("pair", ">=", 1500) is None
 
 
 def test_polars_compares_them(path):
