@@ -198,13 +198,12 @@ fn convert_block(
     if let ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } = map {
         let source = if *reinterpret { other_signedness(source) } else { source };
         source.decode_floats(block, integers, floats);
-        for value in floats.iter_mut() {
-            let is_missing = missing.contains(value);
-            *value = match (is_missing, in_single) {
-                (true, _) => f64::NAN,
-                (false, true) => f64::from((*value as f32).mul_add_like(*scale as f32, *offset as f32)),
-                (false, false) => *value * scale + offset,
-            };
+        match in_single {
+            true => {
+                let (scale, offset) = (*scale as f32, *offset as f32);
+                unpack(floats, missing, |value| f64::from(value as f32 * scale + offset));
+            }
+            false => unpack(floats, missing, |value| value * scale + offset),
         }
         target.encode_floats(floats, out);
         return Ok(());
@@ -314,14 +313,22 @@ fn convert_block(
     Ok(())
 }
 
-/// Computation of `a * b + c` with two roundings, as in array libraries.
-trait MulAddLike {
-    fn mul_add_like(self, factor: Self, addend: Self) -> Self;
-}
-
-impl MulAddLike for f32 {
-    fn mul_add_like(self, factor: f32, addend: f32) -> f32 {
-        self * factor + addend
+/// Replaces missing values by NaN, and the others by their unpacked values. With up to two numbers for missing values,
+/// which is usual, the loop has no branches.
+fn unpack(values: &mut [f64], missing: &[f64], unpacked: impl Fn(f64) -> f64) {
+    let (one, other) = match missing {
+        // NaN equals no value.
+        [] => (f64::NAN, f64::NAN),
+        [one] => (*one, *one),
+        [one, other] => (*one, *other),
+        _ => {
+            let replaced = |value: f64| if missing.contains(&value) { f64::NAN } else { unpacked(value) };
+            return values.iter_mut().for_each(|value| *value = replaced(*value));
+        }
+    };
+    for value in values {
+        let is_missing = (*value == one) | (*value == other);
+        *value = if is_missing { f64::NAN } else { unpacked(*value) };
     }
 }
 
@@ -490,6 +497,17 @@ mod tests {
                     prop_assert!(!is_representable, "{} has an exact counterpart", value);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn any_number_of_values_is_missing() {
+        let stored = [3.0, -1.0, 0.0, f64::NAN, 7.5, 9.0];
+        for missing in [&[][..], &[7.5], &[-1.0, 9.0], &[-1.0, 7.5, 9.0], &[f64::NAN]] {
+            let mut values = stored;
+            unpack(&mut values, missing, |value| value * 2.0 + 1.0);
+            let expected = stored.map(|value| if missing.contains(&value) { f64::NAN } else { value * 2.0 + 1.0 });
+            assert_eq!(values.map(f64::to_bits), expected.map(f64::to_bits), "{missing:?}");
         }
     }
 

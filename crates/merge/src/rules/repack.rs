@@ -56,8 +56,15 @@ impl OnePacking {
             return self.missing;
         }
         // Rounding may lead beyond the ends, whose values are the minimum and maximum.
-        (((value - self.offset) / self.scale).round() as i64).clamp(self.stored.0, self.stored.1)
+        rounded((value - self.offset) / self.scale).clamp(self.stored.0, self.stored.1)
     }
+}
+
+/// Rounds half away from zero, like `f64::round`, which is a call of a function on processors without SSE 4.1.
+fn rounded(value: f64) -> i64 {
+    let whole = value as i64;
+    let rest = value - whole as f64;
+    whole.saturating_add(i64::from(rest >= 0.5)).saturating_sub(i64::from(rest <= -0.5))
 }
 
 /// Finds the range of the unpacked values of the datasets at `paths`.
@@ -161,6 +168,16 @@ pub(crate) fn describe(plan: &MergePlan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn values_are_rounded_as_the_standard_library_does(value: f64, near in -1e6..1e6, whole in -1_000_000_i32..1_000_000) {
+            let half = f64::from(whole) + 0.5;
+            for value in [value, near, half, half.next_up(), half.next_down()] {
+                proptest::prop_assert_eq!(rounded(value), value.round() as i64);
+            }
+        }
+    }
 
     #[test]
     fn the_ends_are_the_ends_of_the_type_and_one_number_is_left() {
