@@ -175,8 +175,10 @@ def judge_samples(output, inputs):
         np.testing.assert_array_equal(getattr(merged.X, name), getattr(expected.X, name), err_msg=name)
 
 
-def anndata_concat(compression):
+def anndata_concat(compression, is_synced=False):
     write = f"write_h5ad(sys.argv[1], compression={compression!r})"
+    if is_synced:
+        write += "; import os; os.fsync(os.open(sys.argv[1], os.O_RDONLY))"
     program = f"import sys, anndata; anndata.concat([anndata.read_h5ad(path) for path in sys.argv[2:]]).{write}"
     return f"{sys.executable} -c {shlex.quote(program)} {{output}} {{inputs}}"
 
@@ -221,6 +223,9 @@ def samples(folder):
     }
     yield "2 samples of 100 million nonzeros, not compressed", "h5ad", {
         "anndata.concat": (anndata_concat(None), inputs, judge_samples),
+        # raddle's output is on the disk when it ends.
+        "anndata.concat, then fsync": (anndata_concat(None, is_synced=True), inputs, judge_samples),
+        "cat, then fsync": ("sh -c 'cat \"$@\" > $0 && sync $0' {output} {inputs}", inputs, None),
         "raddle -c none": (f"{merge} -c none", inputs, judge_samples),
     }
 
@@ -238,7 +243,9 @@ def apart(function, *arguments):
 
 
 def touch_free_memory():
-    """Touches most of the free memory. On a virtual machine the first touch of a page is slow, and the first contender would pay."""
+    """Writes what earlier runs left in memory, and touches most of the free memory. The next contender would otherwise share the
+    disk with them, and pay for the first touch of a page, which is slow on a virtual machine."""
+    os.sync()
     pages, page_len_bytes = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     touch_memory(pages * page_len_bytes * 3 // 4)
 
