@@ -12,6 +12,7 @@ pub enum Edge {
     Back,
 }
 
+/// A buffer whose bytes begin or end at a page that must not be accessed.
 pub struct Guarded {
     mapping: NonNull<u8>,
     mapping_len_bytes: usize,
