@@ -51,7 +51,7 @@ impl IdxError {
             | Self::NoInputs
             | Self::OnePhase { .. }
             | Self::Core(CoreError::PlansDiffer { .. }) => ErrorKind::Usage,
-            Self::Zarr { source, .. } if source.is_of_options() => ErrorKind::Usage,
+            Self::Target { is_of_options: true, .. } => ErrorKind::Usage,
             Self::Core(_) | Self::Engine { .. } => ErrorKind::Internal,
             _ => ErrorKind::Input,
         }

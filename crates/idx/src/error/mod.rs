@@ -9,7 +9,6 @@ pub use kind::ErrorKind;
 use crate::dataset::compression::BlockFault;
 use crate::dataset::header::HeaderError;
 use crate::request::RequestFault;
-use crate::targets::zarr::ZarrFault;
 use crate::write::restructure::PartitionFault;
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
@@ -333,13 +332,15 @@ pub enum IdxError {
         /// Length requested.
         len_bytes: u64,
     },
-    /// An OME-Zarr folder is refused, or cannot be written as requested.
+    /// Data of a format other than IDX are refused, or cannot be written as requested.
     #[error("{}: {source}", path.display())]
-    Zarr {
-        /// Path of the folder, or of a shard in it.
+    Target {
+        /// Path of the output, or of a file in it.
         path: PathBuf,
-        /// Underlying error.
-        source: Box<ZarrFault>,
+        /// Whether the fault is in the request, not in existing data.
+        is_of_options: bool,
+        /// Fault of the format.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A chunk could not be compressed.
     #[error("cannot compress: {0}")]

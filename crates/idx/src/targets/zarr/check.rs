@@ -198,7 +198,7 @@ impl Image {
             }
             let samples = match self.read(number - 1, &region) {
                 // Reported when that level is checked.
-                Err(IdxError::Zarr { .. } | IdxError::Read { .. }) => return Ok(()),
+                Err(IdxError::Target { .. } | IdxError::Read { .. }) => return Ok(()),
                 read => read?,
             };
             let mut want = crate::write::exchange::zero_samples(made.sample_count(), len)?;
@@ -209,10 +209,10 @@ impl Image {
         }
         match differ {
             0 => Ok(()),
-            samples => Err(IdxError::Zarr {
-                path: self.shard_path(number, shard),
-                source: Box::new(super::ZarrFault::Differs { samples: samples as u64, level: number - 1 }),
-            }),
+            samples => {
+                let fault = super::ZarrFault::Differs { samples: samples as u64, level: number - 1 };
+                Err(fault.at(&self.shard_path(number, shard)))
+            }
         }
     }
 }
@@ -220,7 +220,7 @@ impl Image {
 /// Describes the fault without its path, which is reported separately.
 fn why(error: &IdxError) -> String {
     match error {
-        IdxError::Zarr { source, .. } => source.to_string(),
+        IdxError::Target { source, .. } => source.to_string(),
         IdxError::Read { source, operation, .. } => format!("cannot {operation} it: {source}"),
         other => other.to_string(),
     }

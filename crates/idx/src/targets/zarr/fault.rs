@@ -1,7 +1,8 @@
 //! Errors of OME-Zarr folders.
 
+use crate::error::IdxError;
 use raddle_codec::CodecError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Reason why an OME-Zarr folder cannot be written, or is refused.
 #[derive(Debug, thiserror::Error)]
@@ -155,8 +156,14 @@ pub enum ZarrFault {
 }
 
 impl ZarrFault {
+    /// Returns the error of this fault in `path`: the folder, or a shard in it.
+    pub(crate) fn at(self, path: &Path) -> IdxError {
+        let path = path.to_path_buf();
+        IdxError::Target { path, is_of_options: self.is_of_options(), source: Box::new(self) }
+    }
+
     /// Whether the fault is in the request, not in an existing folder.
-    pub fn is_of_options(&self) -> bool {
+    fn is_of_options(&self) -> bool {
         matches!(
             self,
             Self::Axes { .. }

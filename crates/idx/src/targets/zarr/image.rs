@@ -63,7 +63,7 @@ impl Images {
         let group = |folder: &Path| {
             let file = folder.join(FILE_NAME);
             let bytes = read(&file)?;
-            parse_group(&file, &bytes).map_err(|source| refused(path, source))
+            parse_group(&file, &bytes).map_err(|fault| fault.at(path))
         };
         let names = match group(path)? {
             Group::Image(metadata) => {
@@ -86,12 +86,8 @@ impl Images {
     }
 }
 
-fn refused(path: &Path, source: ZarrFault) -> IdxError {
-    IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) }
-}
-
 fn not_an_image(path: &Path, folder: &Path) -> IdxError {
-    refused(path, ZarrFault::Metadata { file: folder.join(FILE_NAME), reason: "describes no images".to_owned() })
+    ZarrFault::Metadata { file: folder.join(FILE_NAME), reason: "describes no images".to_owned() }.at(path)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
@@ -107,19 +103,16 @@ impl Image {
         let mut arrays = Vec::new();
         for (name, _) in &metadata.levels {
             let file = folder.join(name).join(FILE_NAME);
-            let array = parse_array(&file, &read(&file)?).map_err(|source| refused(folder, source))?;
+            let array = parse_array(&file, &read(&file)?).map_err(|fault| fault.at(folder))?;
             let fits = (metadata.axes.len()..MAX_RANK).all(|axis| array.counts[axis] == 1);
             if !fits {
                 let reason = format!("has more axes than the image, {}", metadata.axes.len());
-                return Err(refused(folder, ZarrFault::Metadata { file, reason }));
+                return Err(ZarrFault::Metadata { file, reason }.at(folder));
             }
             let shards = (0..MAX_RANK).map(|axis| array.counts[axis].div_ceil(array.form.shard[axis]));
             let shards = shards.fold(1, u64::saturating_mul);
             if shards > MAX_SHARDS {
-                return Err(refused(
-                    folder,
-                    ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") },
-                ));
+                return Err(ZarrFault::Unsupported { file, what: format!("an array of {shards} shards") }.at(folder));
             }
             arrays.push(array);
         }
@@ -205,12 +198,12 @@ impl Image {
         let len_bytes = file.metadata().map_err(failed("stat"))?.len();
         let index_len_bytes = form.index_len_bytes();
         let Some(at) = len_bytes.checked_sub(index_len_bytes) else {
-            return Err(refused(&path, ZarrFault::Index { reason: "is cut off" }));
+            return Err(ZarrFault::Index { reason: "is cut off" }.at(&path));
         };
         // The file is at least this long.
         let mut index = vec![0; index_len_bytes as usize];
         file.read_exact_at(&mut index, at).map_err(failed("read"))?;
-        let entries = form.entries(&index, len_bytes).map_err(|source| refused(&path, source))?;
+        let entries = form.entries(&index, len_bytes).map_err(|fault| fault.at(&path))?;
         Ok(Some(OpenShard { file, path, len_bytes, entries }))
     }
 
@@ -230,7 +223,7 @@ impl Image {
         stored.resize(entry.len_bytes as usize, 0);
         let read = shard.file.read_exact_at(stored, entry.offset);
         read.map_err(|source| IdxError::Read { path: shard.path.clone(), operation: "read", source })?;
-        self.arrays[level].form.decode(decoder, chunk, stored).map_err(|source| refused(&shard.path, source))
+        self.arrays[level].form.decode(decoder, chunk, stored).map_err(|fault| fault.at(&shard.path))
     }
 
     /// Returns the shards of a level that hold samples of `region`, x fastest.

@@ -53,8 +53,7 @@ impl ArrayTarget for ZarrTarget {
     fn begin(&self, request: &WriteRequest, fields: &FieldSet, options: WriteOptions) -> Result<Box<dyn TargetWriter>> {
         let form = self.form(request, fields)?;
         let form = ImageLayout::new(&fields.counts, fields.fields.clone(), &form);
-        let refused = |source| IdxError::Zarr { path: request.output.clone(), source: Box::new(source) };
-        Ok(Box::new(ZarrWriter::new(&request.output, form.map_err(refused)?, options)?))
+        Ok(Box::new(ZarrWriter::new(&request.output, form.map_err(|fault| fault.at(&request.output))?, options)?))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredArrays>> {

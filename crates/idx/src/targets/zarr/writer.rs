@@ -48,11 +48,10 @@ impl ZarrWriter {
     /// # Errors
     /// If the options ask for one phase, or there are too many shards.
     pub fn new(path: &Path, form: ImageLayout, options: WriteOptions) -> Result<Self> {
-        let refused = |source| IdxError::Zarr { path: path.to_path_buf(), source: Box::new(source) };
         if options.phases == Phases::One {
-            return Err(refused(ZarrFault::OnePhase));
+            return Err(ZarrFault::OnePhase.at(path));
         }
-        ShardPlan::new(&form).map_err(refused)?;
+        ShardPlan::new(&form).map_err(|fault| fault.at(path))?;
         let shards = vec![0; form.fields.len() * form.levels.len()];
         Ok(Self { path: path.to_path_buf(), form, options, staging: None, written: 0, shards })
     }
@@ -60,10 +59,6 @@ impl ZarrWriter {
     /// Returns the description of the output.
     pub fn form(&self) -> &ImageLayout {
         &self.form
-    }
-
-    fn refused(&self, source: ZarrFault) -> IdxError {
-        IdxError::Zarr { path: self.path.clone(), source: Box::new(source) }
     }
 
     /// Collective. Writes the next time step, or the only one, by `ranks` that hold any number of boxes each. The boxes
@@ -87,8 +82,8 @@ impl ZarrWriter {
         let partition = gather_boxes(&self.path, &domain, self.arguments_hash(), &patches, ranks)?;
         let wanted = form.steps.unwrap_or(1);
         let plan = match self.written < wanted {
-            true => ShardPlan::new(form).map_err(|source| self.refused(source)),
-            false => Err(self.refused(ZarrFault::Steps { written: self.written + 1, wanted })),
+            true => ShardPlan::new(form).map_err(|fault| fault.at(&self.path)),
+            false => Err(ZarrFault::Steps { written: self.written + 1, wanted }.at(&self.path)),
         };
         let plan = ranks.agree("plan the shards", plan)?;
         let how = (self.options.existing, self.options.durability);
@@ -185,7 +180,7 @@ impl ZarrWriter {
         let started = Instant::now();
         let (written, wanted) = (self.written, self.form.steps.unwrap_or(1));
         let published = match &self.staging {
-            _ if written != wanted => Err(self.refused(ZarrFault::Steps { written, wanted })),
+            _ if written != wanted => Err(ZarrFault::Steps { written, wanted }.at(&self.path)),
             None => Ok(()),
             Some(staging) => {
                 describe(staging, &self.form, &self.shards, self.options.effort).and_then(|()| staging.publish())

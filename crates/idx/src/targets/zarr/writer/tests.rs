@@ -254,7 +254,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
     check(
         &good,
         &one,
-        |error| matches!(error, IdxError::Zarr { source, .. } if matches!(**source, ZarrFault::OnePhase)),
+        |error| matches!(error, IdxError::Target { source, .. } if matches!(source.downcast_ref(), Some(ZarrFault::OnePhase))),
     );
     let narrow = WriteOptions { memory_limit_bytes: 1000, ..WriteOptions::default() };
     check(&good, &narrow, |error| matches!(error, IdxError::Core(CoreError::Memory { .. })));
@@ -315,7 +315,7 @@ fn what_is_there_is_replaced_whole_or_not_at_all() {
     let mut report =
         writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess).unwrap();
     let twice = writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess);
-    assert!(matches!(twice, Err(IdxError::Zarr { .. })), "{twice:?}");
+    assert!(matches!(twice, Err(IdxError::Target { .. })), "{twice:?}");
     report.publish_s = 0.0;
     writer.publish(&mut report, &SingleProcess).unwrap();
     assert!(report.publish_s > 0.0);
