@@ -3,6 +3,7 @@
 //! Invariant: after an error or a cancellation no further job is begun, and the first error is returned.
 
 pub mod ordered;
+pub mod pool;
 
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
@@ -37,15 +38,7 @@ pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(jobs.len()) {
-            // If no more threads can be started, the existing ones do all the work.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+    pool::on_threads(threads.min(jobs.len()), work);
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 

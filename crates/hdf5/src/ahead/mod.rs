@@ -19,6 +19,7 @@ use crate::model::{ObjectIndex, ObjectKind};
 use crate::open_file::{OpenFile, Prepared};
 use crate::reuse::{Buffer, SPARE};
 use pause::{Reading, Running};
+use raddle_core::parallel::pool;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -287,7 +288,7 @@ impl Shared {
         while state.threads < worth.min(file.threads() - 1) {
             let Some(running) = Running::new() else { break };
             let shared = Arc::clone(shared);
-            let started = std::thread::Builder::new().spawn(move || {
+            let started = pool::start(move || {
                 shared.work();
                 // The file is closed before the thread counts as ended.
                 drop(shared);

@@ -16,6 +16,7 @@ pub use axes::AxisSelection;
 use crate::error::{Hdf5Error, Result};
 use crate::read::{DatasetReader, DatasetSource, MAX_RANK, ReadCounts, ReaderLimits};
 use gather::GatherPlan;
+use raddle_core::parallel::pool;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -110,15 +111,11 @@ impl BulkReader {
             failure: Mutex::new(None),
             counts: Mutex::new(ReadCounts::default()),
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                // If no more threads can be started, the existing ones do all the work.
-                if std::thread::Builder::new().spawn_scoped(scope, || self.work(&work, &mut || true)).is_err() {
-                    break;
-                }
-            }
-            self.work(&work, &mut paced(go_on));
-        });
+        pool::beside(
+            threads.saturating_sub(1),
+            || self.work(&work, &mut || true),
+            || self.work(&work, &mut paced(go_on)),
+        );
         match work.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
             None if work.stop.into_inner() => Ok(Outcome::Stopped),
