@@ -21,7 +21,7 @@ const LEVEL: i32 = 3;
 /// Name of a column, and the function from row to element.
 type Column = (&'static str, fn(usize, &mut Noise) -> u32);
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     ("charges in steps of 1/16", |_, noise| ((noise.skewed() * 40.0) as i32 as f32 / 16.0).to_bits()),
     ("fractions 1000/k", |_, noise| (1000.0 / (1 + (noise.skewed() * 150.0) as u32) as f32).to_bits()),
     ("ids, a third of them -5", |_, noise| if noise.below(3) == 0 { -5i32 as u32 } else { noise.below(910) as u32 }),
@@ -35,6 +35,7 @@ const COLUMNS: [Column; 7] = [
             if row / 4 % 3 != 0 { (-5f32).to_bits() } else { (90.0 * noise.skewed()).to_bits() }
         },
     ),
+    ("64-bit row numbers", |row, _| if row % 2 == 0 { row as u32 / 2 } else { 0 }),
     ("coordinates", |_, noise| (noise.below(1 << 24) as f32 / 10_000.0 - 800.0).to_bits()),
 ];
 

@@ -215,20 +215,23 @@ impl Code {
         true
     }
 
-    /// Returns the words of a complete code up to `limit_bits`, ascending in length: symbol, bits in stream order with
-    /// the first one lowest, and their number. Yields nothing for a code without words of two bits or more.
+    /// Returns the words of up to `limit_bits`, ascending in length: symbol, bits in stream order with the first one
+    /// lowest, and their number. Those of a code of a single word are both bits. A code without words has none.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
         let Lengths { lists, counts } = &self.lengths;
-        let has_longer = self.shift < 63;
+        let longer: u16 = counts[2..].iter().sum();
+        let is_complete = longer > 0 || counts[1] == 2;
+        let single = (!is_complete && counts[1] == 1).then_some(lists[LIST_ENTRIES]);
         let mut next = 0u16;
-        (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| has_longer).flat_map(move |word_bits| {
+        let words = (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| is_complete).flat_map(move |word_bits| {
             let first = next << 1;
             next = first + counts[word_bits];
             let symbols = &lists[word_bits * LIST_ENTRIES..][..usize::from(counts[word_bits])];
             let words = (first..).map(move |word| word.reverse_bits() >> (16 - word_bits));
             symbols.iter().zip(words).map(move |(&symbol, word)| (symbol, word, word_bits))
-        })
+        });
+        words.chain(single.into_iter().flat_map(|symbol| [(symbol, 0, 1), (symbol, 1, 1)]))
     }
 
     /// Returns the entry of the word that `window` begins with, or [`LONG`].
@@ -293,6 +296,31 @@ mod tests {
             assert_eq!(entry.value(u64::from(symbol.extra) << 9 | 0x155), length);
         }
         assert!(LITLEN_TEMPLATES[286] == NONE && LITLEN_TEMPLATES[287] == NONE);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn words_are_those_of_the_table() {
+        let lengths: [&[usize]; 5] = [&[1], &[1, 1], &[1, 2, 2], &[2, 2, 2, 2], &[]];
+        let expected: [&[(u16, u16, usize)]; 5] = [
+            &[(0, 0, 1), (0, 1, 1)],
+            &[(0, 0, 1), (1, 1, 1)],
+            &[(0, 0, 1), (1, 0b01, 2), (2, 0b11, 2)],
+            &[(0, 0b00, 2), (1, 0b10, 2), (2, 0b01, 2), (3, 0b11, 2)],
+            &[],
+        ];
+        for (lengths, expected) in lengths.into_iter().zip(expected) {
+            let mut code = Code::new();
+            for (symbol, &word_bits) in lengths.iter().enumerate() {
+                code.lengths.append(symbol, word_bits, 1);
+            }
+            assert!(code.build(&DISTANCE_TEMPLATES, true, TABLE_LIMIT_BITS));
+            assert_eq!(code.words(11).collect::<Vec<_>>(), expected);
+            for (symbol, bits, word_bits) in code.words(11) {
+                let entry = code.entry(u64::from(bits).reverse_bits());
+                assert!(entry == DISTANCE_TEMPLATES[usize::from(symbol)].with_word(word_bits as u32));
+            }
+        }
     }
 
     #[test]
