@@ -127,7 +127,7 @@ def test_an_index_excludes_blocks(table):
     before = raddle.scan(path)["rec.slc"].filter(condition)
     assert before.explain()["pruned_blocks"] == 0
     report = raddle.index(path, progress=False)
-    assert report.columns == 6 and report.output == f"{path}.stats" and "datasets" in repr(report)
+    assert report.columns == 7 and report.output == f"{path}.stats" and "datasets" in repr(report)
     assert report.output_len_bytes < 0.01 * report.value_len_bytes
     found = raddle.scan(path)["rec.slc"].filter(condition).select("evt", "wide", "note")
     explained = found.explain()
@@ -213,7 +213,7 @@ def test_an_index_replaces_only_an_index(table, tmp_path):
     [
         (lambda: col("energi") > 2, r"no column \"energi\"; did you mean energy"),
         (lambda: col("wide") > 2, "several values per row"),
-        (lambda: col("note") == "x", "variable length"),
+        (lambda: col("note") == 3, "holds texts"),
         (lambda: col("energy") == "high", "holds numbers"),
         (lambda: col("name") > 3, "holds texts"),
         (lambda: col("colour") == "green", "its values are blue, red"),
@@ -355,12 +355,13 @@ def inputs_of(data, folder, count):
                 file.create_dataset(f"rec/{name}", data=values, chunks=(100,), maxshape=(None,))
             texts = np.array([f"run {number}, part {row // 500}" for row in range(rows)], "S20")
             file.create_dataset("rec/text", data=texts, dtype="S20", chunks=(100,), maxshape=(None,))
+            file.create_dataset("rec/long", data=texts.astype(object), dtype=h5py.string_dtype(), chunks=(100,), maxshape=(None,))
             spaces_in(file["rec"], b"spaces", texts)
             file.create_dataset("rec/flat", data=part["<i4"].reshape(-1, 1), chunks=(50, 1), maxshape=(None, 1))
     return paths
 
 
-OF_TEXTS = ("text > 'run 1'", "spaces == 'run 0, part 0' | text == 'run 1, part 3'", "spaces <= 'run 1, part 0'", "~(text < 'run 2')")
+OF_TEXTS = ("text > 'run 1'", "spaces == 'run 0, part 0' | text == 'run 1, part 3'", "spaces <= 'run 1, part 0'", "~(text < 'run 2')", "long == text & long > 'run 1'", "long <= 'run 1, part 0'")
 
 
 @settings(max_examples=40, deadline=None)

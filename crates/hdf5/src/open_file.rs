@@ -260,7 +260,7 @@ impl OpenFile {
         if self.bulk.read(vec![request], go_on)? == Outcome::Stopped {
             return Ok(None);
         }
-        let mut resolver = Resolver::new(&self.file, &self.tree);
+        let mut resolver = self.resolver();
         let mut canonical = Vec::new();
         // A resolver limits the amount of data per call, and elements requested twice may exceed the content of the
         // file.
@@ -268,6 +268,11 @@ impl OpenFile {
             resolver.canonical(class, element, &mut canonical)?;
         }
         Ok(Some(canonical))
+    }
+
+    /// Returns a resolver for stored elements of variable length, which keeps parts of the heap for later calls.
+    pub fn resolver(&self) -> Resolver<'_> {
+        Resolver::new(&self.file, &self.tree)
     }
 
     /// Reads values of a dataset through libhdf5, like [`ChildReader::read_values`], with normalised strings.
@@ -284,7 +289,7 @@ impl OpenFile {
 
     /// Returns the canonical bytes of a value in metadata, with normalised strings.
     pub fn inline(&self, class: &TypeClass, data: &InlineData) -> Result<Vec<u8>> {
-        let mut resolver = Resolver::new(&self.file, &self.tree);
+        let mut resolver = self.resolver();
         let mut values = resolver.canonical_inline(class, data)?.into_owned();
         if !class.is_file_local() {
             TextForms::of(class).apply(&mut values);

@@ -6,6 +6,7 @@
 use crate::index::{ColumnLimits, Index};
 use crate::statistics::{Limits, OrderedType};
 use crate::table::{ColumnKind, block_rows};
+use crate::texts::TextForm;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::TypeClass;
 use raddle_hdf5::text_forms::TextForms;
@@ -45,11 +46,23 @@ struct NewColumn {
 impl NewColumn {
     fn limits(&self, stored: &[u8]) -> Limits {
         match self.values {
-            OrderedType::Number(_) => Limits::of(self.values, stored),
-            OrderedType::Text { .. } => {
+            OrderedType::Number(_) | OrderedType::Text(TextForm::Canonical) => Limits::of(self.values, stored),
+            OrderedType::Text(TextForm::Padded { .. }) => {
                 let mut shown = stored.to_vec();
                 self.texts.apply(&mut shown);
                 Limits::of(self.values, &shown)
+            }
+        }
+    }
+}
+
+impl NewColumn {
+    /// Adds limits of values to those of their blocks.
+    fn unite(&self, found: Vec<(u64, Limits)>) {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        for (block, limits) in found {
+            if let Some(known) = blocks.get_mut(block as usize) {
+                *known = known.union(limits);
             }
         }
     }
@@ -101,12 +114,22 @@ impl IndexBuilder {
             found.push((row / column.block_rows, column.limits(part)));
             (row, values) = (row + part.len() as u64 / column.row_len_bytes, rest);
         }
-        let mut blocks = column.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        for (block, limits) in found {
-            if let Some(known) = blocks.get_mut(block as usize) {
-                *known = known.union(limits);
-            }
+        column.unite(found);
+    }
+
+    /// Adds texts of variable length of rows from `first_row`, as canonical bytes.
+    pub fn add_canonical(&self, column: u32, first_row: u64, canonical: &[u8]) {
+        let is_text = |column: &&NewColumn| column.values == OrderedType::Text(TextForm::Canonical);
+        let Some(column) = self.column(column).filter(is_text) else { return };
+        let (mut row, texts) = (first_row, TextForm::Canonical.texts(canonical));
+        let (mut rest, mut found) = (texts.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let in_block = column.block_rows - row % column.block_rows;
+            let (part, behind) = rest.split_at(rest.len().min(in_block as usize));
+            found.push((row / column.block_rows, Limits::of_texts(part)));
+            (row, rest) = (row + part.len() as u64, behind);
         }
+        column.unite(found);
     }
 
     /// Returns the limits of the values that this process has added.

@@ -5,9 +5,10 @@
 
 use crate::expression::{Expression, Literal, Operator};
 use crate::numbers::{Number, with_words};
-use crate::pair::{Pair, unpadded};
+use crate::pair::Pair;
 use crate::statistics::{Limits, TextPrefix};
 use crate::table::{ColumnKind, TableColumn};
+use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
 
 /// Which rows of a block satisfy a condition.
@@ -59,8 +60,8 @@ pub(crate) enum Test {
     Integers { number: NumberType, low: i128, high: i128, is_inside: bool },
     /// Comparison of a float with a value of the column's precision.
     Floats { number: NumberType, operator: Operator, value: f64 },
-    /// Comparison of a text of fixed length, without the zeros that pad it.
-    Texts { len_bytes: usize, operator: Operator, value: Vec<u8> },
+    /// Comparison of a text, byte by byte.
+    Texts { form: TextForm, operator: Operator, value: Vec<u8> },
 }
 
 impl Condition {
@@ -105,8 +106,8 @@ impl Condition {
         }
     }
 
-    /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns as stored, by
-    /// number; of those that are not tested it may hold none.
+    /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns, by number, as
+    /// [`TableColumn::read_comparable`] reads them; of those that are not tested it may hold none.
     pub fn evaluate(&self, rows: usize, values: &[&[u8]]) -> Vec<bool> {
         let fold = |all: &[Self], start: bool, join: fn(bool, bool) -> bool| {
             let mut holds = vec![start; rows];
@@ -146,11 +147,11 @@ impl Test {
                     format!("has no value {name:?}; its values are {}", names.join(", "))
                 })
             }
-            (ColumnKind::Text { len_bytes }, Literal::Text(value)) => {
-                Ok(Self::Texts { len_bytes: *len_bytes, operator, value: value.as_bytes().to_vec() })
+            (ColumnKind::Text(form), Literal::Text(value)) => {
+                Ok(Self::Texts { form: *form, operator, value: value.as_bytes().to_vec() })
             }
             (ColumnKind::Number(_), Literal::Text(text)) => Err(format!("holds numbers, which {text:?} is not")),
-            (ColumnKind::Text { .. }, _) => Err(format!("holds texts, which {value} is not; put it in quotes")),
+            (ColumnKind::Text(_), _) => Err(format!("holds texts, which {value} is not; put it in quotes")),
             // Compared elsewhere.
             (_, Literal::Column(other)) => Err(format!("is compared with the column {other}")),
             (ColumnKind::Other(what), _) => Err(format!("holds {what}, which cannot be compared")),
@@ -214,9 +215,14 @@ impl Test {
                     (true, true) => Matches::Some,
                 }
             }
-            (Self::Texts { len_bytes, operator, value }, Limits::Texts { min, max }) => {
-                let longest = (*len_bytes).max(value.len());
-                let is_whole = longest <= TextPrefix::LEN_BYTES && unpadded(value).len() == value.len();
+            (Self::Texts { form, operator, value }, Limits::Texts { min, max }) => {
+                let is_whole = match form {
+                    TextForm::Padded { len_bytes } => {
+                        value.len().max(*len_bytes) <= TextPrefix::LEN_BYTES && unpadded(value).len() == value.len()
+                    }
+                    // A text without zeros that has the prefix of a shorter one, also without zeros, is equal to it.
+                    TextForm::Canonical => value.len() < TextPrefix::LEN_BYTES && !value.contains(&0),
+                };
                 judge_texts(*operator, TextPrefix::of(value), min, max, is_whole)
             }
             _ => Matches::Some,
@@ -231,9 +237,10 @@ impl Test {
             Self::Floats { number, operator, value } => {
                 with_words!(*number, bytes, |words| compared(words, *operator, *value))
             }
-            Self::Texts { len_bytes, operator, value } => {
-                let holds = |text: &[u8]| operator.holds(unpadded(text), value.as_slice());
-                bytes.chunks_exact((*len_bytes).max(1)).map(holds).collect()
+            Self::Texts { form, operator, value } => {
+                let mut holds = Vec::new();
+                form.for_each(bytes, |text| holds.push(operator.holds(text, value.as_slice())));
+                holds
             }
         }
     }
@@ -254,8 +261,8 @@ fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
     }
 }
 
-/// Judges texts by the limits of their prefixes. `is_whole` states whether all texts, and the value, are no longer than
-/// their prefixes; otherwise texts with the same prefix may differ.
+/// Judges texts by the limits of their prefixes. `is_whole` states whether a text with the prefix of the value is equal to
+/// it; otherwise they may differ.
 fn judge_texts(operator: Operator, value: TextPrefix, min: TextPrefix, max: TextPrefix, is_whole: bool) -> Matches {
     // Of all texts.
     let (are_less, are_greater) = (max < value, min > value);
@@ -296,6 +303,7 @@ fn compared<N: Number>(words: impl Iterator<Item = N>, operator: Operator, value
 mod tests {
     use super::*;
     use crate::statistics::OrderedType;
+    use crate::texts::canonical_of;
     use proptest::prelude::*;
 
     fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
@@ -415,12 +423,19 @@ mod tests {
                 bytes.extend(text.iter().take(len_bytes));
                 bytes.resize(end, 0);
             }
-            let test = Test::Texts { len_bytes, operator: Operator::ALL[at], value };
-            let holds = test.evaluate(&bytes);
-            match test.judge(Limits::of(OrderedType::Text { len_bytes }, &bytes)) {
-                Matches::None => prop_assert!(!holds.contains(&true), "{test:?} {holds:?}"),
-                Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
-                Matches::Some => {}
+            // Texts of variable length have no zeros.
+            let cut = texts.iter().map(|text| text.split(|byte| *byte == 0).next().unwrap());
+            let (padded, canonical) = (TextForm::Padded { len_bytes }, TextForm::Canonical);
+            for (form, bytes) in [(padded, bytes), (canonical, canonical_of(cut))] {
+                let test = Test::Texts { form, operator: Operator::ALL[at], value: value.clone() };
+                let holds = test.evaluate(&bytes);
+                let expected = form.texts(&bytes).into_iter().map(|text| Operator::ALL[at].holds(text, value.as_slice()));
+                prop_assert_eq!(&holds, &expected.collect::<Vec<_>>());
+                match test.judge(Limits::of(OrderedType::Text(form), &bytes)) {
+                    Matches::None => prop_assert!(!holds.contains(&true), "{test:?} {holds:?}"),
+                    Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
+                    Matches::Some => {}
+                }
             }
         }
 
@@ -465,7 +480,8 @@ mod tests {
 
     #[test]
     fn texts_are_compared_without_padding() {
-        let kind = ColumnKind::Text { len_bytes: 4 };
+        let padded = TextForm::Padded { len_bytes: 4 };
+        let kind = ColumnKind::Text(padded);
         let test = |operator, value: &str| Test::new(&kind, operator, &Literal::Text(value.to_owned())).unwrap();
         assert_eq!(test(Operator::Equal, "ab").evaluate(b"ab\0\0abc\0"), [true, false]);
         assert_eq!(test(Operator::Less, "abc").evaluate(b"ab\0\0abc\0b\0\0\0"), [true, false, false]);
@@ -473,7 +489,7 @@ mod tests {
         assert!(refused.contains("holds texts"), "{refused}");
 
         let judge = |operator, value: &str, texts: &[u8]| {
-            test(operator, value).judge(Limits::of(OrderedType::Text { len_bytes: 4 }, texts))
+            test(operator, value).judge(Limits::of(OrderedType::Text(padded), texts))
         };
         assert_eq!(judge(Operator::Equal, "far", b"far\0far\0"), Matches::All);
         assert_eq!(judge(Operator::Equal, "far", b"far\0near"), Matches::Some);
@@ -481,6 +497,22 @@ mod tests {
         assert_eq!(judge(Operator::Less, "near", b"far\0near"), Matches::Some);
         assert_eq!(judge(Operator::LessOrEqual, "near", b"far\0near"), Matches::All);
         assert_eq!(judge(Operator::Greater, "near", b"far\0near"), Matches::None);
+    }
+
+    #[test]
+    fn prefixes_of_longer_texts_decide_where_they_can() {
+        let judge = |operator, value: &str, texts: &[&[u8]]| {
+            let test = Test::new(&ColumnKind::Text(TextForm::Canonical), operator, &Literal::Text(value.to_owned()));
+            test.unwrap().judge(Limits::of_texts(texts))
+        };
+        let (long, longer) = (b"0123456789abcdef".as_slice(), b"0123456789abcdefg".as_slice());
+        assert_eq!(judge(Operator::Equal, "far", &[b"far", b"far"]), Matches::All);
+        assert_eq!(judge(Operator::Equal, "far", &[b"near", b"side"]), Matches::None);
+        assert_eq!(judge(Operator::Equal, "0123456789abcdef", &[long, longer]), Matches::Some);
+        assert_eq!(judge(Operator::Equal, "0123456789abcde", &[long, longer]), Matches::None);
+        assert_eq!(judge(Operator::LessOrEqual, "0123456789abcdef", &[long, longer]), Matches::Some);
+        assert_eq!(judge(Operator::Greater, "", &[b"", b"a"]), Matches::Some);
+        assert_eq!(judge(Operator::GreaterOrEqual, "", &[b"", b"a"]), Matches::All);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::pooled_file::FileIdentity;
+use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,7 @@ impl Index {
         path.into()
     }
 
-    /// Computes the statistics of all datasets with one number, or one text of fixed length, per row.
+    /// Computes the statistics of all datasets with one number or one text per row.
     ///
     /// # Errors
     /// If values cannot be read, or the run is cancelled.
@@ -108,9 +109,9 @@ impl Index {
                 (first..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
             })
             .collect();
-        let reader = || (DatasetReader::new(ReaderLimits::default()), Vec::new());
-        let parts = parallel::map(&jobs, threads.max(1), cancel, reader, |(reader, values), (at, rows)| {
-            let limits = columns[*at].limits(file, rows, reader, values);
+        let reader = || BlockReader { reader: DatasetReader::new(ReaderLimits::default()), resolver: None, values: Vec::new() };
+        let parts = parallel::map(&jobs, threads.max(1), cancel, reader, |reader, (at, rows)| {
+            let limits = columns[*at].limits(file, rows, reader);
             limits.map_err(|error| QueryError::Hdf5(error.in_object(columns[*at].path.clone())))
         })?;
         let mut blocks: Vec<Vec<Limits>> = columns.iter().map(|column| column.known.to_vec()).collect();
@@ -144,7 +145,7 @@ impl Index {
         let right = Self::compute(file, threads, cancel)?;
         let difference = |(path, known): (&String, &ColumnLimits)| {
             let what = match right.columns.get(path) {
-                None => "is not a dataset with one number or text of fixed length per row".to_owned(),
+                None => "is not a dataset with one number or text per row".to_owned(),
                 Some(right) if (known.rows, known.block_rows) != (right.rows, right.block_rows) => {
                     "has another number of rows or of rows per block".to_owned()
                 }
@@ -295,6 +296,13 @@ impl Index {
     }
 }
 
+/// State of a thread that reads blocks.
+struct BlockReader<'f> {
+    reader: DatasetReader,
+    resolver: Option<Resolver<'f>>,
+    values: Vec<u8>,
+}
+
 /// A column whose limits are determined.
 struct OrderedColumn<'k> {
     path: String,
@@ -307,18 +315,26 @@ struct OrderedColumn<'k> {
 
 impl OrderedColumn<'_> {
     /// Returns the limits of each block of some rows, of which the first begins a block.
-    fn limits(
+    fn limits<'f>(
         &self,
-        file: &OpenFile,
+        file: &'f OpenFile,
         rows: &Range<u64>,
-        reader: &mut DatasetReader,
-        bytes: &mut Vec<u8>,
+        reader: &mut BlockReader<'f>,
     ) -> raddle_hdf5::Result<Vec<Limits>> {
-        bytes.clear();
-        bytes.resize(self.column.len_bytes(rows), 0);
-        self.column.read(file, reader, rows, bytes)?;
+        let BlockReader { reader, resolver, values } = reader;
+        // Texts of variable length are found one block after the other: their length is not known before.
+        let step = if self.column.is_variable() { self.block_rows } else { rows.end - rows.start };
         let block_len = (self.block_rows * self.column.row_len_bytes) as usize;
-        Ok(bytes.chunks(block_len.max(1)).map(|block| Limits::of(self.values, block)).collect())
+        let mut limits = Vec::new();
+        for start in rows.clone().step_by(step as usize) {
+            let some = start..(start + step).min(rows.end);
+            self.column.read_comparable(file, (reader, resolver), &some, values)?;
+            match self.column.is_variable() {
+                true => limits.push(Limits::of(self.values, values)),
+                false => limits.extend(values.chunks(block_len.max(1)).map(|block| Limits::of(self.values, block))),
+            }
+        }
+        Ok(limits)
     }
 }
 

@@ -19,6 +19,7 @@ pub mod scan;
 pub mod search;
 pub mod statistics;
 pub mod table;
+pub mod texts;
 
 pub use builder::{IndexBuilder, NewDataset};
 pub use error::{QueryError, Result};

@@ -8,6 +8,7 @@ use crate::expression::Operator;
 use crate::numbers::{Number, with_words};
 use crate::statistics::Limits;
 use crate::table::ColumnKind;
+use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
 use std::cmp::Ordering;
 
@@ -21,8 +22,7 @@ pub(crate) struct Pair {
 #[derive(Debug, Clone, PartialEq)]
 enum Kinds {
     Numbers(NumberType, NumberType),
-    /// Texts of these lengths, with zeros at the end.
-    Texts(usize, usize),
+    Texts(TextForm, TextForm),
 }
 
 /// A number of any type.
@@ -71,9 +71,7 @@ impl Pair {
         let (name, right) = right;
         let kinds = match (left.number(), right.number(), left, right) {
             (Some(left), Some(right), _, _) => Kinds::Numbers(left, right),
-            (_, _, ColumnKind::Text { len_bytes: left }, ColumnKind::Text { len_bytes: right }) => {
-                Kinds::Texts(*left, *right)
-            }
+            (_, _, ColumnKind::Text(left), ColumnKind::Text(right)) => Kinds::Texts(*left, *right),
             _ => {
                 return Err(format!(
                     "holds {}, which cannot be compared with {name}, which holds {}",
@@ -116,8 +114,8 @@ impl Pair {
                 _ => self.each(&values(one, left), &values(other, right)),
             },
             Kinds::Texts(one, other) => {
-                let pairs = left.chunks_exact(one.max(1)).zip(right.chunks_exact(other.max(1)));
-                pairs.map(|(left, right)| self.operator.holds(unpadded(left), unpadded(right))).collect()
+                let pairs = one.texts(left).into_iter().zip(other.texts(right));
+                pairs.map(|(left, right)| self.operator.holds(left, right)).collect()
             }
         }
     }
@@ -125,12 +123,6 @@ impl Pair {
     fn each<T: PartialOrd>(&self, left: &[T], right: &[T]) -> Vec<bool> {
         left.iter().zip(right).map(|(left, right)| self.operator.holds(left, right)).collect()
     }
-}
-
-/// Returns a text without the zeros at its end.
-pub(crate) fn unpadded(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    &text[..end]
 }
 
 fn integers(number: NumberType, bytes: &[u8]) -> Vec<i128> {
@@ -174,6 +166,7 @@ impl Bounds {
 mod tests {
     use super::*;
     use crate::statistics::OrderedType;
+    use crate::texts::canonical_of;
     use proptest::prelude::*;
 
     fn column() -> impl Strategy<Value = (NumberType, Vec<u8>)> {
@@ -237,9 +230,12 @@ mod tests {
 
     #[test]
     fn texts_are_compared_without_padding_and_only_with_texts() {
-        let text = |len_bytes| ColumnKind::Text { len_bytes };
+        let text = |len_bytes| ColumnKind::Text(TextForm::Padded { len_bytes });
         let pair = Pair::new(&text(2), Operator::Less, ("other", &text(3))).unwrap();
         assert_eq!(pair.evaluate(b"a\0b\0", b"ab\0a\0\0"), [true, false]);
+        let longer = ColumnKind::Text(TextForm::Canonical);
+        let pair = Pair::new(&text(2), Operator::Equal, ("other", &longer)).unwrap();
+        assert_eq!(pair.evaluate(b"a\0b\0", &canonical_of([b"a".as_slice(), b"bc"])), [true, false]);
         let refused = Pair::new(&text(2), Operator::Less, ("n", &ColumnKind::Number(NumberType::int64()))).unwrap_err();
         assert_eq!(refused, "holds texts, which cannot be compared with n, which holds numbers");
     }

@@ -8,10 +8,11 @@ use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
 use crate::statistics::Limits;
-use crate::table::{Table, TableColumn, block_rows};
+use crate::table::{IS_VARIABLE, Table, TableColumn, block_rows};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::rows::Rows;
+use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::read::{DatasetReader, ReadCounts, ReaderLimits};
 use serde::Serialize;
 use std::ops::Range;
@@ -99,6 +100,13 @@ impl<'f> Scan<'f> {
         let of_condition = condition.columns();
         names.extend(of_condition.iter().filter(|name| !columns.iter().any(|known| known == **name)));
         let columns_found = names.iter().map(|name| table.column(name)).collect::<Result<Vec<_>>>()?;
+        if let Some(column) = columns_found[..columns.len()].iter().find(|column| column.is_variable()) {
+            return Err(QueryError::Column {
+                table: table.path().to_owned(),
+                column: column.name.clone(),
+                reason: IS_VARIABLE.to_owned(),
+            });
+        }
         let rows = columns_found.first().map_or(0, |column| column.rows);
         if let Some(other) = columns_found.iter().find(|column| column.rows != rows) {
             return Err(QueryError::Rows {
@@ -335,6 +343,8 @@ impl<'f> Scan<'f> {
 struct BlockReader<'s, 'f> {
     scan: &'s Scan<'f>,
     reader: DatasetReader,
+    /// Finds texts of variable length; made for the first one.
+    resolver: Option<Resolver<'f>>,
     /// Values of each column in the current block.
     values: Vec<Vec<u8>>,
     counts: ReadCounts,
@@ -343,17 +353,17 @@ struct BlockReader<'s, 'f> {
 impl<'s, 'f> BlockReader<'s, 'f> {
     fn new(scan: &'s Scan<'f>) -> Self {
         let values = vec![Vec::new(); scan.columns.len()];
-        Self { scan, reader: DatasetReader::new(ReaderLimits::default()), values, counts: ReadCounts::default() }
+        let reader = DatasetReader::new(ReaderLimits::default());
+        Self { scan, reader, resolver: None, values, counts: ReadCounts::default() }
     }
 
     /// Reads rows of a column into its buffer.
     fn read(&mut self, at: usize, rows: &Range<u64>) -> Result<()> {
-        let mut values = std::mem::take(&mut self.values[at]);
-        values.clear();
-        values.resize(self.scan.columns[at].len_bytes(rows), 0);
-        let read = self.read_into(at, rows, &mut values);
-        self.values[at] = values;
-        read
+        let (column, table) = (&self.scan.columns[at], &self.scan.table);
+        let tools = (&mut self.reader, &mut self.resolver);
+        let read = column.read_comparable(table.file(), tools, rows, &mut self.values[at]);
+        self.counts += read.map_err(|error| table.failed(column, error))?;
+        Ok(())
     }
 
     /// Reads rows of a column.

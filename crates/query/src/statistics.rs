@@ -4,6 +4,7 @@
 //! their first bytes.
 
 use crate::numbers::{Number, with_words};
+use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +18,8 @@ const LANES: usize = 16;
 pub enum OrderedType {
     /// Numbers.
     Number(NumberType),
-    /// Texts of fixed length, padded with zeros.
-    Text {
-        /// Length of each text.
-        len_bytes: usize,
-    },
+    /// Texts.
+    Text(TextForm),
 }
 
 /// First bytes of a text, as a number of the same order: of two texts, the smaller one has no greater prefix.
@@ -72,7 +70,7 @@ pub enum Limits {
 }
 
 impl Limits {
-    /// Determines the limits of values: numbers as stored, texts padded with zeros.
+    /// Determines the limits of values: numbers as stored, texts in their form.
     pub fn of(values: OrderedType, bytes: &[u8]) -> Self {
         match values {
             OrderedType::Number(number) => {
@@ -80,12 +78,22 @@ impl Limits {
                 let each = parts.map(|part| with_words!(number, part, |words| of_words(words)));
                 each.reduce(Self::union).unwrap_or(Self::Empty)
             }
-            OrderedType::Text { len_bytes } => {
-                let prefixes = bytes.chunks_exact(len_bytes.max(1)).map(TextPrefix::of);
-                let each = prefixes.map(|prefix| Self::Texts { min: prefix, max: prefix });
-                each.reduce(Self::union).unwrap_or(Self::Empty)
+            OrderedType::Text(form) => {
+                let mut limits = Self::Empty;
+                form.for_each(bytes, |text| limits = limits.union(Self::of_text(text)));
+                limits
             }
         }
+    }
+
+    /// Determines the limits of texts.
+    pub(crate) fn of_texts(texts: &[&[u8]]) -> Self {
+        texts.iter().map(|text| Self::of_text(text)).reduce(Self::union).unwrap_or(Self::Empty)
+    }
+
+    fn of_text(text: &[u8]) -> Self {
+        let prefix = TextPrefix::of(text);
+        Self::Texts { min: prefix, max: prefix }
     }
 
     /// Returns the limits of the values of two blocks of the same type.
@@ -113,7 +121,7 @@ impl Limits {
             (Self::Floats { min, max, .. }, OrderedType::Number(number)) => {
                 !number.is_integer() && !min.is_nan() && !max.is_nan()
             }
-            (Self::Texts { min, max }, OrderedType::Text { .. }) => min <= max,
+            (Self::Texts { min, max }, OrderedType::Text(_)) => min <= max,
             _ => false,
         }
     }
@@ -164,7 +172,7 @@ mod tests {
 
     #[test]
     fn texts_are_limited_by_their_prefixes() {
-        let limits = |texts: &[u8], len_bytes| Limits::of(OrderedType::Text { len_bytes }, texts);
+        let limits = |texts: &[u8], len_bytes| Limits::of(OrderedType::Text(TextForm::Padded { len_bytes }), texts);
         let [far, near] = [b"far\0".as_slice(), b"near"].map(TextPrefix::of);
         assert_eq!(limits(b"nearfar\0near", 4), Limits::Texts { min: far, max: near });
         assert_eq!((limits(b"", 4), limits(b"", 0)), (Limits::Empty, Limits::Empty));

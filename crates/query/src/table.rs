@@ -2,7 +2,9 @@
 
 use crate::error::{QueryError, Result};
 use crate::statistics::OrderedType;
+use crate::texts::TextForm;
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
 use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::{OpenFile, Prepared};
@@ -25,6 +27,8 @@ const MAX_LINKS: u32 = 16;
 const MIN_SIMILARITY: f64 = 0.7;
 /// Name of the group of the root in which raddle stores digests.
 const PROVENANCE_GROUP: &[u8] = b"_raddle";
+/// Reason to refuse values that a scan cannot return.
+pub(crate) const IS_VARIABLE: &str = "holds values of variable length; read it with the row numbers of the scan";
 /// Maximum number of names offered.
 const MAX_OFFERED: usize = 3;
 
@@ -45,7 +49,7 @@ pub(crate) struct TableColumn {
     pub prepared: Arc<Prepared>,
     /// Number of rows.
     pub rows: u64,
-    /// Length of a row in bytes.
+    /// Length of a row in bytes, as stored; of texts of variable length, that of the pointer to the text.
     pub row_len_bytes: u64,
     /// Kind of values, for comparisons.
     pub kind: ColumnKind,
@@ -58,13 +62,38 @@ pub(crate) enum ColumnKind {
     Number(NumberType),
     /// Named integers, among them the Booleans of h5py.
     Enumeration { base: NumberType, symbols: Vec<(Vec<u8>, i128)> },
-    /// Texts of fixed length, padded with zeros.
-    Text { len_bytes: usize },
+    /// Texts.
+    Text(TextForm),
     /// Values that are not compared, with a description.
     Other(&'static str),
 }
 
 impl TableColumn {
+    /// Whether rows are pointers to texts of variable length.
+    pub fn is_variable(&self) -> bool {
+        self.kind == ColumnKind::Text(TextForm::Canonical)
+    }
+
+    /// Reads rows to compare: like [`TableColumn::read`], or the canonical bytes of texts of variable length, whose
+    /// content `resolver` finds. Replaces what `out` holds.
+    pub fn read_comparable<'f>(
+        &self,
+        file: &'f OpenFile,
+        (reader, resolver): (&mut DatasetReader, &mut Option<Resolver<'f>>),
+        rows: &Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> raddle_hdf5::Result<ReadCounts> {
+        out.clear();
+        out.resize(self.len_bytes(rows), 0);
+        let read = self.read(file, reader, rows, out)?;
+        if self.is_variable() {
+            let pointers = std::mem::take(out);
+            let resolver = resolver.get_or_insert_with(|| file.resolver());
+            resolver.canonical(&self.prepared.dataset.datatype.class, &pointers, out)?;
+        }
+        Ok(read)
+    }
+
     /// Reads rows as stored, with strings padded with zeros, into `out`, which has their length.
     pub fn read(
         &self,
@@ -119,8 +148,8 @@ impl ColumnKind {
                 let symbols = symbols.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();
                 Self::Enumeration { base, symbols }
             }
-            TypeClass::FixedString { len_bytes, .. } => Self::Text { len_bytes: *len_bytes as usize },
-            TypeClass::VariableString { .. } => Self::Other("texts of variable length"),
+            TypeClass::FixedString { len_bytes, .. } => Self::Text(TextForm::Padded { len_bytes: *len_bytes as usize }),
+            TypeClass::VariableString { .. } => Self::Text(TextForm::Canonical),
             TypeClass::Compound { .. } => Self::Other("compounds"),
             class => NumberType::of(class).map_or(Self::Other("values of an unusual type"), Self::Number),
         }
@@ -131,7 +160,7 @@ impl ColumnKind {
         match self {
             Self::Number(_) => "numbers",
             Self::Enumeration { .. } => "named values",
-            Self::Text { .. } => "texts",
+            Self::Text(_) => "texts",
             Self::Other(what) => what,
         }
     }
@@ -139,8 +168,8 @@ impl ColumnKind {
     /// Returns the type of the values, if they have limits.
     pub fn ordered(&self) -> Option<OrderedType> {
         match self {
-            Self::Text { len_bytes: 0 } => None,
-            Self::Text { len_bytes } => Some(OrderedType::Text { len_bytes: *len_bytes }),
+            Self::Text(TextForm::Padded { len_bytes: 0 }) => None,
+            Self::Text(form) => Some(OrderedType::Text(*form)),
             _ => self.number().map(OrderedType::Number),
         }
     }
@@ -149,7 +178,7 @@ impl ColumnKind {
     pub fn number(&self) -> Option<NumberType> {
         match self {
             Self::Number(number) | Self::Enumeration { base: number, .. } => Some(*number),
-            Self::Text { .. } | Self::Other(_) => None,
+            Self::Text(_) | Self::Other(_) => None,
         }
     }
 }
@@ -242,8 +271,9 @@ impl<'f> Table<'f> {
         let dims = dataset.dataspace.dims();
         let Some((&rows, others)) = dims.split_first() else { return Err(refuse("is a scalar, which has no rows")) };
         let class = &dataset.datatype.class;
-        if class.is_file_local() {
-            return Err(refuse("holds values of variable length; read it with the row numbers of the scan"));
+        let is_text = matches!(**class, TypeClass::VariableString { .. }) && others.iter().all(|&dim| dim == 1);
+        if class.is_file_local() && !is_text {
+            return Err(refuse(IS_VARIABLE));
         }
         if !self.file.reads_natively(&prepared) {
             let what = match dataset.layout {

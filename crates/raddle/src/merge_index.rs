@@ -7,8 +7,8 @@ use raddle_core::pooled_file::FileIdentity;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::Watch;
 use raddle_merge::options::MergeOptions;
-use raddle_merge::plan::MergePlan;
 use raddle_merge::plan::links::Link;
+use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::schema::ColumnIndex;
 use raddle_merge::{TileObserver, TileObserverError};
 use raddle_query::builder::ColumnShare;
@@ -51,7 +51,8 @@ impl MergeIndex {
     /// Plans the index of the output of `plan`. Datasets of a few bytes, which are not tiled, have none.
     pub fn of(plan: &MergePlan) -> Self {
         let datasets = (0..).zip(&plan.columns).map(|(column, planned)| {
-            let is_seen = planned.route.array().is_some() && !planned.is_undecodable();
+            let is_tiled = planned.route.array().is_some() && !planned.is_undecodable();
+            let is_seen = is_tiled || matches!(planned.route, Route::FileLocal);
             is_seen.then(|| NewDataset {
                 path: plan.schema.column_path(column),
                 class: &plan.schema.columns[column as usize].model().datatype.class,
@@ -83,6 +84,11 @@ impl TileObserver for MergeIndex {
         let row_len_bytes = values.bytes.len() / values.shape.iter().product::<u64>().max(1) as usize;
         let first = values.origin[0] as usize * row_len_bytes;
         self.builder.add(column, extent.start[0], &values.bytes[first..first + rows * row_len_bytes]);
+        Ok(())
+    }
+
+    fn take_canonical(&self, column: ColumnIndex, first_row: u64, canonical: &[u8]) -> Result<(), TileObserverError> {
+        self.builder.add_canonical(column, first_row, canonical);
         Ok(())
     }
 
@@ -138,6 +144,10 @@ impl TileObserver for Observers<'_> {
         wanting.into_iter().try_for_each(|one| {
             one.take(column, extent, BoxSource { bytes: values.bytes, shape: values.shape, origin: values.origin })
         })
+    }
+
+    fn take_canonical(&self, column: ColumnIndex, first_row: u64, canonical: &[u8]) -> Result<(), TileObserverError> {
+        self.each(|one| one.take_canonical(column, first_row, canonical))
     }
 
     fn gather(&self, ranks: &dyn Communicator) -> Result<(), TileObserverError> {

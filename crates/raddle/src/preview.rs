@@ -166,6 +166,11 @@ impl TileObserver for MergePreview {
         self.preview.take(dataset, extent, values).map_err(passed_on)
     }
 
+    fn take_canonical(&self, _: ColumnIndex, _: u64, _: &[u8]) -> Result<(), TileObserverError> {
+        // No preview has values of variable length.
+        Ok(())
+    }
+
     fn gather(&self, ranks: &dyn Communicator) -> Result<(), TileObserverError> {
         self.preview.gather(ranks).map_err(passed_on)
     }

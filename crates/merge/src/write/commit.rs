@@ -12,6 +12,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
 use crate::verify::digests::blocks::{ColumnDigests, Digests, Form, InOrder, block_rows, carried};
 use crate::verify::provenance::{self, Provenance};
+use crate::write::tile_observer::TileObserver;
 use crate::write::tiles::MergeWork;
 use crate::write::values::ColumnReader;
 use raddle_core::cancel::CancelToken;
@@ -32,6 +33,7 @@ pub struct Committer<'p> {
     cancel: CancelToken,
     output: OutputFile,
     reader: ColumnReader<'p>,
+    tile_observer: Option<&'p dyn TileObserver>,
     at: Cursor,
     /// Claims of arrays whose datasets are not complete, in array order. Arrays only queue up here once the metadata
     /// region is full, so it is nearly always empty.
@@ -76,6 +78,7 @@ impl<'p> Committer<'p> {
             cancel: cancel.clone(),
             output: OutputFile::create_in(file, path, options)?,
             reader: work.column_reader(),
+            tile_observer: work.tile_observer(),
             at: Cursor::default(),
             waiting: Vec::new(),
             missing_types: (0..)
@@ -307,10 +310,14 @@ impl<'p> Committer<'p> {
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
                 let mut digests = InOrder::new(Form::Canonical, block_rows);
-                let cancel = &self.cancel;
+                let (cancel, tile_observer) = (&self.cancel, self.tile_observer);
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
                     cancel.check()?;
                     digests.add(rows, canonical);
+                    if let Some(tile_observer) = tile_observer {
+                        let taken = tile_observer.take_canonical(*column, start, canonical);
+                        taken.map_err(|source| MergeError::TileObserver { source })?;
+                    }
                     dataset.write_rows(start, rows, canonical).map_err(named)
                 })?;
                 self.digests.push((*column, digests.finish()));

@@ -155,6 +155,11 @@ impl<'p> MergeWork<'p> {
         self.plan
     }
 
+    /// Returns the tile observer.
+    pub(crate) fn tile_observer(&self) -> Option<&'p dyn TileObserver> {
+        self.tile_observer
+    }
+
     /// Adds a tile observer that sees all values.
     #[must_use]
     pub fn accompanied(mut self, tile_observer: Option<&'p dyn TileObserver>) -> Self {
