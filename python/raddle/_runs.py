@@ -367,7 +367,7 @@ def references(
 def index(
     file: Path, *, output: Path | None = None, jobs: int | None = None, progress: Shown = "auto"
 ) -> IndexReport:
-    """Write the index of a file: the limits of each block of rows, with which searches skip blocks.
+    """Write the index of a file: limits and few distinct values of each block of rows, with which searches skip blocks.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
 //! An index that is made while a file is written, from parts of its columns in any order.
 //!
-//! Invariant: once every row of a column has been added, the index has the limits that it would have if it were computed
-//! from the file.
+//! Invariant: once every row of a column has been added, the index has the statistics that it would have if it were
+//! computed from the file.
 
-use crate::index::{ColumnLimits, Index};
-use crate::statistics::{Limits, OrderedType};
+use crate::distinct::MAX_DISTINCT;
+use crate::index::{ColumnStatistics, Index};
+use crate::statistics::{BlockStatistics, OrderedType};
 use crate::table::{ColumnKind, block_rows};
 use crate::texts::TextForm;
 use raddle_core::pooled_file::FileIdentity;
@@ -25,7 +26,7 @@ pub struct NewDataset<'d> {
     pub chunk_rows: u64,
 }
 
-/// Limits of columns that are being written.
+/// Statistics of columns that are being written.
 #[derive(Debug)]
 pub struct IndexBuilder {
     /// Columns by number; `None` for those without statistics.
@@ -40,36 +41,36 @@ struct NewColumn {
     rows: u64,
     row_len_bytes: u64,
     block_rows: u64,
-    blocks: Mutex<Vec<Limits>>,
+    blocks: Mutex<Vec<BlockStatistics>>,
 }
 
 impl NewColumn {
-    fn limits(&self, stored: &[u8]) -> Limits {
+    fn statistics(&self, stored: &[u8]) -> BlockStatistics {
         match self.values {
-            OrderedType::Number(_) | OrderedType::Text(TextForm::Canonical) => Limits::of(self.values, stored),
+            OrderedType::Number(_) | OrderedType::Text(TextForm::Canonical) => BlockStatistics::of(self.values, stored),
             OrderedType::Text(TextForm::Padded { .. }) => {
                 let mut shown = stored.to_vec();
                 self.texts.apply(&mut shown);
-                Limits::of(self.values, &shown)
+                BlockStatistics::of(self.values, &shown)
             }
         }
     }
 }
 
 impl NewColumn {
-    /// Adds limits of values to those of their blocks.
-    fn unite(&self, found: Vec<(u64, Limits)>) {
+    /// Adds statistics of values to those of their blocks.
+    fn unite(&self, found: Vec<(u64, BlockStatistics)>) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        for (block, limits) in found {
+        for (block, statistics) in found {
             if let Some(known) = blocks.get_mut(block as usize) {
-                *known = known.union(limits);
+                *known = statistics.union(known);
             }
         }
     }
 }
 
-/// Limits of the blocks of a column, with its number.
-pub type ColumnShare = (u32, Vec<Limits>);
+/// Statistics of the blocks of a column, with its number.
+pub type ColumnShare = (u32, Vec<BlockStatistics>);
 
 impl IndexBuilder {
     /// Creates a builder for datasets, by number; `None` for a dataset whose values are not added.
@@ -81,17 +82,17 @@ impl IndexBuilder {
             let texts = TextForms::of(dataset.class);
             let row_len_bytes = dataset.class.len_bytes();
             let block_rows = block_rows(dataset.chunk_rows, row_len_bytes);
-            let blocks = Mutex::new(vec![Limits::Empty; usize::try_from(rows.div_ceil(block_rows)).ok()?]);
+            let blocks = Mutex::new(vec![BlockStatistics::EMPTY; usize::try_from(rows.div_ceil(block_rows)).ok()?]);
             let path = std::str::from_utf8(dataset.path).ok()?.to_owned();
             Some(NewColumn { path, values, texts, rows, row_len_bytes, block_rows, blocks })
         };
         Self { columns: datasets.into_iter().map(|dataset| dataset.and_then(column)).collect() }
     }
 
-    /// Returns the memory that the limits take.
+    /// Returns the memory that the statistics take at most.
     pub fn len_bytes(&self) -> u64 {
         let blocks = self.columns.iter().flatten().map(|column| column.rows.div_ceil(column.block_rows));
-        blocks.sum::<u64>().saturating_mul(size_of::<Limits>() as u64)
+        blocks.sum::<u64>().saturating_mul((size_of::<BlockStatistics>() + MAX_DISTINCT * size_of::<u128>()) as u64)
     }
 
     /// Whether the values of a dataset are needed.
@@ -111,7 +112,7 @@ impl IndexBuilder {
         while !values.is_empty() {
             let in_block = (column.block_rows - row % column.block_rows) * column.row_len_bytes;
             let (part, rest) = values.split_at(values.len().min(in_block as usize));
-            found.push((row / column.block_rows, column.limits(part)));
+            found.push((row / column.block_rows, column.statistics(part)));
             (row, values) = (row + part.len() as u64 / column.row_len_bytes, rest);
         }
         column.unite(found);
@@ -126,13 +127,13 @@ impl IndexBuilder {
         while !rest.is_empty() {
             let in_block = column.block_rows - row % column.block_rows;
             let (part, behind) = rest.split_at(rest.len().min(in_block as usize));
-            found.push((row / column.block_rows, Limits::of_texts(part)));
+            found.push((row / column.block_rows, BlockStatistics::of_texts(part)));
             (row, rest) = (row + part.len() as u64, behind);
         }
         column.unite(found);
     }
 
-    /// Returns the limits of the values that this process has added.
+    /// Returns the statistics of the values that this process has added.
     pub fn share(&self) -> Vec<ColumnShare> {
         let columns = (0..).zip(&self.columns).filter_map(|(number, column)| Some((number, column.as_ref()?)));
         columns
@@ -140,12 +141,12 @@ impl IndexBuilder {
             .collect()
     }
 
-    /// Adds the limits of values that another process has added.
+    /// Adds the statistics of values that another process has added.
     pub fn add_share(&self, share: &[ColumnShare]) {
-        for (number, limits) in share {
+        for (number, statistics) in share {
             let Some(column) = self.column(*number) else { continue };
             let mut blocks = column.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-            blocks.iter_mut().zip(limits).for_each(|(known, more)| *known = known.union(*more));
+            blocks.iter_mut().zip(statistics).for_each(|(known, more)| *known = more.clone().union(known));
         }
     }
 
@@ -154,7 +155,7 @@ impl IndexBuilder {
         let columns = self.columns.iter().flatten().map(|column| {
             let blocks = column.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let NewColumn { rows, row_len_bytes, block_rows, .. } = *column;
-            (column.path.clone(), ColumnLimits { rows, row_len_bytes, block_rows, blocks })
+            (column.path.clone(), ColumnStatistics { rows, row_len_bytes, block_rows, blocks })
         });
         Index::of(identity, columns.collect())
     }

@@ -1,12 +1,12 @@
-//! A condition on typed columns: evaluated on values, and judged from the limits of a block.
+//! A condition on typed columns: evaluated on values, and judged from the statistics of a block.
 //!
-//! Invariant: if a block is judged to have no match, evaluation of any values within its limits finds none; if all rows
+//! Invariant: if a block is judged to have no match, evaluation of any values with its statistics finds none; if all rows
 //! are judged to match, it finds all.
 
 use crate::expression::{Expression, Literal, Operator};
 use crate::numbers::{Number, with_words};
 use crate::pair::Pair;
-use crate::statistics::{Limits, TextPrefix};
+use crate::statistics::{BlockStatistics, Limits, TextPrefix};
 use crate::table::{ColumnKind, TableColumn};
 use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
@@ -92,17 +92,55 @@ impl Condition {
         })
     }
 
-    /// Judges a block by the limits of each column; `None` if they are unknown.
-    pub fn judge(&self, limits: &impl Fn(usize) -> Option<Limits>) -> Matches {
+    /// Judges a block by the statistics of each column; `None` if they are unknown.
+    pub fn judge<'s>(&self, known: &impl Fn(usize) -> Option<&'s BlockStatistics>) -> Matches {
+        match self.judge_limits(&|column| known(column).map(|statistics| statistics.limits)) {
+            Matches::Some => self.judge_values(known),
+            decided => decided,
+        }
+    }
+
+    /// Judges a block by distinct values: a condition on one column is judged for each value of the column, so that
+    /// values between the limits which no row has do not count.
+    fn judge_values<'s>(&self, known: &impl Fn(usize) -> Option<&'s BlockStatistics>) -> Matches {
+        if let Some(column) = self.only_column() {
+            let Some(each) = known(column).and_then(BlockStatistics::of_each_value) else { return Matches::Some };
+            let mut verdicts = each.iter().map(|one| self.judge_limits(&|_| Some(*one)));
+            let first = verdicts.next().unwrap_or(Matches::Some);
+            return if verdicts.all(|other| other == first) { first } else { Matches::Some };
+        }
+        match self {
+            Self::Test(..) | Self::Pair(..) => Matches::Some,
+            Self::And(all) => all.iter().map(|one| one.judge(known)).min().unwrap_or(Matches::All),
+            Self::Or(any) => any.iter().map(|one| one.judge(known)).max().unwrap_or(Matches::None),
+            Self::Not(one) => one.judge(known).inverted(),
+        }
+    }
+
+    /// Returns the column, if the condition depends on exactly one.
+    fn only_column(&self) -> Option<usize> {
+        match self {
+            Self::Test(column, _) => Some(*column),
+            Self::Pair(..) => None,
+            Self::Not(one) => one.only_column(),
+            Self::And(parts) | Self::Or(parts) => {
+                let (first, others) = parts.split_first()?;
+                let column = first.only_column()?;
+                others.iter().all(|one| one.only_column() == Some(column)).then_some(column)
+            }
+        }
+    }
+
+    fn judge_limits(&self, limits: &impl Fn(usize) -> Option<Limits>) -> Matches {
         match self {
             Self::Test(column, test) => limits(*column).map_or(Matches::Some, |limits| test.judge(limits)),
             Self::Pair(left, right, pair) => match (limits(*left), limits(*right)) {
                 (Some(left), Some(right)) => pair.judge(left, right),
                 _ => Matches::Some,
             },
-            Self::And(all) => all.iter().map(|one| one.judge(limits)).min().unwrap_or(Matches::All),
-            Self::Or(any) => any.iter().map(|one| one.judge(limits)).max().unwrap_or(Matches::None),
-            Self::Not(one) => one.judge(limits).inverted(),
+            Self::And(all) => all.iter().map(|one| one.judge_limits(limits)).min().unwrap_or(Matches::All),
+            Self::Or(any) => any.iter().map(|one| one.judge_limits(limits)).max().unwrap_or(Matches::None),
+            Self::Not(one) => one.judge_limits(limits).inverted(),
         }
     }
 
@@ -431,7 +469,7 @@ mod tests {
                 let holds = test.evaluate(&bytes);
                 let expected = form.texts(&bytes).into_iter().map(|text| Operator::ALL[at].holds(text, value.as_slice()));
                 prop_assert_eq!(&holds, &expected.collect::<Vec<_>>());
-                match test.judge(Limits::of(OrderedType::Text(form), &bytes)) {
+                match test.judge(BlockStatistics::of(OrderedType::Text(form), &bytes).limits) {
                     Matches::None => prop_assert!(!holds.contains(&true), "{test:?} {holds:?}"),
                     Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
                     Matches::Some => {}
@@ -447,11 +485,19 @@ mod tests {
             let whole: Vec<u8> = rows.iter().flat_map(|row| row.0.to_le_bytes()).collect();
             let real: Vec<u8> = rows.iter().flat_map(|row| row.1.to_le_bytes()).collect();
             let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
-            let limits = [(NumberType::int64(), &whole), (double, &real)]
-                .map(|(number, bytes)| Limits::of(OrderedType::Number(number), bytes));
+            let known = [(NumberType::int64(), &whole), (double, &real)]
+                .map(|(number, bytes)| BlockStatistics::of(OrderedType::Number(number), bytes));
+            let limits = known.clone().map(|one| BlockStatistics::of_limits(one.limits));
             let holds = condition.evaluate(rows.len(), &[&whole, &real]);
-            let unknown = condition.judge(&|column| (column == 0).then_some(limits[0]));
-            for verdict in [condition.judge(&|column| Some(limits[column])), unknown] {
+            let unknown = condition.judge(&|column| (column == 0).then_some(&known[0]));
+            let by_limits = condition.judge(&|column| Some(&limits[column]));
+            let by_values = condition.judge(&|column| Some(&known[column]));
+            // Of fewer than 16 rows of one column, the values decide everything.
+            if condition.only_column().is_some() && !rows.is_empty() {
+                let expected = Matches::of(!holds.contains(&false), !holds.contains(&true));
+                prop_assert_eq!(by_values, expected);
+            }
+            for verdict in [by_values, by_limits, unknown] {
                 match verdict {
                     Matches::None => prop_assert!(!holds.contains(&true), "{condition:?} {holds:?}"),
                     Matches::All => prop_assert!(!holds.contains(&false), "{condition:?} {holds:?}"),
@@ -489,7 +535,7 @@ mod tests {
         assert!(refused.contains("holds texts"), "{refused}");
 
         let judge = |operator, value: &str, texts: &[u8]| {
-            test(operator, value).judge(Limits::of(OrderedType::Text(padded), texts))
+            test(operator, value).judge(BlockStatistics::of(OrderedType::Text(padded), texts).limits)
         };
         assert_eq!(judge(Operator::Equal, "far", b"far\0far\0"), Matches::All);
         assert_eq!(judge(Operator::Equal, "far", b"far\0near"), Matches::Some);
@@ -500,10 +546,37 @@ mod tests {
     }
 
     #[test]
+    fn distinct_values_decide_between_the_limits() {
+        let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+        let bytes: Vec<u8> = [1.0, 5.0, 1.0, f64::NAN].iter().flat_map(|value: &f64| value.to_le_bytes()).collect();
+        let known = BlockStatistics::of(OrderedType::Number(double), &bytes);
+        let test = |operator, value| Condition::Test(0, of_value(double, operator, &Literal::Float(value)));
+        let limits = BlockStatistics::of_limits(known.limits);
+        let judge = |condition: Condition| {
+            let by_limits = condition.judge(&|_| Some(&limits));
+            (by_limits, condition.judge(&|_| Some(&known)))
+        };
+        assert_eq!(judge(test(Operator::Equal, 3.0)), (Matches::Some, Matches::None));
+        assert_eq!(judge(test(Operator::NotEqual, 3.0)), (Matches::Some, Matches::All));
+        assert_eq!(judge(test(Operator::Equal, 5.0)), (Matches::Some, Matches::Some));
+        // No row lies between 2 and 4, although some are above 2 and some below 4.
+        let between = Condition::And(vec![test(Operator::Greater, 2.0), test(Operator::Less, 4.0)]);
+        assert_eq!(judge(between.clone()), (Matches::Some, Matches::None));
+        assert_eq!(judge(Condition::Not(Box::new(between))), (Matches::Some, Matches::All));
+        // Together, both parts hold for every number, but not for NaN.
+        let any = Condition::Or(vec![test(Operator::Equal, 1.0), test(Operator::Equal, 5.0)]);
+        assert_eq!(judge(any), (Matches::Some, Matches::Some));
+        // Each part has a column of its own.
+        let other = Condition::Test(1, of_value(double, Operator::Equal, &Literal::Float(0.0)));
+        let both = Condition::And(vec![other, test(Operator::Equal, 3.0)]);
+        assert_eq!(both.judge(&|column| (column == 0).then_some(&known)), Matches::None);
+    }
+
+    #[test]
     fn prefixes_of_longer_texts_decide_where_they_can() {
         let judge = |operator, value: &str, texts: &[&[u8]]| {
             let test = Test::new(&ColumnKind::Text(TextForm::Canonical), operator, &Literal::Text(value.to_owned()));
-            test.unwrap().judge(Limits::of_texts(texts))
+            test.unwrap().judge(BlockStatistics::of_texts(texts).limits)
         };
         let (long, longer) = (b"0123456789abcdef".as_slice(), b"0123456789abcdefg".as_slice());
         assert_eq!(judge(Operator::Equal, "far", &[b"far", b"far"]), Matches::All);

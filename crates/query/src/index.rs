@@ -1,12 +1,13 @@
-//! Statistics of the columns of a file, kept beside it: the limits of every block of rows.
+//! Statistics of the columns of a file, kept beside it: those of every block of rows.
 //!
-//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version 2
-//! adds the limits of texts. It
+//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version 1
+//! has limits of numbers, version 2 also limits of texts, and version 3 distinct values
+//! and sums. An index
 //! belongs to one state of one file, by length and modification time, and is not used for any other. Invariant: an index
-//! that is read describes blocks without gaps, with limits of the columns' types.
+//! that is read describes blocks without gaps, and the parts of the statistics of a block do not contradict each other.
 
 use crate::error::{QueryError, Result};
-use crate::statistics::{Limits, OrderedType};
+use crate::statistics::{BlockStatistics, Limits, OrderedType};
 use crate::table::{Table, TableColumn, block_rows, groups};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
@@ -24,7 +25,9 @@ use std::path::{Path, PathBuf};
 /// First bytes of an index.
 const MAGIC: &[u8; 8] = b"raddlest";
 /// Version of the format that is written.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Last version that has limits only.
+const LIMITS_VERSION: u8 = 2;
 /// Oldest version that is read.
 const MIN_VERSION: u8 = 1;
 /// Number of rows that are read at once, in blocks.
@@ -38,20 +41,48 @@ pub struct Index {
     /// Modification time of the file.
     modified_ns: i128,
     /// Statistics by path.
-    columns: BTreeMap<String, ColumnLimits>,
+    columns: BTreeMap<String, ColumnStatistics>,
 }
 
-/// Limits of the blocks of a column.
+/// Statistics of the blocks of a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ColumnLimits {
+pub(crate) struct ColumnStatistics {
     /// Number of rows.
     pub rows: u64,
     /// Length of a row.
     pub row_len_bytes: u64,
     /// Rows of each block except the last, which may be shorter.
     pub block_rows: u64,
-    /// Limits of each block.
-    pub blocks: Vec<Limits>,
+    /// Statistics of each block.
+    pub blocks: Vec<BlockStatistics>,
+}
+
+/// Contents of an index of version 1 or 2.
+#[derive(Debug, Serialize, Deserialize)]
+struct LimitsIndex {
+    len_bytes: u64,
+    modified_ns: i128,
+    columns: BTreeMap<String, ColumnLimits>,
+}
+
+/// Limits of the blocks of a column, in an index of version 1 or 2.
+#[derive(Debug, Serialize, Deserialize)]
+struct ColumnLimits {
+    rows: u64,
+    row_len_bytes: u64,
+    block_rows: u64,
+    blocks: Vec<Limits>,
+}
+
+impl From<LimitsIndex> for Index {
+    fn from(index: LimitsIndex) -> Self {
+        let LimitsIndex { len_bytes, modified_ns, columns } = index;
+        let column = |ColumnLimits { rows, row_len_bytes, block_rows, blocks }| {
+            let blocks = blocks.into_iter().map(BlockStatistics::of_limits).collect();
+            ColumnStatistics { rows, row_len_bytes, block_rows, blocks }
+        };
+        Self { len_bytes, modified_ns, columns: columns.into_iter().map(|(path, one)| (path, column(one))).collect() }
+    }
 }
 
 /// An index beside a file.
@@ -109,29 +140,36 @@ impl Index {
                 (first..rows).step_by(step as usize).map(move |start| (at, start..(start + step).min(rows)))
             })
             .collect();
-        let reader = || BlockReader { reader: DatasetReader::new(ReaderLimits::default()), resolver: None, values: Vec::new() };
+        let reader =
+            || BlockReader { reader: DatasetReader::new(ReaderLimits::default()), resolver: None, values: Vec::new() };
         let parts = parallel::map(&jobs, threads.max(1), cancel, reader, |reader, (at, rows)| {
-            let limits = columns[*at].limits(file, rows, reader);
-            limits.map_err(|error| QueryError::Hdf5(error.in_object(columns[*at].path.clone())))
+            let statistics = columns[*at].statistics(file, rows, reader);
+            statistics.map_err(|error| QueryError::Hdf5(error.in_object(columns[*at].path.clone())))
         })?;
-        let mut blocks: Vec<Vec<Limits>> = columns.iter().map(|column| column.known.to_vec()).collect();
+        let mut blocks: Vec<Vec<BlockStatistics>> = columns.iter().map(|column| column.known.to_vec()).collect();
         for ((at, _), part) in jobs.iter().zip(parts) {
             blocks[*at].extend(part);
         }
         let columns =
             columns.into_iter().zip(blocks).map(|(OrderedColumn { path, column, block_rows, .. }, blocks)| {
                 let (rows, row_len_bytes) = (column.rows, column.row_len_bytes);
-                (path, ColumnLimits { rows, row_len_bytes, block_rows, blocks })
+                (path, ColumnStatistics { rows, row_len_bytes, block_rows, blocks })
             });
         Ok(Self::of(&file.identity(), columns.collect()))
     }
 
-    /// Returns the limits of the whole blocks that this index knows of a column, whose rows come first in the file.
-    fn whole_blocks(&self, path: &str, column: &TableColumn, values: OrderedType, block_rows: u64) -> &[Limits] {
-        let is_same = |known: &&ColumnLimits| {
+    /// Returns the statistics of the whole blocks that this index knows of a column, whose rows come first in the file.
+    fn whole_blocks(
+        &self,
+        path: &str,
+        column: &TableColumn,
+        values: OrderedType,
+        block_rows: u64,
+    ) -> &[BlockStatistics] {
+        let is_same = |known: &&ColumnStatistics| {
             (known.block_rows, known.row_len_bytes) == (block_rows, column.row_len_bytes)
                 && known.rows <= column.rows
-                && known.blocks.iter().all(|block| block.is_of(values))
+                && known.blocks.iter().all(|block| block.limits.is_of(values))
         };
         let Some(known) = self.columns.get(path).filter(is_same) else { return &[] };
         known.blocks.get(..(known.rows / block_rows) as usize).unwrap_or_default()
@@ -143,16 +181,19 @@ impl Index {
     /// As for [`Index::compute`].
     pub fn differences(&self, file: &OpenFile, threads: usize, cancel: &CancelToken) -> Result<Vec<(String, String)>> {
         let right = Self::compute(file, threads, cancel)?;
-        let difference = |(path, known): (&String, &ColumnLimits)| {
+        let difference = |(path, known): (&String, &ColumnStatistics)| {
             let what = match right.columns.get(path) {
                 None => "is not a dataset with one number or text per row".to_owned(),
                 Some(right) if (known.rows, known.block_rows) != (right.rows, right.block_rows) => {
                     "has another number of rows or of rows per block".to_owned()
                 }
                 Some(right) => {
-                    let block = known.blocks.iter().zip(&right.blocks).position(|(known, right)| known != right)?;
-                    let first = block as u64 * known.block_rows;
-                    format!("has other limits in rows {first} to {}", known.rows.min(first + known.block_rows) - 1)
+                    let pairs = known.blocks.iter().zip(&right.blocks);
+                    let (block, what) = (0..)
+                        .zip(pairs)
+                        .find_map(|(block, (known, right))| known.contradiction(right).map(|what| (block, what)))?;
+                    let first = block * known.block_rows;
+                    format!("has {what} in rows {first} to {}", known.rows.min(first + known.block_rows) - 1)
                 }
             };
             Some((path.clone(), what))
@@ -161,7 +202,7 @@ impl Index {
     }
 
     /// Creates the index of a file in this state.
-    pub(crate) fn of(identity: &FileIdentity, columns: BTreeMap<String, ColumnLimits>) -> Self {
+    pub(crate) fn of(identity: &FileIdentity, columns: BTreeMap<String, ColumnStatistics>) -> Self {
         let FileIdentity { len_bytes, modified_ns, .. } = *identity;
         Self { len_bytes, modified_ns, columns }
     }
@@ -188,15 +229,38 @@ impl Index {
         self.len_bytes == identity.len_bytes && self.modified_ns == identity.modified_ns
     }
 
-    /// Returns the limits of some rows of a column; `None` if they are unknown.
-    pub(crate) fn limits(&self, path: &str, rows: u64, values: OrderedType, wanted: &Range<u64>) -> Option<Limits> {
+    /// Returns statistics of rows of a column that include some rows; `None` if they are unknown.
+    pub(crate) fn statistics(
+        &self,
+        path: &str,
+        rows: u64,
+        values: OrderedType,
+        wanted: &Range<u64>,
+    ) -> Option<BlockStatistics> {
         let column = self.columns.get(path).filter(|column| column.rows == rows)?;
         let (first, last) = (wanted.start / column.block_rows, wanted.end.checked_sub(1)? / column.block_rows);
         let blocks = column.blocks.get(first as usize..=last as usize)?;
-        if blocks.iter().any(|block| !block.is_of(values) || *block == Limits::Empty) {
+        if blocks.iter().any(|block| !block.limits.is_of(values) || block.limits == Limits::Empty) {
             return None;
         }
-        blocks.iter().copied().reduce(Limits::union)
+        let (first, others) = blocks.split_first()?;
+        Some(others.iter().fold(first.clone(), BlockStatistics::union))
+    }
+
+    /// Returns the longest range of rows within `rows` that consists of blocks of a column, and their statistics; `None` if
+    /// there is no such block.
+    pub(crate) fn within(
+        &self,
+        path: &str,
+        rows: u64,
+        values: OrderedType,
+        among: &Range<u64>,
+    ) -> Option<(Range<u64>, BlockStatistics)> {
+        let block_rows = self.columns.get(path)?.block_rows;
+        // The last block may be shorter.
+        let end = if among.end == rows { rows } else { among.end / block_rows * block_rows };
+        let inner = among.start.div_ceil(block_rows).checked_mul(block_rows)?..end;
+        Some((inner.clone(), self.statistics(path, rows, values, &inner).filter(|_| inner.start < inner.end)?))
     }
 
     /// Returns the index as bytes.
@@ -229,9 +293,15 @@ impl Index {
         if Digest::of(sealed).crc64_nvme() != u64::from_le_bytes(*seal) {
             return Err("is damaged; make it again (raddle index)".to_owned());
         }
-        let index: Self = postcard::from_bytes(contents).map_err(|error| format!("is damaged: {error}"))?;
-        let fits = |column: &ColumnLimits| {
-            column.block_rows > 0 && column.rows.div_ceil(column.block_rows) == column.blocks.len() as u64
+        let index = match *version {
+            ..=LIMITS_VERSION => postcard::from_bytes::<LimitsIndex>(contents).map(Self::from),
+            _ => postcard::from_bytes::<Self>(contents),
+        };
+        let index = index.map_err(|error| format!("is damaged: {error}"))?;
+        let fits = |column: &ColumnStatistics| {
+            column.block_rows > 0
+                && column.rows.div_ceil(column.block_rows) == column.blocks.len() as u64
+                && column.blocks.iter().all(|block| block.is_consistent(column.block_rows))
         };
         match index.columns.values().all(fits) {
             true => Ok(index),
@@ -303,50 +373,72 @@ struct BlockReader<'f> {
     values: Vec<u8>,
 }
 
-/// A column whose limits are determined.
+/// A column whose statistics are determined.
 struct OrderedColumn<'k> {
     path: String,
     column: TableColumn,
     values: OrderedType,
     block_rows: u64,
-    /// Limits of the first blocks, if they are known.
-    known: &'k [Limits],
+    /// Statistics of the first blocks, if they are known.
+    known: &'k [BlockStatistics],
 }
 
 impl OrderedColumn<'_> {
-    /// Returns the limits of each block of some rows, of which the first begins a block.
-    fn limits<'f>(
+    /// Returns the statistics of each block of some rows, of which the first begins a block.
+    fn statistics<'f>(
         &self,
         file: &'f OpenFile,
         rows: &Range<u64>,
         reader: &mut BlockReader<'f>,
-    ) -> raddle_hdf5::Result<Vec<Limits>> {
+    ) -> raddle_hdf5::Result<Vec<BlockStatistics>> {
         let BlockReader { reader, resolver, values } = reader;
         // Texts of variable length are found one block after the other: their length is not known before.
         let step = if self.column.is_variable() { self.block_rows } else { rows.end - rows.start };
         let block_len = (self.block_rows * self.column.row_len_bytes) as usize;
-        let mut limits = Vec::new();
+        let mut statistics = Vec::new();
         for start in rows.clone().step_by(step as usize) {
             let some = start..(start + step).min(rows.end);
             self.column.read_comparable(file, (reader, resolver), &some, values)?;
             match self.column.is_variable() {
-                true => limits.push(Limits::of(self.values, values)),
-                false => limits.extend(values.chunks(block_len.max(1)).map(|block| Limits::of(self.values, block))),
+                true => statistics.push(BlockStatistics::of(self.values, values)),
+                false => {
+                    let blocks = values.chunks(block_len.max(1));
+                    statistics.extend(blocks.map(|block| BlockStatistics::of(self.values, block)));
+                }
             }
         }
-        Ok(limits)
+        Ok(statistics)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distinct::DistinctValues;
     use raddle_hdf5::number::NumberType;
 
     fn index() -> Index {
-        let blocks = vec![Limits::Integers { min: 0, max: 4 }, Limits::Integers { min: 5, max: 9 }];
-        let column = ColumnLimits { rows: 7, row_len_bytes: 8, block_rows: 5, blocks };
-        Index { len_bytes: 3, modified_ns: 4, columns: BTreeMap::from([("/t/a".to_owned(), column)]) }
+        let block = |values: &[i128]| BlockStatistics {
+            limits: Limits::Integers { min: values[0], max: values[values.len() - 1] },
+            distinct: Some(DistinctValues::Integers(values.to_vec())),
+            sum: Some(values.iter().sum()),
+        };
+        let texts: [&[u8]; 2] = [b"far", b"near"];
+        let floats = Limits::Floats { min: -1.5, max: 2.0, nans: 3 };
+        let column = |blocks| ColumnStatistics { rows: 7, row_len_bytes: 8, block_rows: 5, blocks };
+        let columns = [
+            ("/t/a", column(vec![block(&[0, 2, 4]), block(&[5, 9])])),
+            ("/t/b", column(vec![BlockStatistics::of_limits(floats), BlockStatistics::EMPTY])),
+            ("/t/c", column(vec![BlockStatistics::of_texts(&texts), BlockStatistics::of_texts(&texts[..1])])),
+        ];
+        let columns = columns.map(|(path, column)| (path.to_owned(), column));
+        Index { len_bytes: 3, modified_ns: 4, columns: BTreeMap::from(columns) }
+    }
+
+    fn sealed(version: u8, contents: &[u8]) -> Vec<u8> {
+        let mut bytes = [MAGIC.as_slice(), &[version], contents].concat();
+        bytes.extend(Digest::of(&bytes).crc64_nvme().to_le_bytes());
+        bytes
     }
 
     #[test]
@@ -363,37 +455,72 @@ mod tests {
 
     #[test]
     fn older_versions_are_read_and_newer_ones_refused() {
-        let of_version = |version: u8| {
-            let mut bytes = index().to_bytes().unwrap();
-            bytes.truncate(bytes.len() - 8);
-            bytes[MAGIC.len()] = version;
-            bytes.extend(Digest::of(&bytes).crc64_nvme().to_le_bytes());
-            Index::of_bytes(&bytes)
+        let limits = |column: &ColumnStatistics| ColumnLimits {
+            rows: column.rows,
+            row_len_bytes: column.row_len_bytes,
+            block_rows: column.block_rows,
+            blocks: column.blocks.iter().map(|block| block.limits).collect(),
         };
-        assert_eq!(of_version(1), Ok(index()));
-        assert!(of_version(VERSION + 1).unwrap_err().contains("has version 3"));
-        assert!(of_version(0).is_err());
+        let columns = index().columns.iter().map(|(path, column)| (path.clone(), limits(column))).collect();
+        let contents = postcard::to_stdvec(&LimitsIndex { len_bytes: 3, modified_ns: 4, columns }).unwrap();
+        let mut expected = index();
+        expected
+            .columns
+            .values_mut()
+            .flat_map(|one| &mut one.blocks)
+            .for_each(|block| (block.distinct, block.sum) = (None, None));
+        for version in [1, 2] {
+            assert_eq!(Index::of_bytes(&sealed(version, &contents)), Ok(expected.clone()));
+        }
+        assert!(Index::of_bytes(&sealed(VERSION + 1, &contents)).unwrap_err().contains("has version 4"));
+        assert!(Index::of_bytes(&sealed(0, &contents)).is_err());
     }
 
     #[test]
     fn an_index_that_contradicts_itself_is_refused() {
-        let mut odd = index();
-        odd.columns.get_mut("/t/a").unwrap().blocks.pop();
-        assert!(Index::of_bytes(&odd.to_bytes().unwrap()).unwrap_err().contains("contradicts"));
-        odd.columns.get_mut("/t/a").unwrap().block_rows = 0;
-        assert!(Index::of_bytes(&odd.to_bytes().unwrap()).unwrap_err().contains("contradicts"));
+        let refused = |change: &dyn Fn(&mut ColumnStatistics), path: &str| {
+            let mut odd = index();
+            change(odd.columns.get_mut(path).unwrap());
+            let error = Index::of_bytes(&odd.to_bytes().unwrap()).unwrap_err();
+            assert!(error.contains("contradicts"), "{error}");
+        };
+        refused(&|column| drop(column.blocks.pop()), "/t/a");
+        refused(&|column| column.block_rows = 0, "/t/a");
+        for values in [vec![], vec![0, 4, 2, 4], vec![0, 2, 5], vec![1, 4], (0..=17).collect()] {
+            refused(&|column| column.blocks[0].distinct = Some(DistinctValues::Integers(values.clone())), "/t/a");
+        }
+        refused(&|column| column.blocks[0].distinct = Some(DistinctValues::Floats(vec![0.0, 4.0])), "/t/a");
+        refused(&|column| column.blocks[0].distinct = Some(DistinctValues::Floats(vec![-1.5, f64::NAN, 2.0])), "/t/b");
+        refused(&|column| column.blocks[1].distinct = Some(DistinctValues::Floats(vec![])), "/t/b");
+        for sum in [-1, 21, i128::MAX, i128::MIN] {
+            refused(&|column| column.blocks[0].sum = Some(sum), "/t/a");
+        }
+        refused(&|column| column.blocks[0].sum = Some(0), "/t/b");
+        refused(&|column| column.blocks[0].limits = Limits::Floats { min: 0.0, max: 0.0, nans: 6 }, "/t/b");
     }
 
     #[test]
-    fn limits_of_blocks_are_united() {
+    fn statistics_of_blocks_are_united() {
         let (index, number) = (index(), OrderedType::Number(NumberType::int64()));
-        let limits = |rows| index.limits("/t/a", 7, number, &rows);
-        assert_eq!(limits(0..5), Some(Limits::Integers { min: 0, max: 4 }));
-        assert_eq!(limits(4..6), Some(Limits::Integers { min: 0, max: 9 }));
-        assert_eq!(limits(5..7), Some(Limits::Integers { min: 5, max: 9 }));
-        assert_eq!((limits(0..11), limits(0..0)), (None, None));
-        assert_eq!(index.limits("/t/a", 8, number, &(0..1)), None, "the dataset has other rows");
+        let statistics = |rows| {
+            let found: Option<BlockStatistics> = index.statistics("/t/a", 7, number, &rows);
+            found.map(|found| (found.limits, found.distinct, found.sum))
+        };
+        let expected = |values: &[i128]| {
+            let limits = Limits::Integers { min: values[0], max: values[values.len() - 1] };
+            Some((limits, Some(DistinctValues::Integers(values.to_vec())), Some(values.iter().sum::<i128>())))
+        };
+        assert_eq!(statistics(0..5), expected(&[0, 2, 4]));
+        assert_eq!(statistics(4..6), expected(&[0, 2, 4, 5, 9]));
+        assert_eq!(statistics(5..7), expected(&[5, 9]));
+        assert_eq!((statistics(0..11), statistics(0..0)), (None, None));
+        let within = |rows| index.within("/t/a", 7, number, &rows).map(|(rows, found)| (rows, found.sum));
+        assert_eq!(within(0..7), Some((0..7, Some(20))));
+        assert_eq!(within(1..7), Some((5..7, Some(14))));
+        assert_eq!(within(0..6), Some((0..5, Some(6))));
+        assert_eq!((within(1..6), within(6..7), within(1..4)), (None, None, None));
+        assert_eq!(index.statistics("/t/a", 8, number, &(0..1)), None, "the dataset has other rows");
         let float = OrderedType::Number(NumberType::Float { len_bytes: 8, is_big_endian: false });
-        assert_eq!(index.limits("/t/a", 7, float, &(0..1)), None, "the dataset has another type");
+        assert_eq!(index.statistics("/t/a", 7, float, &(0..1)), None, "the dataset has another type");
     }
 }

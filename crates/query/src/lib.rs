@@ -8,6 +8,7 @@
 
 pub mod builder;
 mod condition;
+mod distinct;
 pub mod error;
 pub mod events;
 pub mod expression;

@@ -46,6 +46,12 @@ pub(crate) trait Number: Copy + PartialOrd {
     /// Whether this is not a number.
     fn is_nan(self) -> bool;
 
+    /// Returns a word that is equal for equal numbers, and differs for others. All NaN have the same.
+    fn word(self) -> u64;
+
+    /// Returns the sum of at most 65,536 integers; 0 for floats.
+    fn sum(numbers: &[Self]) -> i128;
+
     /// Returns the integer; of a float, its integral part.
     fn to_integer(self) -> i128;
 
@@ -68,6 +74,33 @@ macro_rules! integer {
 
             fn is_nan(self) -> bool {
                 false
+            }
+
+            fn word(self) -> u64 {
+                self as u64
+            }
+
+            fn sum(numbers: &[Self]) -> i128 {
+                // Halves of words whose least value is 0 fit into unsigned words that the compiler adds with vector
+                // instructions, unless it has to check for overflow.
+                let (base, count) = (i128::from(<$kind>::MIN), numbers.len() as i128);
+                let of_halves = match size_of::<Self>() {
+                    8 => {
+                        let (low, high) = numbers.iter().fold((0_u64, 0_u64), |(low, high), &number| {
+                            let word = (number as u64).wrapping_sub(<$kind>::MIN as u64);
+                            (low.wrapping_add(word & 0xffff_ffff), high.wrapping_add(word >> 32))
+                        });
+                        i128::from(low) + (i128::from(high) << 32)
+                    }
+                    _ => {
+                        let (low, high) = numbers.iter().fold((0_u32, 0_u32), |(low, high), &number| {
+                            let word = (number as u32).wrapping_sub(<$kind>::MIN as u32);
+                            (low.wrapping_add(word & 0xffff), high.wrapping_add(word >> 16))
+                        });
+                        i128::from(low) + (i128::from(high) << 16)
+                    }
+                };
+                of_halves + base * count
             }
 
             fn to_integer(self) -> i128 {
@@ -98,6 +131,15 @@ macro_rules! float {
 
             fn is_nan(self) -> bool {
                 <$kind>::is_nan(self)
+            }
+
+            fn word(self) -> u64 {
+                // -0 becomes 0.
+                u64::from(if self.is_nan() { <$kind>::NAN.to_bits() } else { (self + 0.0).to_bits() })
+            }
+
+            fn sum(_: &[Self]) -> i128 {
+                0
             }
 
             fn to_integer(self) -> i128 {

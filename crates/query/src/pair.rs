@@ -165,7 +165,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::OrderedType;
+    use crate::statistics::{BlockStatistics, OrderedType};
     use crate::texts::canonical_of;
     use proptest::prelude::*;
 
@@ -209,7 +209,9 @@ mod tests {
                 }
             });
             prop_assert_eq!(&holds, &exact.collect::<Vec<_>>());
-            let limits = |side: &(NumberType, Vec<u8>)| Limits::of(OrderedType::Number(side.0), &side.1);
+            let limits = |side: &(NumberType, Vec<u8>)| {
+                BlockStatistics::of(OrderedType::Number(side.0), &side.1).limits
+            };
             match pair.judge(limits(&left), limits(&right)) {
                 Matches::None => prop_assert!(!holds.contains(&true), "{holds:?}"),
                 Matches::All => prop_assert!(!holds.contains(&false), "{holds:?}"),

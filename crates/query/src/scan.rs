@@ -7,7 +7,7 @@ use crate::condition::{Condition, Matches};
 use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
-use crate::statistics::Limits;
+use crate::statistics::BlockStatistics;
 use crate::table::{IS_VARIABLE, Table, TableColumn, block_rows};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
@@ -181,7 +181,7 @@ impl<'f> Scan<'f> {
         let row_len_bytes: u64 = self.columns.iter().map(|column| column.row_len_bytes).sum();
         let unpruned: u64 = blocks.iter().map(|block| block.rows.end - block.rows.start).sum();
         let all = self.rows.div_ceil(self.block_rows());
-        let is_indexed = |&&at: &&usize| self.limits(at, &(0..self.rows)).is_some();
+        let is_indexed = |&&at: &&usize| self.statistics(at, &(0..self.rows)).is_some();
         Explanation {
             condition: self.text.clone(),
             rows: self.rows,
@@ -301,7 +301,8 @@ impl<'f> Scan<'f> {
                 continue;
             };
             let is_restricted = self.within.as_ref().is_some_and(|within| !within.contains(&rows));
-            let verdict = self.condition.judge(&|column| self.limits(column, &rows));
+            let known: Vec<_> = (0..self.columns.len()).map(|at| self.statistics_of_tested(at, &rows)).collect();
+            let verdict = self.condition.judge(&|column| known[column].as_ref());
             if verdict != Matches::None {
                 blocks.push(Block { is_tested: verdict == Matches::Some, is_restricted, rows });
             }
@@ -309,10 +310,14 @@ impl<'f> Scan<'f> {
         blocks
     }
 
-    /// Returns the limits of a column in some rows, if they are known.
-    fn limits(&self, column: usize, rows: &Range<u64>) -> Option<Limits> {
+    fn statistics_of_tested(&self, column: usize, rows: &Range<u64>) -> Option<BlockStatistics> {
+        self.tested.contains(&column).then(|| self.statistics(column, rows)).flatten()
+    }
+
+    /// Returns statistics of rows of a column that include some rows, if they are known.
+    fn statistics(&self, column: usize, rows: &Range<u64>) -> Option<BlockStatistics> {
         let column = &self.columns[column];
-        self.index?.limits(&self.table.path_of(&column.name), column.rows, column.kind.ordered()?, rows)
+        self.index?.statistics(&self.table.path_of(&column.name), column.rows, column.kind.ordered()?, rows)
     }
 
     fn for_each_block<B: Sync, T: Send>(

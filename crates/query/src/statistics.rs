@@ -1,8 +1,9 @@
-//! Statistics of a block of rows of a column: the limits of its values.
+//! Statistics of a block of rows of a column: limits and sum of its values, and the values if few are distinct.
 //!
-//! Invariant: every value of the block lies within the limits, or is NaN and counted. The limits of texts are those of
-//! their first bytes.
+//! Invariant: every value of the block lies within the limits, or is NaN and counted. Limits and distinct values of texts
+//! are those of their first bytes. Statistics of two blocks together follow from those of each.
 
+use crate::distinct::{DistinctValues, NumberCollector, PrefixCollector};
 use crate::numbers::{Number, with_words};
 use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
@@ -69,33 +70,140 @@ pub enum Limits {
     },
 }
 
-impl Limits {
-    /// Determines the limits of values: numbers as stored, texts in their form.
+/// Statistics of the values of a block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockStatistics {
+    /// Limits of the values.
+    pub limits: Limits,
+    /// Distinct values; `None` if they are many or not known.
+    pub distinct: Option<DistinctValues>,
+    /// Sum of integers; `None` for other values, or if it is not known.
+    pub sum: Option<i128>,
+}
+
+impl BlockStatistics {
+    /// Statistics of no values.
+    pub const EMPTY: Self = Self::of_limits(Limits::Empty);
+
+    /// Returns statistics of which only the limits are known.
+    pub const fn of_limits(limits: Limits) -> Self {
+        Self { limits, distinct: None, sum: None }
+    }
+
+    /// Determines the statistics of values: numbers as stored, texts in their form.
     pub fn of(values: OrderedType, bytes: &[u8]) -> Self {
         match values {
             OrderedType::Number(number) => {
+                let (mut collector, mut sum) = (NumberCollector::new(), 0);
                 let parts = bytes.chunks(BUFFER_WORDS * number.len_bytes());
-                let each = parts.map(|part| with_words!(number, part, |words| of_words(words)));
-                each.reduce(Self::union).unwrap_or(Self::Empty)
+                let each = parts.map(|part| {
+                    let (limits, more) = with_words!(number, part, |words| of_words(words, &mut collector));
+                    sum += more;
+                    limits
+                });
+                let limits = each.reduce(Limits::union).unwrap_or(Limits::Empty);
+                Self::with(limits, collector.finish(number.is_integer()), number.is_integer().then_some(sum))
             }
             OrderedType::Text(form) => {
-                let mut limits = Self::Empty;
-                form.for_each(bytes, |text| limits = limits.union(Self::of_text(text)));
-                limits
+                let mut texts = OfTexts::default();
+                form.for_each(bytes, |text| texts.add(text));
+                texts.finish()
             }
         }
     }
 
-    /// Determines the limits of texts.
-    pub(crate) fn of_texts(texts: &[&[u8]]) -> Self {
-        texts.iter().map(|text| Self::of_text(text)).reduce(Self::union).unwrap_or(Self::Empty)
+    /// Determines the statistics of texts.
+    pub(crate) fn of_texts(some: &[&[u8]]) -> Self {
+        let mut texts = OfTexts::default();
+        some.iter().for_each(|text| texts.add(text));
+        texts.finish()
     }
 
-    fn of_text(text: &[u8]) -> Self {
+    fn with(limits: Limits, distinct: Option<DistinctValues>, sum: Option<i128>) -> Self {
+        match limits {
+            Limits::Empty => Self::EMPTY,
+            limits => Self { limits, distinct, sum },
+        }
+    }
+
+    /// Returns the statistics of the values of two blocks of the same type.
+    #[must_use]
+    pub fn union(self, other: &Self) -> Self {
+        match (self.limits, other.limits) {
+            (Limits::Empty, _) => other.clone(),
+            (_, Limits::Empty) => self,
+            (one, another) => {
+                let distinct = self.distinct.zip(other.distinct.as_ref()).and_then(|(one, other)| one.union(other));
+                let sum = self.sum.zip(other.sum).and_then(|(one, other)| one.checked_add(other));
+                Self { limits: one.union(another), distinct, sum }
+            }
+        }
+    }
+
+    /// Returns the limits of the rows with each distinct value, those with NaN included; `None` if the values are not
+    /// known.
+    pub(crate) fn of_each_value(&self) -> Option<Vec<Limits>> {
+        let mut each = self.distinct.as_ref()?.each();
+        if let Limits::Floats { nans: 1.., .. } = self.limits {
+            each.push(Limits::Floats { min: f64::INFINITY, max: f64::NEG_INFINITY, nans: 1 });
+        }
+        Some(each)
+    }
+
+    /// Whether all parts can be of the same `rows` values.
+    pub(crate) fn is_consistent(&self, rows: u64) -> bool {
+        let has_room = match self.limits {
+            Limits::Floats { nans, .. } => nans <= rows,
+            _ => true,
+        };
+        let is_sum = |sum: i128| match self.limits {
+            Limits::Integers { min, max } => {
+                let rows = i128::from(rows);
+                min.saturating_mul(rows).min(min) <= sum && sum <= max.saturating_mul(rows).max(max)
+            }
+            _ => false,
+        };
+        has_room
+            && self.sum.is_none_or(is_sum)
+            && self.distinct.as_ref().is_none_or(|distinct| distinct.fits(&self.limits))
+    }
+
+    /// Returns what other statistics of the same values contradict, if both know it.
+    pub(crate) fn contradiction(&self, other: &Self) -> Option<&'static str> {
+        let are_other_values =
+            self.distinct.as_ref().zip(other.distinct.as_ref()).is_some_and(|(one, other)| one != other);
+        let is_other_sum = self.sum.zip(other.sum).is_some_and(|(one, other)| one != other);
+        match (self.limits == other.limits, are_other_values, is_other_sum) {
+            (false, ..) => Some("other limits"),
+            (_, true, _) => Some("other distinct values"),
+            (.., true) => Some("another sum"),
+            _ => None,
+        }
+    }
+}
+
+/// Statistics of texts that are added one by one.
+#[derive(Debug, Default)]
+struct OfTexts {
+    limits: Option<(TextPrefix, TextPrefix)>,
+    distinct: PrefixCollector,
+}
+
+impl OfTexts {
+    fn add(&mut self, text: &[u8]) {
         let prefix = TextPrefix::of(text);
-        Self::Texts { min: prefix, max: prefix }
+        let (min, max) = self.limits.unwrap_or((prefix, prefix));
+        self.limits = Some((min.min(prefix), max.max(prefix)));
+        self.distinct.add(prefix);
     }
 
+    fn finish(self) -> BlockStatistics {
+        let limits = self.limits.map_or(Limits::Empty, |(min, max)| Limits::Texts { min, max });
+        BlockStatistics::with(limits, self.distinct.finish(), None)
+    }
+}
+
+impl Limits {
     /// Returns the limits of the values of two blocks of the same type.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
@@ -127,8 +235,8 @@ impl Limits {
     }
 }
 
-/// Determines the limits of at most [`BUFFER_WORDS`] numbers.
-fn of_words<N: Number>(words: impl Iterator<Item = N>) -> Limits {
+/// Determines the limits of at most [`BUFFER_WORDS`] numbers, which are also added to a collector. Also returns their sum.
+fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCollector) -> (Limits, i128) {
     let mut buffer = [N::LOWEST; BUFFER_WORDS];
     let mut count = 0;
     for (place, word) in buffer.iter_mut().zip(words) {
@@ -151,14 +259,18 @@ fn of_words<N: Number>(words: impl Iterator<Item = N>) -> Limits {
     let nans = nans.iter().map(|nans| u64::from(*nans)).sum();
     let least = low.into_iter().reduce(|one, other| if other < one { other } else { one });
     let greatest = high.into_iter().reduce(|one, other| if other > one { other } else { one });
-    match (least, greatest) {
+    if let (Some(min), Some(max), true) = (least, greatest, nans < count as u64) {
+        collector.add(&buffer[..count], min, max);
+    }
+    let limits = match (least, greatest) {
         _ if count == 0 => Limits::Empty,
         (Some(min), Some(max)) if N::IS_INTEGER => Limits::Integers { min: min.to_integer(), max: max.to_integer() },
         (Some(min), Some(max)) if nans < count as u64 => {
             Limits::Floats { min: min.to_float(), max: max.to_float(), nans }
         }
         _ => Limits::Floats { min: f64::INFINITY, max: f64::NEG_INFINITY, nans },
-    }
+    };
+    (limits, N::sum(&buffer[..count]))
 }
 
 #[cfg(test)]
@@ -167,12 +279,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(number: NumberType, bytes: &[u8]) -> Limits {
-        Limits::of(OrderedType::Number(number), bytes)
+        BlockStatistics::of(OrderedType::Number(number), bytes).limits
     }
 
     #[test]
     fn texts_are_limited_by_their_prefixes() {
-        let limits = |texts: &[u8], len_bytes| Limits::of(OrderedType::Text(TextForm::Padded { len_bytes }), texts);
+        let limits = |texts: &[u8], len_bytes| {
+            BlockStatistics::of(OrderedType::Text(TextForm::Padded { len_bytes }), texts).limits
+        };
         let [far, near] = [b"far\0".as_slice(), b"near"].map(TextPrefix::of);
         assert_eq!(limits(b"nearfar\0near", 4), Limits::Texts { min: far, max: near });
         assert_eq!((limits(b"", 4), limits(b"", 0)), (Limits::Empty, Limits::Empty));

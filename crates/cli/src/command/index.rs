@@ -28,8 +28,8 @@ Examples:
   raddle index /data/all.h5 -o all.stats
       for raddle.scan(\"/data/all.h5\", index=\"all.stats\")
 
-The index has the smallest and the largest value of each block of rows. It belongs to one state of the file: index the \
-file again after it was changed.";
+The index has the smallest and the largest value of each block of rows, the values themselves if at most 16 are \
+distinct, and sums of integers. It belongs to one state of the file: index the file again after it was changed.";
 
 /// Writes the index.
 pub fn run(arguments: &IndexArgs, team: &Ranks) -> Result<Exit, Error> {
