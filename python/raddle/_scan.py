@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from raddle import _core
+from raddle._aggregate import Aggregate
 from raddle._arrow import reader as arrow_reader
 from raddle._arrow_dataset import dataset
 from raddle._conditions import Condition, columns_of, parsed
@@ -144,6 +145,70 @@ class Scan:
         if self._is_whole():
             return sum(self._row_counts())
         return sum(self._run("count", (), piece=piece)[0] for piece in self._pieces())
+
+    def sum(self, column: str) -> int | float:
+        """The exact sum of a column of numbers, whatever the order of rows and the number of threads.
+
+        Parameters
+        ----------
+        column
+            Name of a column with one number per row, or its path relative to the table.
+
+        Returns
+        -------
+        int or float
+            Of integers, the sum without overflow; of floats, the exact sum rounded once. NaN if there is one, 0 without rows.
+        """
+        return self._aggregate("sum", column).sum()
+
+    def mean(self, column: str) -> float | None:
+        """The mean of a column of numbers: the exact sum divided by the number of rows, rounded once.
+
+        Parameters
+        ----------
+        column
+            Name of a column with one number per row, or its path relative to the table.
+
+        Returns
+        -------
+        float or None
+            NaN if there is one, None without rows.
+        """
+        return self._aggregate("sum", column).mean()
+
+    def min(self, column: str) -> int | float | None:
+        """The smallest value of a column of numbers.
+
+        Parameters
+        ----------
+        column
+            Name of a column with one number per row, or its path relative to the table.
+
+        Returns
+        -------
+        int, float or None
+            NaN if there is one, as in numpy; None without rows.
+        """
+        return self._aggregate("limits", column).min()
+
+    def max(self, column: str) -> int | float | None:
+        """The largest value of a column of numbers.
+
+        Parameters
+        ----------
+        column
+            Name of a column with one number per row, or its path relative to the table.
+
+        Returns
+        -------
+        int, float or None
+            NaN if there is one, as in numpy; None without rows.
+        """
+        return self._aggregate("limits", column).max()
+
+    def _aggregate(self, what: str, column: str) -> Aggregate:
+        scan = self._but(_columns=(column,))
+        return Aggregate([scan._run(what, (column,), piece=piece) for piece in scan._pieces()])
 
     def rows(self) -> np.ndarray[Any, Any]:
         """The numbers of these rows, ascending, to index datasets of the table.

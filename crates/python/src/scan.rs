@@ -6,14 +6,15 @@ use crate::request::read;
 use crate::run::watched;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 use raddle::text::json;
 use raddle::{Context, Error, IndexRequest};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_query::events::Running;
 use raddle_query::index::Beside;
-use raddle_query::{Expression, FoundEvents, Index, QueryError, Search};
+use raddle_query::statistics::Limits;
+use raddle_query::{Aggregate, Expression, FoundEvents, Index, QueryError, Search, Sum, Wanted};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,8 +79,8 @@ pub fn find_events(
     Ok(QueryEvents(Arc::new(found?)))
 }
 
-/// Carries out a search, in JSON, in a file. `what` is `explain`, `count` or `read`; the last element of the result is an
-/// explanation in JSON. Before it, `count` has the number of rows, and `read` the numbers of rows, if they are
+/// Carries out a search, in JSON, in a file. `what` is `limits` or `sum`, which return the aggregate of the only column
+/// ([`aggregated`]), or `explain`, `count` or `read`. Of these, the last element of the result is an explanation in JSON. Before it, `count` has the number of rows, and `read` the numbers of rows, if they are
 /// requested, and the bytes of each column. `events` are those of [`find_events`]; without them, they are found.
 #[pyfunction]
 #[pyo3(signature = (file, what, search, index=None, events=None))]
@@ -109,6 +110,13 @@ pub fn scan<'py>(
             let (count, explanation) = counted?;
             Ok((count, json(&explanation)).into_pyobject(py)?.into_any())
         }
+        "limits" | "sum" => {
+            let wanted = if what == "sum" { Wanted::Sum } else { Wanted::Limits };
+            let found = watched(py, None, |watch| {
+                scan(watch.cancel).and_then(|scan| scan.aggregate(wanted, threads, watch.cancel)).map_err(failed)
+            });
+            aggregated(py, &found?)
+        }
         _ => {
             let read = watched(py, None, |watch| {
                 scan(watch.cancel).and_then(|scan| scan.read(threads, watch.cancel)).map_err(failed)
@@ -118,6 +126,26 @@ pub fn scan<'py>(
             Ok((found.rows.into_pyarray(py), columns, json(&explanation)).into_pyobject(py)?.into_any())
         }
     }
+}
+
+/// Returns an aggregate: number of rows, number of NaN, smallest and largest number (None without any), and the sum as
+/// the bytes of an integer, of floats in units of 2^-1074; then the infinity or NaN that their sum is, or None.
+fn aggregated<'py>(py: Python<'py>, aggregate: &Aggregate) -> PyResult<Bound<'py, PyAny>> {
+    let nothing = || py.None().into_bound(py);
+    let (nans, min, max) = match aggregate.limits {
+        Limits::Integers { min, max } => (0, min.into_pyobject(py)?.into_any(), max.into_pyobject(py)?.into_any()),
+        // -0 becomes 0, because which of them is found depends on the order.
+        Limits::Floats { min, max, nans } if min <= max => {
+            (nans, (min + 0.0).into_pyobject(py)?.into_any(), (max + 0.0).into_pyobject(py)?.into_any())
+        }
+        Limits::Floats { nans, .. } => (nans, nothing(), nothing()),
+        Limits::Empty | Limits::Texts { .. } => (0, nothing(), nothing()),
+    };
+    let (sum, infinity) = match &aggregate.sum {
+        Sum::Integers(sum) => (sum.to_le_bytes().to_vec(), None),
+        Sum::Floats(sum) => (sum.to_le_bytes(), sum.infinity()),
+    };
+    Ok((aggregate.count, nans, min, max, PyBytes::new(py, &sum), infinity).into_pyobject(py)?.into_any())
 }
 
 /// Returns a condition as text.

@@ -6,6 +6,7 @@
 //! a scan with an index has the rows of a scan without one.
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 pub mod builder;
 mod condition;
 mod distinct;
@@ -19,9 +20,11 @@ mod parse;
 pub mod scan;
 pub mod search;
 pub mod statistics;
+pub mod sum;
 pub mod table;
 pub mod texts;
 
+pub use aggregate::{Aggregate, Sum, Wanted};
 pub use builder::{IndexBuilder, NewDataset};
 pub use error::{QueryError, Result};
 pub use events::EventSet;

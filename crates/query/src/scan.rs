@@ -73,8 +73,9 @@ pub struct Explanation {
 
 /// A block of rows that may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Block {
-    rows: Range<u64>,
+pub(crate) struct Block {
+    /// Rows.
+    pub rows: Range<u64>,
     /// Whether the condition has to be evaluated; otherwise all rows satisfy it.
     is_tested: bool,
     /// Whether the scan is restricted to some of the rows.
@@ -83,7 +84,7 @@ struct Block {
 
 impl Block {
     /// Whether all rows match.
-    fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         !self.is_tested && !self.is_restricted
     }
 }
@@ -152,6 +153,21 @@ impl<'f> Scan<'f> {
             true => Ok(Self { rows: self.table.rows(name)?, ..self }),
             false => Ok(self),
         }
+    }
+
+    /// Returns the table.
+    pub(crate) fn table(&self) -> &Table<'f> {
+        &self.table
+    }
+
+    /// Returns the index.
+    pub(crate) fn index(&self) -> Option<&'f Index> {
+        self.index
+    }
+
+    /// Returns the first requested column, of scans that have only one.
+    pub(crate) fn only_requested(&self) -> &TableColumn {
+        &self.columns[0]
     }
 
     /// Returns the number of rows of the table.
@@ -253,14 +269,35 @@ impl<'f> Scan<'f> {
         cancel: &CancelToken,
         take: impl Fn(&[u8]) -> Result<()> + Sync,
     ) -> Result<()> {
-        let column = &self.columns[0];
-        self.for_each_block(&self.blocks(), threads, cancel, |reader, block| {
+        self.for_each_value(&self.blocks(), threads, cancel, take).map(drop)
+    }
+
+    /// Calls `take` with the values of the only requested column in the rows of some blocks that match, on any thread.
+    pub(crate) fn for_each_value<T: Send>(
+        &self,
+        blocks: &[Block],
+        threads: usize,
+        cancel: &CancelToken,
+        take: impl Fn(&[u8]) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let column = self.only_requested();
+        let (taken, _) = self.for_each_block(blocks, threads, cancel, |reader, block| {
             let mut found = reader.matching_rows(block)?;
             let mut values = vec![0; found.count * column.row_len_bytes as usize];
             reader.write(block, &mut found, &mut [&mut values])?;
             take(&values)
         })?;
-        Ok(())
+        Ok(taken)
+    }
+
+    /// Returns rows that all match as blocks.
+    pub(crate) fn whole_blocks(&self, rows: Range<u64>) -> impl Iterator<Item = Block> {
+        let step = self.block_rows().min(usize::MAX as u64);
+        let end = rows.end;
+        rows.step_by(step as usize).map(move |start| {
+            let rows = start..start.saturating_add(step).min(end);
+            Block { rows, is_tested: false, is_restricted: false }
+        })
     }
 
     /// Returns memory for rows of a column, which no thread has touched.
@@ -289,7 +326,7 @@ impl<'f> Scan<'f> {
     }
 
     /// Returns the blocks that may have matching rows.
-    fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<Block> {
         let block_rows = self.block_rows();
         let mut blocks = Vec::new();
         let mut start = 0;
