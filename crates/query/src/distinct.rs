@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Largest number of distinct values that are kept: with more, a condition rarely excludes all of them.
 pub const MAX_DISTINCT: usize = 16;
-/// Number of places of a table of known words: so many that two of them rarely share one, and 4 KiB, which are prepared in
-/// less than 1 % of the time that the values of a block take.
+/// Number of places of a table of known words. Two words rarely share one, and 4 KiB stay in the first cache.
 const SLOTS: usize = 512;
 /// Odd number whose product has well mixed high bits: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
