@@ -53,7 +53,7 @@ def write(folder, rows):
             for name, values in columns.items():
                 file[f"{TABLE}/{name}"] = values
         for kind in ("gzip", "zstd"):
-            layout = ["--chunk", "65536rows", "-c", f"{kind}:1"]
+            layout = ["--chunk", "16384rows", "-c", f"{kind}:1"]
             subprocess.run([RADDLE, "rechunk", plain, "-o", files[kind], *layout, "--force", "-q"], check=True)
             subprocess.run([RADDLE, "index", files[kind], "-q"], check=True)
         # With zstd, by default.
