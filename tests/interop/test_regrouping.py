@@ -1,15 +1,17 @@
 """Layouts whose tiles need parts of many chunks: any layout becomes any other, with every chunk decoded at most twice."""
 
 import json
+import re
 
 import h5py
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from command import run_command
 from peak_memory import peak
 
-BUDGETS = ["24MiB", "32MiB", "64MiB", "1GiB"]
+BUDGETS = ["1MiB", "2MiB", "4MiB", "12MiB", "24MiB", "64MiB", "1GiB"]
 
 
 def axes(rank):
@@ -58,12 +60,75 @@ def chunk_of(shape):
 def test_any_layout_becomes_any_other(raddle, tmp_path, case):
     old, new = tmp_path / "old.h5", tmp_path / "new.h5"
     values = write(old, case)
-    raddle("rechunk", old, "-o", new, "--force", "--chunk", chunk_of(case["after"]), "-c", case["compress"],
-           "--memory", case["memory"], "-j", case["jobs"])  # fmt: skip
+    command = ["rechunk", old, "-o", new, "--force", "--chunk", chunk_of(case["after"]), "-c", case["compress"],
+               "-j", case["jobs"]]  # fmt: skip
+    finished = run_command(*command, "--memory", case["memory"])
+    if finished.returncode == 6:
+        # A refusal names the dataset and the memory that it needs at least.
+        raddle(*command, "--memory", needed_len_bytes(finished.stderr) * 2)
+    else:
+        assert finished.returncode == 0, finished.stderr
     with h5py.File(new) as file:
         assert file["x"].dtype == values.dtype
         np.testing.assert_array_equal(file["x"][()], values)
     raddle("verify", new, "--against", old)
+
+
+def needed_len_bytes(text):
+    """Returns the memory that a refusal asks for."""
+    refusal = re.search(r"error: /x: .* needs ([\d.]+) ([KMG]iB) of memory; the budget is ", text)
+    assert refusal, text
+    return int(float(refusal[1]) * 1024 ** " KMG".index(refusal[2][0])) + 1
+
+
+@st.composite
+def small_cases(draw):
+    """Draws layouts whose chunks have up to 16 KiB, with up to 2500 chunks on each side."""
+    rank = draw(st.integers(1, 4))
+    longest = {1: 300_000, 2: 500, 3: 64, 4: 22}[rank]
+    shape = [draw(st.integers(1, longest)) for _ in range(rank)]
+
+    def cut():
+        chunk = [draw(st.integers(1, length)) for length in shape]
+        while np.prod(chunk) * 8 > 16 << 10:
+            chunk[int(np.argmax(chunk))] //= 2
+        while np.prod([-(-length // one) for length, one in zip(shape, chunk, strict=True)]) > 2500:
+            axis = int(np.argmax([-(-length // one) for length, one in zip(shape, chunk, strict=True)]))
+            chunk[axis] = min(shape[axis], chunk[axis] * 2)
+        return tuple(chunk)
+
+    return {"shape": tuple(shape), "before": cut(), "after": cut(), "dtype": "<f8", "filters": {"compression": "gzip"},
+            "compress": draw(st.sampled_from(["fast", "none", "gzip:1"])), "jobs": draw(st.sampled_from([1, 3])),
+            "seed": draw(st.integers(0, 99))}  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(small_cases())
+def test_small_chunks_need_a_mebibyte(raddle, tmp_path, case):
+    old, new, report = tmp_path / "old.h5", tmp_path / "new.h5", tmp_path / "report.json"
+    values = write(old, case)
+    raddle("rechunk", old, "-o", new, "--force", "--chunk", chunk_of(case["after"]), "-c", case["compress"],
+           "--memory", "1MiB", "-j", case["jobs"], "--report", report)  # fmt: skip
+    with h5py.File(new) as file:
+        np.testing.assert_array_equal(file["x"][()], values)
+    memory = json.loads(report.read_text())["memory"]
+    assert memory["budget_peak_bytes"] <= 1 << 20
+
+
+def test_a_transpose_in_a_mebibyte_decodes_every_chunk_at_most_twice(raddle, tmp_path):
+    old, new, report = tmp_path / "old.h5", tmp_path / "new.h5", tmp_path / "report.json"
+    values = np.arange(600 * 1000, dtype="u4").reshape(600, 1000)
+    with h5py.File(old, "w") as file:
+        file.create_dataset("x", data=values, chunks=(1, 1000), compression="gzip", compression_opts=1)
+    outputs = set()
+    for jobs in [1, 2, 5]:
+        raddle("rechunk", old, "-o", new, "--force", "--chunk", "600x5", "-c", "gzip:1", "--memory", "1MiB",
+               "-j", jobs, "--report", report)  # fmt: skip
+        assert 600 <= decoded_chunks(report) <= 1200
+        outputs.add(new.read_bytes())
+    assert len(outputs) == 1
+    with h5py.File(new) as file:
+        np.testing.assert_array_equal(file["x"][()], values)
 
 
 def transpose(path, rows=1200, columns=6000):

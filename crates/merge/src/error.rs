@@ -218,6 +218,22 @@ pub enum MergeError {
         /// The memory budget in bytes.
         limit: u64,
     },
+    /// Writing the chunks of a dataset needs more memory than the budget allows.
+    #[error(
+        "{object}: writing its {tiles} chunks, {tile_len_bytes} bytes each, needs {needed} bytes of memory, the budget is {limit}; raise --memory"
+    )]
+    Tiles {
+        /// Path of the dataset.
+        object: String,
+        /// Number of chunks.
+        tiles: u64,
+        /// Size of a chunk, uncompressed.
+        tile_len_bytes: u64,
+        /// Memory that one thread needs.
+        needed: u64,
+        /// The memory budget in bytes.
+        limit: u64,
+    },
     /// A dataset cannot be concatenated as requested.
     #[error("{object}: {reason}")]
     Object {
@@ -394,7 +410,11 @@ impl MergeError {
             error => matches!(error, Hdf5Error::Io { .. }),
         };
         match self {
-            Self::Cancelled | Self::Write { .. } | Self::TileObserver { .. } | Self::LongChunks { .. } => true,
+            Self::Cancelled
+            | Self::Write { .. }
+            | Self::TileObserver { .. }
+            | Self::LongChunks { .. }
+            | Self::Tiles { .. } => true,
             Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
             Self::Hdf5(error) => of_hdf5(error),
             _ => false,

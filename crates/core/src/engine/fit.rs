@@ -14,6 +14,12 @@ use crate::ranks::owners::{Item, largest_share};
 /// Minimum batch length for plans of any size: in smaller batches, locks and writes would be noticeable.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
 
+/// Divisor of the memory: batches are no longer than the quotient where that is less than [`MIN_BATCH_LEN_BYTES`].
+const MIN_BATCHES_IN_MEMORY: u64 = 16;
+
+/// Divisor of the memory: claims of tiles in flight take no more than the quotient.
+const CLAIMS_SHARE: u64 = 16;
+
 /// Minimum number of batches per worker, so that the last ones end at about the same time.
 const BATCHES_PER_JOB: u64 = 16;
 
@@ -83,7 +89,12 @@ impl RankInfo {
                 of_jobs.min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
             }
         };
-        let target_len_bytes = target_len_bytes.min(batch_len_bytes).max(MIN_BATCH_LEN_BYTES.min(batch_len_bytes));
+        // Arenas need batches that do not depend on the memory.
+        let smallest = match arenas {
+            Some(_) => MIN_BATCH_LEN_BYTES,
+            None => MIN_BATCH_LEN_BYTES.min(least(|facts| facts.available_bytes / MIN_BATCHES_IN_MEMORY)),
+        };
+        let target_len_bytes = target_len_bytes.min(batch_len_bytes).max(smallest.min(batch_len_bytes));
         plan.batches_within(target_len_bytes, file_of)
     }
 
@@ -140,6 +151,26 @@ impl BatchFootprint {
     }
 }
 
+/// Returns the number of tiles in flight with this memory.
+fn window_tiles(plan: &Plan, memory_len_bytes: u64) -> u64 {
+    let all_tiles = plan.arrays.iter().map(|array| array.tile_count()).fold(0, u64::saturating_add);
+    let within_memory = memory_len_bytes / CLAIMS_SHARE / (2 * size_of::<Claim>() as u64);
+    WINDOW_TILES.min(all_tiles).min(within_memory.max(1))
+}
+
+/// Returns the memory for the claims of two rounds of `tiles` in flight, and of the largest array, which is committed as
+/// a whole.
+fn claims_of(plan: &Plan, tiles: u64) -> u64 {
+    let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
+    tiles.saturating_mul(2).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64)
+}
+
+/// Returns the memory that claims of tiles take in an execution of `plan` with this memory, if no batch has more tiles
+/// than usual.
+pub fn claims_len_bytes(plan: &Plan, memory_len_bytes: u64) -> u64 {
+    claims_of(plan, window_tiles(plan, memory_len_bytes))
+}
+
 /// Threads and memory of this rank.
 pub(super) struct MemoryFit {
     pub(super) jobs: u64,
@@ -167,12 +198,9 @@ impl MemoryFit {
 
         // Claims: those in flight (of two rounds if there are several ranks), and those of the largest array, which is
         // committed as a whole.
-        let all_tiles = batches.last().map_or(0, |last| last.first + last.tiles);
         let max_tiles = batches.iter().map(|batch| batch.tiles).max().unwrap_or(0);
-        let tiles = WINDOW_TILES.min(all_tiles).max(max_tiles);
-        let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
-        let claims = (2 * tiles).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64);
-        let shared = claims.saturating_add(work.shared_len_bytes());
+        let tiles = window_tiles(plan, available_bytes).max(max_tiles);
+        let shared = claims_of(plan, tiles).saturating_add(work.shared_len_bytes());
 
         let per_worker = raw_len_bytes.saturating_add(work.worker_len_bytes());
         let needed = |jobs: u64| per_worker.saturating_add(largest).saturating_mul(jobs).saturating_add(shared);

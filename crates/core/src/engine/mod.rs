@@ -34,6 +34,7 @@ mod worker;
 
 pub use crate::output::claims::{Claim, Committed, Placement};
 pub use committer::Commit;
+pub use fit::claims_len_bytes;
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
 pub use run::Execution;
@@ -175,6 +176,8 @@ pub struct Assignment {
     pub all: Range<u64>,
     /// Numbers of the tiles that this rank produces, in order.
     pub own: Vec<Range<u64>>,
+    /// Number of threads that fit into the memory of this rank.
+    pub jobs: usize,
     /// Signal that the run has failed.
     pub stop: StopSignal,
 }

@@ -202,7 +202,8 @@ fn execute<W: TileWork>(
     let own: Vec<Range<u64>> = setup.own.iter().map(|own| range(&own.batch)).collect();
     let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect::<Vec<_>>());
     let window = InFlightWindow::new(setup.own, addressing, setup.limits, addresses.clone());
-    let assignment = Assignment { all: hull(of_all.as_deref().unwrap_or(&own)), own, stop: window.stop_signal() };
+    let all = hull(of_all.as_deref().unwrap_or(&own));
+    let assignment = Assignment { all, own, jobs: setup.jobs, stop: window.stop_signal() };
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }

@@ -5,9 +5,9 @@
 use crate::plan::ArrayPlan;
 use crate::plan::extent::{Coordinates, Extent};
 
-/// Length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible, small
+/// Usual length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible, small
 /// enough to stay in the cache of a core.
-pub const BLOCK_LEN_BYTES: u64 = 1 << 20;
+pub const USUAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
 
 /// Part of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +27,13 @@ impl Block {
     }
 }
 
-/// Returns the elements per axis of blocks of `chunk_shape` in an array of `shape`.
-pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64) -> Coordinates {
+/// Returns the elements per axis of blocks of `chunk_shape` in an array of `shape`: as many chunks as fit into
+/// `block_len_bytes`, at least one.
+pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64, block_len_bytes: u64) -> Coordinates {
     let mut block: Coordinates = chunk_shape.iter().zip(shape).map(|(chunk, len)| *chunk.min(len)).collect();
     for axis in (0..block.len()).rev() {
         let len_bytes = block.iter().fold(element_len_bytes, |len, &count| len.saturating_mul(count)).max(1);
-        let chunks = (BLOCK_LEN_BYTES / len_bytes).clamp(1, shape[axis].div_ceil(block[axis].max(1)).max(1));
+        let chunks = (block_len_bytes / len_bytes).clamp(1, shape[axis].div_ceil(block[axis].max(1)).max(1));
         let whole = chunks * block[axis] >= shape[axis];
         block[axis] *= chunks;
         if !whole {
@@ -42,9 +43,10 @@ pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64) -
     block
 }
 
-/// Returns the blocks of a region of `array`, whose inputs have chunks of `chunk_shape`.
-pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64]) -> Vec<Block> {
-    let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes);
+/// Returns the blocks of up to `block_len_bytes`, or one chunk, of a region of `array`, whose inputs have chunks of
+/// `chunk_shape`.
+pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64], block_len_bytes: u64) -> Vec<Block> {
+    let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes, block_len_bytes);
     let mut blocks = Vec::new();
     for piece in array.pieces_in(region) {
         let cut = |axis: usize, start: u64| {
@@ -77,9 +79,13 @@ mod tests {
 
     #[test]
     fn small_chunks_are_combined_and_large_ones_are_not() {
-        assert_eq!(block_shape(&[4000, 20_000], &[10, 20_000], 4).as_slice(), [10, 20_000]);
-        assert_eq!(block_shape(&[1 << 20, 4], &[128, 4], 8).as_slice(), [32_768, 4]);
-        assert_eq!(block_shape(&[8, 8], &[2, 2], 1).as_slice(), [8, 8]);
+        let shape = |shape: &[u64], chunk_shape: &[u64], element_len_bytes, block_len_bytes| {
+            block_shape(shape, chunk_shape, element_len_bytes, block_len_bytes).to_vec()
+        };
+        assert_eq!(shape(&[4000, 20_000], &[10, 20_000], 4, USUAL_BLOCK_LEN_BYTES), [10, 20_000]);
+        assert_eq!(shape(&[1 << 20, 4], &[128, 4], 8, USUAL_BLOCK_LEN_BYTES), [32_768, 4]);
+        assert_eq!(shape(&[1 << 20, 4], &[128, 4], 8, 16 << 10), [512, 4]);
+        assert_eq!(shape(&[8, 8], &[2, 2], 1, USUAL_BLOCK_LEN_BYTES), [8, 8]);
     }
 
     proptest! {
@@ -88,6 +94,7 @@ mod tests {
             rows in prop::collection::vec(1_u64..7, 1..4),
             others in prop::collection::vec((1_u64..6, 1_u64..4), 0..2),
             (chunk, element_len_bytes) in (1_u64..5, prop::sample::select(vec![1_u64, 1 << 18])),
+            block_len_bytes in prop::sample::select(vec![1, 8, USUAL_BLOCK_LEN_BYTES]),
             ends in (0_u64..8, 1_u64..8),
         ) {
             let mut start = 0;
@@ -109,7 +116,7 @@ mod tests {
             region.start[0] = ends.0.min(start - 1);
             region.count[0] = ends.1.min(start - region.start[0]);
             let mut seen = std::collections::BTreeSet::new();
-            for block in blocks(&array, &region, &chunk_shape) {
+            for block in blocks(&array, &region, &chunk_shape, block_len_bytes) {
                 let extent = block.extent();
                 prop_assert!(region.contains(&extent) && !extent.is_empty());
                 let segment = &segments[block.input as usize];

@@ -15,10 +15,6 @@ const MIN_DECODES: f64 = 1.5;
 /// much as decoding them a few times.
 const MIN_DECODES_OF_RANKS: f64 = 8.0;
 
-/// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice: the tiles are assembled
-/// by one thread, one after the other.
-const KEPT_LEN_BYTES: u64 = 1 << 20;
-
 /// Share of additional decodes that is accepted for smaller groups.
 const TOLERANCE: f64 = 0.13;
 
@@ -32,6 +28,16 @@ pub struct Chunks<'a> {
     pub shape: &'a [u64],
     /// Whether a chunk must be read as a whole, because it is encoded.
     pub are_whole: bool,
+}
+
+/// Memory for assembling the tiles of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileMemory {
+    /// Memory for the values of a group or a slab.
+    pub group_len_bytes: u64,
+    /// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice: the tiles are
+    /// assembled by one thread, one after the other.
+    pub kept_len_bytes: u64,
 }
 
 /// Way in which the tiles of an array are assembled from chunks that extend over many tiles.
@@ -82,9 +88,10 @@ impl Regrouping {
     }
 }
 
-/// Chooses how the tiles of `array` are assembled from `chunks`, with up to `limit_len_bytes` of memory for the values of
-/// a group or a slab. Returns `None` if tiles are assembled one by one.
-pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, limit_len_bytes: u64) -> Option<Regrouping> {
+/// Chooses how the tiles of `array` are assembled from `chunks` within `memory`. Returns `None` if tiles are assembled one
+/// by one.
+pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Option<Regrouping> {
+    let TileMemory { group_len_bytes: limit_len_bytes, kept_len_bytes } = memory;
     let rank = array.shape.len();
     if chunks.shape.len() != rank || array.tile_count() <= 1 || chunks.shape.contains(&0) {
         return None;
@@ -103,8 +110,8 @@ pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, limit_len_bytes: u64) -> Op
     let candidates = candidates(array, chunks.shape, limit_len_bytes);
     let len_bytes = |groups: &TileGroups| product(array.element_len_bytes, &groups.shape(array));
     let of = |groups: &TileGroups| Overlaps::of(&array.shape, chunks.shape, &groups.shape(array));
-    let all_decoded_once = |groups: &TileGroups| of(groups).mean < MIN_DECODES && len_bytes(groups) <= KEPT_LEN_BYTES;
-    if product(array.element_len_bytes, &array.shape) <= KEPT_LEN_BYTES || candidates.iter().any(all_decoded_once) {
+    let all_decoded_once = |groups: &TileGroups| of(groups).mean < MIN_DECODES && len_bytes(groups) <= kept_len_bytes;
+    if product(array.element_len_bytes, &array.shape) <= kept_len_bytes || candidates.iter().any(all_decoded_once) {
         return None;
     }
     let fewest = candidates.iter().map(|groups| of(groups).mean).fold(f64::INFINITY, f64::min);
@@ -203,6 +210,11 @@ mod tests {
         Chunks { shape, are_whole: true }
     }
 
+    /// Chooses with the usual memory for kept chunks.
+    fn choose(array: &ArrayPlan, chunks: Chunks<'_>, group_len_bytes: u64) -> Option<Regrouping> {
+        super::choose(array, chunks, TileMemory { group_len_bytes, kept_len_bytes: 1 << 20 })
+    }
+
     #[test]
     fn a_transpose_takes_one_group_or_a_scratch_file() {
         let array = array(&[4000, 20_000], &[4000, 100]);
@@ -234,7 +246,11 @@ mod tests {
     fn tiles_within_the_reach_of_a_reader_need_no_groups() {
         // Every chunk has 16 tiles, which one thread assembles one after the other.
         assert_eq!(choose(&array(&[1 << 24], &[1 << 10]), whole(&[1 << 14]), 1 << 30), None);
-        assert_eq!(choose(&array(&[500, 500], &[500, 10]), whole(&[10, 500]), 1 << 30), None);
+        let small = array(&[500, 500], &[500, 10]);
+        assert_eq!(choose(&small, whole(&[10, 500]), 1 << 30), None);
+        // A reader that keeps fewer chunks reaches less far.
+        let memory = TileMemory { group_len_bytes: 1 << 30, kept_len_bytes: 16 << 10 };
+        assert_eq!(super::choose(&small, whole(&[10, 500]), memory).unwrap().decodes, 1.0);
     }
 
     #[test]

@@ -18,4 +18,4 @@ pub mod slabs;
 pub mod slots;
 pub mod store;
 
-pub use choice::{Chunks, Regrouping, choose};
+pub use choice::{Chunks, Regrouping, TileMemory, choose};

@@ -97,6 +97,7 @@ impl EventsFile {
             kept_len_bytes: kept.min(MAX_CACHED_LEN_BYTES) as usize,
             // A chunk may be longer than the file could fill, but not by much.
             chunk_len_bytes: self.input.len_bytes().saturating_mul(DEFLATE_RATIO).clamp(16 << 20, 1 << 30),
+            ..ReaderLimits::default()
         })
     }
 

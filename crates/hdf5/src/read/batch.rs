@@ -7,16 +7,13 @@
 use super::grid::{ChunkGrid, index_address};
 use super::kept::{ChunkKey, KeptChunks};
 use super::reader::{ReadCounts, ReaderLimits};
-use super::unchunked::{MAX_GAP_LEN_BYTES, MAX_READ_LEN_BYTES};
+use super::unchunked::MAX_GAP_LEN_BYTES;
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use raddle_codec::{CodecError, DecodeState};
 use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box};
 use std::ops::Range;
 use std::time::Instant;
-
-/// Maximum bytes per read for chunks decoded in interleaved pairs: two of the usual 1 MiB.
-const MAX_TWO_LEN_BYTES: u64 = 2 * MAX_READ_LEN_BYTES;
 
 /// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
 /// memory.
@@ -261,8 +258,8 @@ impl ChunkBuffers {
         Ok(())
     }
 
-    /// Reads the first of `chunks`, up to [`MAX_READ_LEN_BYTES`] (at least one chunk) or [`MAX_TWO_LEN_BYTES`],
-    /// combining chunks that are close to each other into one read. Returns the number of chunks read.
+    /// Reads the first of `chunks`, up to the limit of a read (at least one chunk), or twice as much if chunks are decoded
+    /// in pairs, combining chunks that are close to each other into one read. Returns the number of chunks read.
     fn read_group(
         &mut self,
         box_chunks: &BoxChunks<'_>,
@@ -270,7 +267,8 @@ impl ChunkBuffers {
         counts: &mut ReadCounts,
     ) -> Result<usize> {
         let file = box_chunks.source.file;
-        let limit_len_bytes = if box_chunks.prefers_pairs() { MAX_TWO_LEN_BYTES } else { MAX_READ_LEN_BYTES };
+        let read_len_bytes = box_chunks.limits.read_len_bytes;
+        let limit_len_bytes = if box_chunks.prefers_pairs() { 2 * read_len_bytes } else { read_len_bytes };
         let mut filled = 0_usize;
         let mut next = 0;
         while next < chunks.len() {
@@ -296,7 +294,7 @@ impl ChunkBuffers {
                 break;
             }
             let len = (end - first) as usize;
-            lengthen(&mut self.stored, filled + len);
+            lengthen(&mut self.stored, filled + len, read_len_bytes);
             file.read_exact_at(first, &mut self.stored[filled..filled + len], "chunk")?;
             counts.stored_len_bytes += len as u64;
             for chunk in &mut chunks[next..behind] {
@@ -368,7 +366,7 @@ impl ChunkBuffers {
             return Ok(());
         }
         if share.last_use {
-            lengthen(&mut self.scratch, chunk_len);
+            lengthen(&mut self.scratch, chunk_len, box_chunks.limits.read_len_bytes);
             let scratch = &mut self.scratch[..chunk_len];
             pipeline.decode(&mut self.decode, stored, chunk.filter_mask, scratch).map_err(decode_error)?;
             return box_chunks.copy(origin, scratch, out);
@@ -381,13 +379,14 @@ impl ChunkBuffers {
     }
 }
 
-/// Grows a buffer to at least `len_bytes`, with extra capacity for later chunks.
-fn lengthen(buffer: &mut Vec<u8>, len_bytes: usize) {
+/// Grows a buffer to at least `len_bytes`, with extra capacity for later chunks: at most two reads.
+fn lengthen(buffer: &mut Vec<u8>, len_bytes: usize, read_len_bytes: u64) {
     if buffer.len() < len_bytes {
-        let room_len_bytes = if len_bytes < PAGE_LEN_BYTES / 8 {
+        let page_len_bytes = PAGE_LEN_BYTES.min(2 * read_len_bytes as usize).max(1);
+        let room_len_bytes = if len_bytes < page_len_bytes / 8 {
             len_bytes.next_power_of_two()
         } else {
-            len_bytes.next_multiple_of(PAGE_LEN_BYTES)
+            len_bytes.next_multiple_of(page_len_bytes)
         };
         buffer.reserve_exact(room_len_bytes - buffer.len());
         buffer.resize(len_bytes, 0);

@@ -8,7 +8,7 @@
 use super::batch::{Batch, BoxChunks, ChunkBuffers, MAX_PAIR_LEN_BYTES};
 use super::grid::ChunkGrid;
 use super::index::{DirectSource, IndexReader, NodeCache, walk};
-use super::unchunked::{read_compact, read_contiguous};
+use super::unchunked::{USUAL_READ_LEN_BYTES, read_compact, read_contiguous};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use crate::model::{Dataset, Dataspace, Layout};
@@ -17,12 +17,12 @@ use raddle_codec::Pipeline;
 use std::ops::{AddAssign, ControlFlow};
 use std::time::Instant;
 
-/// Number of chunks looked up before they are read. Boxes with more chunks are filled with the fill value first and
-/// read batch by batch.
-const BATCH_CHUNKS: usize = 8192;
+/// Number of chunks looked up before they are read, with reads of the usual length. Boxes with more chunks are filled
+/// with the fill value first and read batch by batch.
+const BATCH_CHUNKS: u64 = 8192;
 
-/// Maximum bytes in the buffer for stored chunks beyond one chunk: combined reads, and rounding up.
-const READ_AHEAD_LEN_BYTES: u64 = 4 << 20;
+/// Number of reads whose length a reader may hold in buffers beyond one chunk: combined reads, and rounding up.
+const READS_AHEAD: u64 = 4;
 
 /// Memory limits of a reader.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +31,14 @@ pub struct ReaderLimits {
     pub chunk_len_bytes: u64,
     /// Maximum bytes of decoded chunks kept for the next box.
     pub kept_len_bytes: usize,
+    /// Maximum bytes that are read at once, unless a chunk is longer.
+    pub read_len_bytes: u64,
 }
 
 impl Default for ReaderLimits {
-    /// Allows chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; 1 MiB is usual) and keeps 8 MiB.
+    /// Allows chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; 1 MiB is usual), keeps 8 MiB and reads 1 MiB at once.
     fn default() -> Self {
-        Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20 }
+        Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20, read_len_bytes: USUAL_READ_LEN_BYTES }
     }
 }
 
@@ -116,7 +118,8 @@ impl DatasetReader {
             }
             Layout::Contiguous { address: None, .. } => source.fill(target, out).map(|()| ReadCounts::default()),
             Layout::Contiguous { address: Some(address), len_bytes } => {
-                read_contiguous(source, target, (*address, *len_bytes), &mut self.chunks.stored, out)
+                let buffer = (&mut self.chunks.stored, self.limits.read_len_bytes);
+                read_contiguous(source, target, (*address, *len_bytes), buffer, out)
             }
             Layout::Chunked { .. } => self.read_chunked(source, target, out),
             Layout::External { .. } | Layout::Virtual => {
@@ -171,7 +174,8 @@ impl DatasetReader {
         let box_chunks = BoxChunks::new(source, target, &grid, limits);
         // Fill first only if chunks are missing, or if there are too many to look up before reading.
         let expected = range.count(grid.rank());
-        let streaming = expected > BATCH_CHUNKS as u64;
+        let batch_chunks = limits.batch_chunks();
+        let streaming = expected > batch_chunks;
         if streaming {
             source.fill(target, out)?;
         }
@@ -180,7 +184,7 @@ impl DatasetReader {
         let mut reader = IndexReader { source: &mut index, nodes, encoding: source.encoding };
         let _ = walk(&mut reader, &grid, &range, &mut |record| {
             batch.push(record);
-            if batch.chunks.len() < BATCH_CHUNKS || !streaming {
+            if (batch.chunks.len() as u64) < batch_chunks || !streaming {
                 return ControlFlow::Continue(());
             }
             match chunks.read_batch(&box_chunks, batch, out, &mut counts) {
@@ -210,6 +214,16 @@ fn longest_stored(chunk_len_bytes: u64) -> u64 {
 }
 
 impl ReaderLimits {
+    /// Returns the number of chunks looked up before they are read; their list shrinks with the reads.
+    fn batch_chunks(&self) -> u64 {
+        (BATCH_CHUNKS * self.read_len_bytes / USUAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
+    }
+
+    /// Returns the maximum memory that a reader holds if no chunk is longer than a read.
+    pub fn usual_len_bytes(&self) -> u64 {
+        (self.kept_len_bytes as u64).saturating_add(READS_AHEAD * self.read_len_bytes)
+    }
+
     /// Returns the maximum memory that a reader holds for chunks of `dataset`, if no chunk is stored in more than
     /// `stored_len_bytes`. Returns 0 if the dataset has no chunks, or if they are too long for these limits.
     pub fn held_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
@@ -219,7 +233,8 @@ impl ReaderLimits {
         if chunk > self.chunk_len_bytes {
             return 0;
         }
-        let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(READ_AHEAD_LEN_BYTES);
+        let ahead = READS_AHEAD.saturating_mul(self.read_len_bytes);
+        let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(ahead);
         let kept = self.kept_len_bytes as u64;
         let decoded = if chunk > kept { chunk } else { kept + chunk };
         let prefers_pairs = chunk <= MAX_PAIR_LEN_BYTES as u64 && pipeline.prefers_pairs(chunk as usize);

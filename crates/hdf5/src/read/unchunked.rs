@@ -10,8 +10,8 @@ use std::time::Instant;
 /// pread.
 pub(super) const MAX_GAP_LEN_BYTES: u64 = 4096;
 
-/// Maximum bytes per read.
-pub(super) const MAX_READ_LEN_BYTES: u64 = 1 << 20;
+/// Usual maximum of bytes per read.
+pub(super) const USUAL_READ_LEN_BYTES: u64 = 1 << 20;
 
 /// Minimum length of a run that is read directly to its place: the fixed cost of a pread (about 0.5 µs) is then below 5
 /// %.
@@ -37,12 +37,12 @@ pub(super) fn read_compact(
         .map(|()| ReadCounts::default())
 }
 
-/// Reads a box out of a contiguous block of the file.
+/// Reads a box out of a contiguous block of the file, through a buffer for reads of up to `read_len_bytes`.
 pub(super) fn read_contiguous(
     source: &DatasetSource<'_>,
     target: &BoxRead<'_>,
     (address, len_bytes): (u64, u64),
-    buffer: &mut Vec<u8>,
+    (buffer, read_len_bytes): (&mut Vec<u8>, u64),
     out: &mut [u8],
 ) -> Result<ReadCounts> {
     let needed = source.value_len_bytes()?;
@@ -68,7 +68,7 @@ pub(super) fn read_contiguous(
         let mut end = first + run_len;
         let ahead = Runs::clone(&runs);
         for (at, _) in ahead {
-            if at - end > MAX_GAP_LEN_BYTES || at + run_len - first > MAX_READ_LEN_BYTES {
+            if at - end > MAX_GAP_LEN_BYTES || at + run_len - first > read_len_bytes {
                 break;
             }
             end = at + run_len;

@@ -1,19 +1,55 @@
-//! Memory needed to read the chunks of the inputs, which may be of any size.
+//! Memory of a thread that writes tiles: buffers whose lengths are chosen, and chunks of the inputs, which may be of any
+//! size.
 //!
-//! A megabyte of a file may expand to chunks of a gigabyte each. Invariant: a [`ColumnReader`] never holds more than
+//! A megabyte of a file may expand to chunks of a gigabyte each. Invariant: a `ColumnReader` never holds more than
 //! [`ReaderMemory`] predicts, so that the memory can be taken from the budget, or refused, before anything is read.
 
 use crate::error::{MergeError, Result};
 use crate::plan::{ColumnPlan, MergePlan, Route};
 use crate::schema::{Column, ColumnIndex, display_path};
-use crate::write::values::ColumnReader;
+use raddle_core::engine::claims_len_bytes;
 use raddle_core::error::CoreError;
 use raddle_core::memory::{MemoryBudget, Permit};
+use raddle_core::plan::ArrayPlan;
+use raddle_core::regrouping::blocks::USUAL_BLOCK_LEN_BYTES;
 use raddle_hdf5::model::{Dataset, Layout};
 use raddle_hdf5::read::ReaderLimits;
 
-/// Chunk size up to which chunks are covered by [`ColumnReader::LEN_BYTES`] and need no individual check.
+/// Length up to which chunks are no reason to use fewer threads for reading alone.
 const USUAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
+
+/// Lengths of the buffers of a thread that may have any length. They have their usual lengths from 64 MiB of memory on;
+/// with less they shrink, so that a megabyte suffices for chunks of a few kilobytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BufferSizes {
+    /// Limits of a reader.
+    pub reader: ReaderLimits,
+    /// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice.
+    pub near_len_bytes: u64,
+    /// Length that blocks of small chunks are combined to.
+    pub block_len_bytes: u64,
+    /// Length of the runs in which values are written to a scratch file.
+    pub scratch_run_len_bytes: u64,
+    /// Room for stored tiles that are longer than their values.
+    pub slack_len_bytes: u64,
+}
+
+impl BufferSizes {
+    /// Returns the lengths for this memory limit.
+    pub(crate) fn within(memory_limit_bytes: u64) -> Self {
+        let part = |usual_len_bytes: u64, divisor: u64| usual_len_bytes.min(memory_limit_bytes / divisor).max(1);
+        let usual = ReaderLimits::default();
+        let kept_len_bytes = part(usual.kept_len_bytes as u64, 8);
+        let read_len_bytes = part(usual.read_len_bytes, 32);
+        Self {
+            reader: ReaderLimits { kept_len_bytes: kept_len_bytes as usize, read_len_bytes, ..usual },
+            near_len_bytes: kept_len_bytes / 8,
+            block_len_bytes: part(USUAL_BLOCK_LEN_BYTES, 16),
+            scratch_run_len_bytes: part(1 << 20, 16),
+            slack_len_bytes: part(512 << 10, 32),
+        }
+    }
+}
 
 /// Memory of a reader of a plan's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,28 +72,31 @@ struct LongChunk {
 impl ReaderMemory {
     /// Returns the memory of a reader of all columns of `plan` whose values are read.
     pub fn of(plan: &MergePlan) -> Self {
-        Self::of_routes(plan, |route| !matches!(route, Route::Empty | Route::Linked))
+        let limit_bytes = plan.options.memory_limit_bytes;
+        Self::of_routes(plan, limit_bytes, |route| !matches!(route, Route::Empty | Route::Linked))
     }
 
-    /// Returns the memory of a reader of the columns that are written in tiles.
-    pub fn of_tiles(plan: &MergePlan) -> Self {
-        Self::of_routes(plan, |route| route.array().is_some())
+    /// Returns the memory of a reader of the columns that are written in tiles, with this memory limit.
+    pub fn of_tiles(plan: &MergePlan, memory_limit_bytes: u64) -> Self {
+        Self::of_routes(plan, memory_limit_bytes, |route| route.array().is_some())
     }
 
     /// Returns the memory of a reader of the columns that are written with their objects.
     pub fn of_objects(plan: &MergePlan) -> Self {
-        Self::of_routes(plan, |route| matches!(route, Route::Direct | Route::FileLocal))
+        let limit_bytes = plan.options.memory_limit_bytes;
+        Self::of_routes(plan, limit_bytes, |route| matches!(route, Route::Direct | Route::FileLocal))
     }
 
-    fn of_routes(plan: &MergePlan, is_read: impl Fn(&Route) -> bool) -> Self {
-        let mut memory = Self { len_bytes: ColumnReader::LEN_BYTES, longest: None };
+    fn of_routes(plan: &MergePlan, memory_limit_bytes: u64, is_read: impl Fn(&Route) -> bool) -> Self {
+        let limits = BufferSizes::within(memory_limit_bytes).reader;
+        let mut memory = Self { len_bytes: limits.usual_len_bytes(), longest: None };
         for ((index, planned), scanned) in (0..).zip(&plan.columns).zip(&plan.schema.columns) {
             if !is_read(&planned.route) || plan.made.has(index) {
                 continue;
             }
             for (template, dataset) in (0..).zip(&scanned.templates) {
-                let Some(chunk_len_bytes) = long_chunk_len_bytes(dataset) else { continue };
-                let len_bytes = held_len_bytes(planned, scanned, template);
+                let Some(chunk_len_bytes) = long_chunk_len_bytes(dataset, limits) else { continue };
+                let len_bytes = held_len_bytes(planned, scanned, template, limits);
                 if len_bytes > memory.len_bytes {
                     let longest = LongChunk { column: index, template, chunk_len_bytes };
                     memory = Self { len_bytes, longest: Some(longest) };
@@ -88,6 +127,7 @@ impl ReaderMemory {
         match self.longest {
             // With usual chunks, the memory is of the same order as that of the program itself.
             None => Ok(jobs),
+            Some(longest) if longest.chunk_len_bytes <= USUAL_CHUNK_LEN_BYTES => Ok(jobs),
             Some(longest) if needed > limit => Err(self.refusal(plan, longest, needed)),
             Some(_) => Ok(((limit / needed.max(1)) as usize).clamp(1, jobs.max(1))),
         }
@@ -95,13 +135,25 @@ impl ReaderMemory {
 
     /// Converts an engine error about lack of memory, naming the dataset whose chunks need most of it.
     pub fn explain(&self, plan: &MergePlan, error: MergeError) -> MergeError {
-        match (&error, self.longest) {
-            (MergeError::Core(CoreError::Memory { needed_bytes, .. }), Some(longest))
-                if self.len_bytes >= needed_bytes / 2 =>
-            {
-                self.refusal(plan, longest, *needed_bytes)
-            }
-            _ => error,
+        let MergeError::Core(CoreError::Memory { needed_bytes: needed, limit_bytes: limit, .. }) = error else {
+            return error;
+        };
+        if let Some(longest) = self.longest
+            && self.len_bytes >= needed / 2
+        {
+            return self.refusal(plan, longest, needed);
+        }
+        let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
+        // Either long tiles need the memory, or the places of many.
+        let is_of_places = claims_len_bytes(&plan.tiles, limit) >= needed / 2;
+        let weight = |array: &ArrayPlan| if is_of_places { array.tile_count() } else { array.tile_len_bytes() };
+        let Some((array, &column)) = arrays.max_by_key(|(array, _)| weight(array)) else { return error };
+        MergeError::Tiles {
+            object: display_path(plan.schema.column_path(column)),
+            tiles: array.tile_count(),
+            tile_len_bytes: array.tile_len_bytes(),
+            needed,
+            limit,
         }
     }
 
@@ -118,15 +170,48 @@ impl ReaderMemory {
     }
 }
 
-/// Returns the size of a decoded chunk, if it is larger than usual.
-fn long_chunk_len_bytes(dataset: &Dataset) -> Option<u64> {
+/// Returns the memory that a worker needs for encoding and converting tiles, in addition to tiles and readers.
+pub(crate) fn converting_len_bytes(plan: &MergePlan) -> u64 {
+    let encoded = plan.columns.iter().filter_map(|planned| match &planned.route {
+        Route::Encoded { array, encoder } => {
+            Some(encoder.state_len_bytes(plan.tiles.arrays[*array as usize].tile_len_bytes()))
+        }
+        _ => None,
+    });
+    let encoding_len_bytes = encoded.max().unwrap_or(0);
+    encoding_len_bytes.saturating_add(converted_len_bytes(plan))
+}
+
+/// Returns the memory for converting the values of any tile, in addition to the tile itself: for stored, converted and
+/// rearranged values.
+pub(crate) fn converted_len_bytes(plan: &MergePlan) -> u64 {
+    (0..plan.tiles.arrays.len()).map(|array| converted_len_bytes_of(plan, array)).max().unwrap_or(0)
+}
+
+fn converted_len_bytes_of(plan: &MergePlan, array: usize) -> u64 {
+    let column = &plan.schema.columns[plan.column_of_array[array] as usize];
+    let Some(conversion) = &column.conversion else { return 0 };
+    let tile = &plan.tiles.arrays[array];
+    let elements = tile.tile_len_bytes() / tile.element_len_bytes.max(1);
+    // On a gathered axis, all elements between the first and the last needed one are read.
+    let widening = conversion.of_inputs.iter().filter_map(|one| {
+        let gather = one.gather.as_ref()?;
+        Some(gather.len.div_ceil(tile.tile_shape.get(gather.axis).copied().unwrap_or(1).max(1)))
+    });
+    let read = elements.saturating_mul(widening.max().unwrap_or(1).max(1));
+    let stored = column.templates.iter().map(|template| template.datatype.class.len_bytes()).max().unwrap_or(0);
+    read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
+}
+
+/// Returns the size of a decoded chunk, if it is longer than a read of this reader, so that its buffers may grow.
+fn long_chunk_len_bytes(dataset: &Dataset, limits: ReaderLimits) -> Option<u64> {
     let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return None };
     let element_len_bytes = dataset.datatype.class.len_bytes();
     let len_bytes = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));
-    Some(len_bytes).filter(|len_bytes| *len_bytes > USUAL_CHUNK_LEN_BYTES)
+    Some(len_bytes).filter(|len_bytes| *len_bytes > limits.read_len_bytes)
 }
 
-fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32) -> u64 {
+fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32, limits: ReaderLimits) -> u64 {
     // Without a decoder, chunks are moved as stored.
     let Some(Some(pipeline)) = planned.pipelines.get(template as usize) else { return 0 };
     let stored = scanned.facts.iter().filter(|fact| fact.template == template && fact.rows > 0);
@@ -134,6 +219,6 @@ fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32) -> u64 
     match stored_len_bytes {
         // No chunk is stored, so none is decoded.
         0 => 0,
-        _ => ReaderLimits::default().held_len_bytes(&scanned.templates[template as usize], pipeline, stored_len_bytes),
+        _ => limits.held_len_bytes(&scanned.templates[template as usize], pipeline, stored_len_bytes),
     }
 }

@@ -2,23 +2,17 @@
 //!
 //! Invariant: a pure function of the plan; all ranks choose the same.
 
-use crate::plan::memory::ReaderMemory;
+use crate::plan::memory::{BufferSizes, ReaderMemory, converting_len_bytes};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Column, display_path};
-use raddle_core::engine::DEFAULT_BATCH_LEN_BYTES;
+use raddle_core::engine::{DEFAULT_BATCH_LEN_BYTES, claims_len_bytes};
 use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_core::regrouping::blocks::block_shape;
-use raddle_core::regrouping::{Chunks, Regrouping, choose};
+use raddle_core::regrouping::{Chunks, Regrouping, TileMemory, choose};
 use raddle_hdf5::model::{Dataset, Layout};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Length of the runs in which slabs are written to a scratch file.
-pub(crate) const SCRATCH_RUN_LEN_BYTES: u64 = 1 << 20;
-
-/// Room for claims, and for stored tiles that are longer than their values.
-const SLACK_LEN_BYTES: u64 = 512 << 10;
 
 /// Length of a run of values in an unchunked dataset from which a tile reads it directly.
 const LONG_RUN_LEN_BYTES: u64 = 64 << 10;
@@ -66,7 +60,12 @@ impl MergePlan {
 
 /// Returns the regrouping of each array of `plan`, if its tiles are regrouped, on each of `ranks` ranks with this memory.
 pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<Regrouping>> {
-    let reader_len_bytes = ReaderMemory::of_tiles(plan).len_bytes;
+    let buffers = BufferSizes::within(memory_limit_bytes);
+    let reader_len_bytes = ReaderMemory::of_tiles(plan, memory_limit_bytes).len_bytes;
+    let others_len_bytes = reader_len_bytes
+        .saturating_add(converting_len_bytes(plan))
+        .saturating_add(claims_len_bytes(&plan.tiles, memory_limit_bytes))
+        .saturating_add(buffers.slack_len_bytes);
     let of_array = |(array, &index): (&ArrayPlan, &u32)| {
         let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
         if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.made.has(index) {
@@ -76,39 +75,41 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         if array.hole_count() > 0 {
             return None;
         }
-        // A group holds only what the inputs have, so that holes would not be fill value.
-        if array.hole_count() > 0 {
-            return None;
-        }
         let template = template(column)?;
         let shape = source_chunk_shape(array, column, template)?;
         // A worker has a tile, a batch of stored tiles, a reader and a block or a part of a slab.
         let batch_len_bytes = (memory_limit_bytes / 4).min(DEFAULT_BATCH_LEN_BYTES);
-        let batch_len_bytes = batch_len_bytes.max(array.tile_len_bytes()).saturating_add(SLACK_LEN_BYTES);
-        let worker_len_bytes = array.tile_len_bytes().saturating_add(batch_len_bytes + reader_len_bytes);
-        let left = memory_limit_bytes.saturating_sub(worker_len_bytes.saturating_add(block_len_bytes(array, &shape)));
+        let tile_len_bytes = array.tile_len_bytes();
+        let worker_len_bytes = [
+            tile_len_bytes,
+            batch_len_bytes.max(tile_len_bytes),
+            others_len_bytes,
+            block_len_bytes(array, &shape, buffers),
+        ];
+        let left = memory_limit_bytes.saturating_sub(worker_len_bytes.into_iter().fold(0, u64::saturating_add));
         let are_whole = !template.filters.is_empty();
-        let found = choose(array, Chunks { shape: &shape, are_whole }, left / 8 * 3)?;
+        let memory = TileMemory { group_len_bytes: left / 8 * 3, kept_len_bytes: buffers.near_len_bytes };
+        let found = choose(array, Chunks { shape: &shape, are_whole }, memory)?;
         let found = if ranks > 1 { found.for_ranks(array, DEFAULT_BATCH_LEN_BYTES)? } else { found };
-        (found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found)) <= left).then_some(found)
+        (found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found, buffers)) <= left).then_some(found)
     };
     plan.tiles.arrays.iter().zip(&plan.column_of_array).map(of_array).collect()
 }
 
 /// Returns the length of a block of `array`, whose inputs have chunks of `chunk_shape`.
-pub(crate) fn block_len_bytes(array: &ArrayPlan, chunk_shape: &[u64]) -> u64 {
-    let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes);
+fn block_len_bytes(array: &ArrayPlan, chunk_shape: &[u64], buffers: BufferSizes) -> u64 {
+    let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes, buffers.block_len_bytes);
     shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count))
 }
 
 /// Returns the memory of a worker for the parts of groups and slabs that it moves.
-pub(crate) fn worker_part_len_bytes(array: &ArrayPlan, found: &Regrouping) -> u64 {
+pub(crate) fn worker_part_len_bytes(array: &ArrayPlan, found: &Regrouping, buffers: BufferSizes) -> u64 {
     let run_len_bytes = found.slabs.as_ref().map_or(0, |slabs| {
         let largest = Extent::whole(&found.groups.shape(array)).intersection(&Extent::whole(&slabs.shape));
         let elements = largest.and_then(|part| part.element_count()).unwrap_or(0);
-        elements.saturating_mul(array.element_len_bytes).max(SCRATCH_RUN_LEN_BYTES)
+        elements.saturating_mul(array.element_len_bytes).max(buffers.scratch_run_len_bytes)
     });
-    run_len_bytes.max(block_len_bytes(array, &found.chunk_shape))
+    run_len_bytes.max(block_len_bytes(array, &found.chunk_shape, buffers))
 }
 
 /// Returns the template of most rows of a column whose values can be read in any box with the same cost.

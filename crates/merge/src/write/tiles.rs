@@ -10,7 +10,7 @@ use crate::append::growth::Digested;
 use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
-use crate::plan::memory::ReaderMemory;
+use crate::plan::memory::{ReaderMemory, converted_len_bytes, converting_len_bytes};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
@@ -45,10 +45,8 @@ pub struct MergeWork<'p> {
     longest_decoded_len_bytes: u64,
     /// Memory that a reader needs for the inputs' chunks.
     reader: ReaderMemory,
-    /// Memory that compressors need for the most demanding tile.
-    encode_state_len_bytes: u64,
-    /// Memory that conversions of values need for the most demanding tile.
-    converted_len_bytes: u64,
+    /// Memory that compressors and conversions of values need for the most demanding tiles.
+    converting_len_bytes: u64,
     /// Whether contributions to the digests are recorded for a later run.
     is_recorded: bool,
     tile_observer: Option<&'p dyn TileObserver>,
@@ -89,35 +87,27 @@ impl<'p> MergeWork<'p> {
                 _ => None,
             });
         let longest_decoded_len_bytes = decoded.max().unwrap_or(0);
-        let encoded = plan.columns.iter().filter_map(|planned| match &planned.route {
-            Route::Encoded { array, encoder } => {
-                Some(encoder.state_len_bytes(plan.tiles.arrays[*array as usize].tile_len_bytes()))
-            }
-            _ => None,
-        });
+        let memory_limit_bytes = plan.options.memory_limit_bytes;
         Self {
             plan,
             pool,
             fills,
             digests,
             costs: TileCosts::of(plan),
-            reader: ReaderMemory::of_tiles(plan),
+            reader: ReaderMemory::of_tiles(plan, memory_limit_bytes),
             longest_decoded_len_bytes,
-            encode_state_len_bytes: encoded.max().unwrap_or(0),
-            converted_len_bytes: (0..plan.tiles.arrays.len())
-                .map(|array| converted_len_bytes(plan, array))
-                .max()
-                .unwrap_or(0),
+            converting_len_bytes: converting_len_bytes(plan),
             is_recorded: plan.is_recordable(),
             tile_observer: None,
             files: None,
-            regrouper: Regrouper::new(plan, 1, plan.options.memory_limit_bytes),
+            regrouper: Regrouper::new(plan, 1, memory_limit_bytes),
         }
     }
 
     /// Configures the work for one of `ranks` ranks with this memory.
     #[must_use]
     pub(crate) fn for_ranks(mut self, ranks: usize, memory_limit_bytes: u64) -> Self {
+        self.reader = ReaderMemory::of_tiles(self.plan, memory_limit_bytes);
         self.regrouper = Regrouper::new(self.plan, ranks, memory_limit_bytes);
         self
     }
@@ -147,7 +137,7 @@ impl<'p> MergeWork<'p> {
     /// Returns the memory with which `threads` threads read for other ranks, without the received pieces.
     pub(crate) fn files_len_bytes(&self, threads: usize) -> u64 {
         let longest = self.plan.tiles.arrays.iter().map(ArrayPlan::tile_len_bytes).max().unwrap_or(0);
-        FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(self.converted_len_bytes))
+        FileReading::len_bytes(threads, longest, self.reader.len_bytes.saturating_add(converted_len_bytes(self.plan)))
     }
 
     /// Returns the plan of the tiles.
@@ -446,23 +436,6 @@ impl<'p> MergeWork<'p> {
     }
 }
 
-/// Returns the memory for converting the values of a tile, in addition to the tile itself: for stored, converted and
-/// rearranged values.
-fn converted_len_bytes(plan: &MergePlan, array: usize) -> u64 {
-    let column = &plan.schema.columns[plan.column_of_array[array] as usize];
-    let Some(conversion) = &column.conversion else { return 0 };
-    let tile = &plan.tiles.arrays[array];
-    let elements = tile.tile_len_bytes() / tile.element_len_bytes.max(1);
-    // On a gathered axis, all elements between the first and the last needed one are read.
-    let widening = conversion.of_inputs.iter().filter_map(|one| {
-        let gather = one.gather.as_ref()?;
-        Some(gather.len.div_ceil(tile.tile_shape.get(gather.axis).copied().unwrap_or(1).max(1)))
-    });
-    let read = elements.saturating_mul(widening.max().unwrap_or(1).max(1));
-    let stored = column.templates.iter().map(|template| template.datatype.class.len_bytes()).max().unwrap_or(0);
-    read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
-}
-
 /// Number of kept tiles listed at once: 1 MiB.
 const TILES_AT_ONCE: usize = 1 << 16;
 
@@ -562,8 +535,7 @@ impl<'p> TileWork for MergeWork<'p> {
         self.reader
             .len_bytes
             .saturating_add(self.longest_decoded_len_bytes)
-            .saturating_add(self.encode_state_len_bytes)
-            .saturating_add(self.converted_len_bytes)
+            .saturating_add(self.converting_len_bytes)
             .saturating_add(self.regrouper.worker_len_bytes())
     }
 

@@ -11,6 +11,7 @@ use crate::error::{MergeError, Result};
 use crate::inputs::reader::InputReader;
 use crate::plan::MergePlan;
 use crate::plan::fill_pattern::FillPattern;
+use crate::plan::memory::BufferSizes;
 use crate::rules::{ConvertBuffers, ConvertError, InputConversion, Pick, PickForm, Trim, convert_piece, source_box};
 use crate::schema::lifted;
 use crate::schema::{ABSENT, AddressKind, InputExtent, address_kind, complete, display_path};
@@ -23,7 +24,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{Dataset, FileTree, ObjectKind, TypeClass};
 use raddle_hdf5::native::{ReadLimits, Superblock, read_object};
 use raddle_hdf5::number::NumberType;
-use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits};
+use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReadCounts};
 use raddle_hdf5::source::{InputFile, InputPool, MetadataView};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,15 +97,12 @@ struct Current {
 }
 
 impl<'p> ColumnReader<'p> {
-    /// Memory that a reader may hold: read buffer, one chunk, kept chunks.
-    pub const LEN_BYTES: u64 = 12 << 20;
-
     /// Creates a reader for the columns of `plan`.
     pub fn new(plan: &'p MergePlan, pool: &'p InputPool) -> Self {
         Self {
             plan,
             pool,
-            reader: DatasetReader::new(ReaderLimits::default()),
+            reader: DatasetReader::new(BufferSizes::within(plan.options.memory_limit_bytes).reader),
             library: InputReader::new(&plan.options),
             current: None,
             superblocks: HashMap::new(),

@@ -132,6 +132,19 @@ impl Error {
                 );
                 Self::new(failure.exit, &message).advise(Advice::one_of(&["raise --memory", "check that file"]))
             }
+            MergeError::Tiles { object, tiles, tile_len_bytes, needed, limit } => {
+                let [tile, needed, limit] = [*tile_len_bytes, *needed, *limit].map(quantity::size);
+                let chunks = match tiles {
+                    1 => format!("chunk of {tile}"),
+                    _ => format!("{} chunks, {tile} each,", quantity::count(*tiles)),
+                };
+                let message =
+                    format!("{object}: writing its {chunks} needs {needed} of memory; the budget is {limit}");
+                Self::new(failure.exit, &message).advise(Advice::one_of(&[
+                    "raise --memory",
+                    "choose chunks of another length (--for random, --chunk)",
+                ]))
+            }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
@@ -174,7 +187,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
             Exit::Limit
         }
         MergeError::BadInputs { .. } => Exit::InputRefused,
-        MergeError::OutputTooLong { .. } | MergeError::LongChunks { .. } => Exit::Limit,
+        MergeError::OutputTooLong { .. } | MergeError::LongChunks { .. } | MergeError::Tiles { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,

@@ -10,6 +10,7 @@ pub(crate) use tiles::FillerState;
 
 use crate::error::Result;
 use crate::plan::MergePlan;
+use crate::plan::memory::BufferSizes;
 use crate::plan::regrouping::{RegroupedDataset, regroupings, worker_part_len_bytes};
 use crate::schema::ColumnIndex;
 use crate::write::values::ColumnReader;
@@ -39,6 +40,7 @@ pub(crate) struct Regrouper<'p> {
     plan: &'p MergePlan,
     /// Regrouping of each array, if its tiles are assembled in groups.
     regroupings: Vec<Option<Regrouping>>,
+    buffers: BufferSizes,
     /// Tiles, once the run has begun.
     tiles: OnceLock<RegroupedTiles>,
     /// Times of reading before the first tile.
@@ -49,7 +51,8 @@ impl<'p> Regrouper<'p> {
     /// Creates the regrouping for one of `ranks` ranks with this memory.
     pub(crate) fn new(plan: &'p MergePlan, ranks: usize, memory_limit_bytes: u64) -> Self {
         let regroupings = regroupings(plan, ranks, memory_limit_bytes);
-        Self { plan, regroupings, tiles: OnceLock::new(), early_stages: Mutex::default() }
+        let buffers = BufferSizes::within(memory_limit_bytes);
+        Self { plan, regroupings, buffers, tiles: OnceLock::new(), early_stages: Mutex::default() }
     }
 
     /// Whether the tiles of a column are assembled in groups, from values that their owner reads.
@@ -65,7 +68,7 @@ impl<'p> Regrouper<'p> {
 
     /// Returns the memory of each worker for parts of groups and slabs.
     pub(crate) fn worker_len_bytes(&self) -> u64 {
-        self.largest(worker_part_len_bytes)
+        self.largest(|array, found| worker_part_len_bytes(array, found, self.buffers))
     }
 
     fn largest(&self, len_bytes: impl Fn(&ArrayPlan, &Regrouping) -> u64) -> u64 {
@@ -80,7 +83,7 @@ impl<'p> Regrouper<'p> {
             return Ok(());
         }
         let (limit, mut stages) = (self.shared_len_bytes(), StageTable::default());
-        let from = (self.plan, pool, self.regroupings.as_slice());
+        let from = (self.plan, pool, self.regroupings.as_slice(), self.buffers);
         let begun = RegroupedTiles::begin(from, limit, assignment, context, &mut stages);
         self.early_stages.lock().unwrap_or_else(PoisonError::into_inner).add(&stages);
         let _ = self.tiles.set(begun?);

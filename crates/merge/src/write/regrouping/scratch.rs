@@ -3,7 +3,6 @@
 use super::tiles::RegroupedTiles;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
-use crate::plan::regrouping::SCRATCH_RUN_LEN_BYTES;
 use crate::write::reader_pool::ReaderPool;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::Context;
@@ -67,7 +66,7 @@ impl ScratchArrays {
         readers.retire(stages);
         let reading_ns = stages.get(Stage::Read).wall_ns + stages.get(Stage::Decode).wall_ns;
         let mut totals = timer.totals(len_bytes / ranks.size() as u64, 1);
-        totals.wall_ns = totals.wall_ns.saturating_sub(reading_ns / plan.options.jobs.max(1) as u64);
+        totals.wall_ns = totals.wall_ns.saturating_sub(reading_ns / tiles.jobs.max(1) as u64);
         stages.get_mut(stage).add(&totals);
         context.observer.event(&Event::StageFinished { stage, elapsed_s: timer.elapsed_s() });
         ranks.agree("fill a scratch file", filled)?;
@@ -102,7 +101,8 @@ impl<'p> SlabFilling<'_, 'p> {
             let region = slabs.extent(array, slab);
             let slots = Slots::new(array, &region, &mut spare);
             if (0..slots.len() as u64).any(|place| self.is_needed(number, array, &slots, place)) {
-                self.read(number, &slots, &blocks(array, &region, chunk_shape))?;
+                let blocks = blocks(array, &region, chunk_shape, self.tiles.buffers.block_len_bytes);
+                self.read(number, &slots, &blocks)?;
                 let offset = self.scratch.offsets[number as usize] + slabs.offset_bytes(array, slab);
                 self.write(number, array, &slots, offset)?;
             }
@@ -121,12 +121,12 @@ impl<'p> SlabFilling<'_, 'p> {
     }
 
     fn read(&self, number: u32, slots: &Slots, blocks: &[Block]) -> Result<()> {
-        let Self { plan, pool, readers, .. } = *self;
+        let Self { tiles, plan, pool, readers, .. } = *self;
         let lend = || readers.lend(|| ColumnReader::new(plan, pool));
-        let (jobs, cancel) = (plan.options.jobs, self.context.cancel);
+        let (jobs, cancel) = (tiles.jobs, self.context.cancel);
         for_each(blocks, jobs, cancel, lend, |lent, block| {
             let Some((reader, values)) = lent.parts() else { return Ok(()) };
-            self.tiles.read_block(plan, number, reader, block, values)?;
+            tiles.read_block(plan, number, reader, block, values)?;
             slots.put(&block.extent(), values)?;
             let bytes = values.len() as u64;
             self.context.observer.event(&Event::Advanced { stage: Stage::Restructure, bytes, items: 1 });
@@ -142,7 +142,8 @@ impl<'p> SlabFilling<'_, 'p> {
             let (slot, needed) = (slots.lock(place).len(), self.is_needed(number, array, slots, place as u64));
             match runs.last_mut() {
                 Some((_, places, is_needed))
-                    if *is_needed == needed && len_bytes + slot <= SCRATCH_RUN_LEN_BYTES as usize =>
+                    if *is_needed == needed
+                        && len_bytes + slot <= self.tiles.buffers.scratch_run_len_bytes as usize =>
                 {
                     places.end = place + 1;
                     len_bytes += slot;
@@ -155,7 +156,7 @@ impl<'p> SlabFilling<'_, 'p> {
             at += slot as u64;
         }
         runs.retain(|(_, _, is_needed)| *is_needed);
-        let (jobs, cancel) = (self.plan.options.jobs, self.context.cancel);
+        let (jobs, cancel) = (self.tiles.jobs, self.context.cancel);
         for_each(&runs, jobs, cancel, Vec::new, |bytes, (at, places, _)| {
             bytes.clear();
             places.clone().for_each(|place| bytes.extend_from_slice(&slots.lock(place)));

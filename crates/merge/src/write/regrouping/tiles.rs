@@ -3,6 +3,7 @@
 use super::scratch::ScratchArrays;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
+use crate::plan::memory::BufferSizes;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context, StopSignal};
 use raddle_core::plan::extent::{BoxTarget, Coordinates};
@@ -19,6 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Tiles that are assembled in groups, on one rank.
 pub(super) struct RegroupedTiles {
     regroupings: Vec<Option<Regrouping>>,
+    pub(super) buffers: BufferSizes,
+    /// Number of threads that fit into the memory.
+    pub(super) jobs: usize,
     store: GroupStore,
     scratch: Option<ScratchArrays>,
     pub(super) index: TileIndex,
@@ -48,9 +52,9 @@ impl RegroupedTiles {
     /// Collective. Prepares groups of up to `limit_len_bytes` in total, and moves values through a scratch file where that is planned.
     /// Adds the time of reading for it to `stages`.
     pub(super) fn begin<'p>(
-        (plan, pool, regroupings): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>]),
+        (plan, pool, regroupings, buffers): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>], BufferSizes),
         limit_len_bytes: u64,
-        Assignment { all, own, stop }: Assignment,
+        Assignment { all, own, jobs, stop }: Assignment,
         context: &Context<'_>,
         stages: &mut StageTable,
     ) -> Result<Self> {
@@ -58,7 +62,7 @@ impl RegroupedTiles {
         let index = plan.tiles.tile_index();
         let store = GroupStore::new(&plan.tiles, &index, &regroupings, &own, limit_len_bytes);
         let decoded_chunks = AtomicU64::new(0);
-        let mut tiles = Self { regroupings, store, scratch: None, index, stop, decoded_chunks };
+        let mut tiles = Self { regroupings, buffers, jobs, store, scratch: None, index, stop, decoded_chunks };
         tiles.scratch = ScratchArrays::fill(&tiles, plan, pool, &all, context, stages)?;
         Ok(tiles)
     }
@@ -171,7 +175,10 @@ impl Filler<'_, '_> {
         let array = &self.plan.tiles.arrays[group.array as usize];
         let Some(Regrouping { groups, slabs, chunk_shape, .. }) = self.tiles.of(group.array) else { return };
         match slabs {
-            None => self.state.blocks = blocks(array, &groups.extent(array, group.group), chunk_shape),
+            None => {
+                let region = groups.extent(array, group.group);
+                self.state.blocks = blocks(array, &region, chunk_shape, self.tiles.buffers.block_len_bytes);
+            }
             Some(slabs) => {
                 let run = |slab| Some((slab, slabs.run_of(array, slab, *groups, group.group)?));
                 self.state.runs = (0..slabs.count(array)).filter_map(run).collect();
