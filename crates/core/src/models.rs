@@ -10,6 +10,7 @@ use crate::plan::{ArrayPlan, Plan, Tile};
 use crate::ranks::threads::Threads;
 use crate::regrouping::Regrouping;
 use crate::regrouping::groups::TileGroups;
+use crate::regrouping::phases::{Phased, Phases};
 use crate::regrouping::slots::Slots;
 use crate::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
 use crate::sync::Arc;
@@ -198,5 +199,71 @@ fn a_failed_group_fails_everybody_who_needs_it() {
         let second = spawn(move || take(&other, &plan, 1));
         assert_eq!(take(&store, &array, 0), Err(0));
         assert_eq!(second.join().unwrap(), Err(0));
+    });
+}
+
+#[test]
+fn an_array_waits_until_the_tiles_before_it_are_taken() {
+    loom::model(|| {
+        let (array, groups, store) = two_groups();
+        let (other, taken) = (Arc::clone(&store), Arc::new(AtomicU64::new(0)));
+        let (seen, plan) = (Arc::clone(&taken), array.clone());
+        let waiting = spawn(move || {
+            assert!(other.wait_for_earlier(1, || false));
+            assert_eq!(seen.load(Ordering::SeqCst), 2);
+        });
+        for index in 0..2 {
+            taken.fetch_add(1, Ordering::SeqCst);
+            let tile = Tile { array: 0, index };
+            store.take((&plan, groups), tile, &mut OneByte { failing: None }, || false).unwrap();
+        }
+        waiting.join().unwrap();
+    });
+}
+
+/// Two phases, of two jobs and of one.
+struct TwoPhases {
+    done: Arc<AtomicU64>,
+    failing: Option<(usize, usize)>,
+}
+
+impl Phased for TwoPhases {
+    type Error = (usize, usize);
+
+    fn begin(&mut self, phase: usize) -> Result<Option<usize>, Self::Error> {
+        assert_eq!(self.done.load(Ordering::SeqCst), [0, 2, 3][phase]);
+        Ok([Some(2), Some(1), None][phase])
+    }
+
+    fn carry_out(&mut self, phase: usize, job: usize) -> Result<(), Self::Error> {
+        if self.failing == Some((phase, job)) {
+            return Err((phase, job));
+        }
+        self.done.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[test]
+fn phases_follow_each_other_and_end_for_everybody() {
+    loom::model(|| {
+        let (phases, done) = (Arc::new(Phases::new()), Arc::new(AtomicU64::new(0)));
+        let (others, counted) = (Arc::clone(&phases), Arc::clone(&done));
+        let other = spawn(move || others.help(&mut TwoPhases { done: counted, failing: None }, || false));
+        assert_eq!(phases.help(&mut TwoPhases { done: Arc::clone(&done), failing: None }, || false), Ok(true));
+        assert_eq!(other.join().unwrap(), Ok(true));
+        assert_eq!(done.load(Ordering::SeqCst), 3);
+    });
+}
+
+#[test]
+fn a_failed_phase_fails_everybody() {
+    loom::model(|| {
+        let (phases, done) = (Arc::new(Phases::new()), Arc::new(AtomicU64::new(0)));
+        let (others, counted) = (Arc::clone(&phases), Arc::clone(&done));
+        let failing = Some((0, 1));
+        let other = spawn(move || others.help(&mut TwoPhases { done: counted, failing }, || false));
+        assert_eq!(phases.help(&mut TwoPhases { done, failing }, || false), Err((0, 1)));
+        assert_eq!(other.join().unwrap(), Err((0, 1)));
     });
 }

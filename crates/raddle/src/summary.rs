@@ -7,7 +7,7 @@ use raddle_core::report::InputDifference;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::asked_layout::ChunkSource;
 use raddle_merge::plan::prediction::Prediction;
-use raddle_merge::plan::regrouping::RegroupedDataset;
+use raddle_merge::plan::regrouping::{RegroupedDataset, scratch_space_len_bytes};
 use raddle_merge::plan::{ColumnPlan, MergePlan, PlannedInput, Route, Storage};
 use raddle_merge::rules::Rule;
 use raddle_merge::schema::join::{Difference, describe};
@@ -102,6 +102,8 @@ pub struct Output {
     pub datasets: Vec<Dataset>,
     /// Datasets whose chunks are assembled in groups, because the chunks of the inputs extend over many of them.
     pub regrouped: Vec<RegroupedDataset>,
+    /// Space that a scratch file for them needs at once.
+    pub scratch_space_len_bytes: u64,
     /// Paths of scalar and null datasets, which are kept once.
     pub constants: Vec<String>,
 }
@@ -141,6 +143,7 @@ impl Summary {
         let skipped = skipped.map(|bad| Skipped { path: text(&bad.path), reason: bad.error.to_string() });
         let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
         let constants = plan.schema.entries.iter().filter(|entry| matches!(entry.role, Role::Constant { .. }));
+        let regrouped = plan.regrouped();
         let output = Output {
             logical_len_bytes: plan.logical_len_bytes(),
             chunks: plan.chunk_count(),
@@ -149,7 +152,8 @@ impl Summary {
             groups: roles().filter(|role| matches!(role, Role::Group { .. })).count() as u64,
             links: roles().filter(|role| is_link(role)).count() as u64,
             datasets: datasets(plan),
-            regrouped: plan.regrouped(),
+            scratch_space_len_bytes: scratch_space_len_bytes(&regrouped),
+            regrouped,
             constants: constants.map(|entry| display_path(&entry.path)).collect(),
         };
         let (inputs, skipped) = (Input::of(plan), skipped.collect());

@@ -6,7 +6,7 @@ use raddle::summary::{Convention, Skipped, Summary};
 use raddle_core::output::stripes::StripeSource;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::prediction::{Prediction, SHORT_S};
-use raddle_merge::plan::regrouping::RegroupedDataset;
+use raddle_merge::plan::regrouping::{RegroupedDataset, scratch_space_len_bytes};
 use raddle_merge::schema::join::parent_path;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -88,7 +88,11 @@ fn regrouped(datasets: &[RegroupedDataset]) -> Option<String> {
     let scratch_len_bytes = datasets.iter().map(|dataset| dataset.scratch_len_bytes).sum();
     let through = match scratch_len_bytes {
         0 => String::new(),
-        _ => format!("; {} go through a scratch file, which more --memory avoids", quantity::size(scratch_len_bytes)),
+        _ => format!(
+            "; {} go through a scratch file of {}, which more --memory avoids",
+            quantity::size(scratch_len_bytes),
+            quantity::size(scratch_space_len_bytes(datasets)),
+        ),
     };
     Some(format!(
         "regrouped: {} whose input chunks span many output chunks; each is decoded {:.1} times instead of {:.0}{through}",
@@ -325,6 +329,7 @@ mod tests {
                 links: 0,
                 datasets,
                 regrouped: Vec::new(),
+                scratch_space_len_bytes: 0,
                 constants: Vec::new(),
             },
             convention: None,
@@ -358,6 +363,9 @@ mod tests {
             two.starts_with("regrouped: 2 datasets") && two.contains("decoded 1.2 times instead of 20; 3.00 MiB"),
             "{two}"
         );
+        // One dataset is in the file at a time.
+        let both = regrouped(&[dataset(300, 1.0, 10.0, 1 << 20), dataset(100, 1.0, 50.0, 3 << 20)]).unwrap();
+        assert!(both.contains("; 4.00 MiB go through a scratch file of 3.00 MiB,"), "{both}");
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub trait TileWork: Sync {
     }
 
     /// Ends a worker thread and adds its counts of the stages inside [`TileWork::assemble`] to `stages`: read, decode,
-    /// and encode if filling a tile includes it. The engine subtracts their time from the regroup stage.
+    /// restructure, and encode if filling a tile includes it. The engine subtracts their time from the regroup stage.
     fn retire(&self, worker: Self::Worker, stages: &mut StageTable) {
         let _ = (worker, stages);
     }

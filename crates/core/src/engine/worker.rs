@@ -65,7 +65,7 @@ impl<W: TileWork> WorkerContext<'_, W> {
         let mut inner = StageTable::default();
         self.work.retire(worker, &mut inner);
         let regroup = stages.get_mut(Stage::Regroup);
-        for stage in [Stage::Read, Stage::Decode, Stage::Encode] {
+        for stage in [Stage::Read, Stage::Decode, Stage::Restructure, Stage::Encode] {
             regroup.wall_ns = regroup.wall_ns.saturating_sub(inner.get(stage).wall_ns);
             regroup.cpu_ns = regroup.cpu_ns.saturating_sub(inner.get(stage).cpu_ns);
         }

@@ -75,11 +75,11 @@ impl Scratch {
         }
     }
 
-    /// Makes the file `len_bytes` long, so that bytes that are never written read as zeros.
+    /// Checks whether the file system has space for `len_bytes`.
     ///
     /// # Errors
-    /// If the file system does not have that much space.
-    pub fn reserve(&self, len_bytes: u64) -> Result<(), ScratchError> {
+    /// If it does not have that much space.
+    pub fn check_space(&self, len_bytes: u64) -> Result<(), ScratchError> {
         if let Ok(space) = rustix::fs::fstatvfs(&self.file) {
             let available = space.f_bavail.saturating_mul(space.f_frsize);
             if available < len_bytes {
@@ -87,7 +87,16 @@ impl Scratch {
                 return Err(self.failed("write a scratch file", std::io::Error::new(ErrorKind::StorageFull, text)));
             }
         }
-        self.file.set_len(len_bytes).map_err(|source| self.failed("write a scratch file", source))
+        Ok(())
+    }
+
+    /// Frees all space of the file and makes it `len_bytes` long; bytes read as zeros until they are written.
+    ///
+    /// # Errors
+    /// If the file cannot be changed.
+    pub fn clear(&self, len_bytes: u64) -> Result<(), ScratchError> {
+        let cleared = self.file.set_len(0).and_then(|()| self.file.set_len(len_bytes));
+        cleared.map_err(|source| self.failed("write a scratch file", source))
     }
 
     /// Appends `bytes` and returns their offset.
@@ -204,13 +213,26 @@ mod tests {
     fn more_than_the_free_space_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(&folder.path().join("out.h5")).unwrap();
-        scratch.reserve(2).unwrap();
-        let mut read = [1; 2];
-        scratch.read(0, &mut read).unwrap();
-        assert_eq!(read, [0, 0]);
-        let error = scratch.reserve(u64::MAX).unwrap_err();
+        scratch.check_space(2).unwrap();
+        let error = scratch.check_space(u64::MAX).unwrap_err();
         assert_eq!(error.source.kind(), ErrorKind::StorageFull);
         assert!(error.to_string().contains("cannot write a scratch file: 18446744073709551615 bytes are needed"));
+    }
+
+    #[test]
+    fn a_cleared_file_takes_no_space() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(&folder.path().join("out.h5")).unwrap();
+        scratch.write_at(0, &[1; 1 << 16]).unwrap();
+        scratch.file.sync_data().unwrap();
+        assert!(scratch.file.metadata().unwrap().blocks() > 0);
+        scratch.clear(2).unwrap();
+        scratch.file.sync_data().unwrap();
+        let mut read = [1; 2];
+        scratch.read(0, &mut read).unwrap();
+        assert_eq!((read, scratch.file.metadata().unwrap().blocks()), ([0, 0], 0));
+        assert!(scratch.read(1, &mut read).is_err());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! each chunk as often as it has tiles. Instead, a [`groups::TileGroups`] divides the tiles of an array into boxes of
 //! consecutive tiles, and a [`store::GroupStore`] holds the tiles of a group while they are assembled from one pass over
 //! its chunks. If the memory holds too few tiles at once, the values first go through a scratch file in
-//! [`slabs::Slabs`]: boxes of whole chunks, whose values are stored tile by tile. [`choice`] decides.
+//! [`slabs::Slabs`]: boxes of whole chunks, whose values are stored tile by tile. The threads that need tiles do this together,
+//! in [`phases::Phases`]. [`choice`] decides.
 //!
 //! Invariants: tiles stay in plan order, so that the output does not depend on the memory. A chunk is decoded at most
 //! twice along its own grid; where inputs are joined at rows that are no multiple of a chunk, borders of slabs may add one.
@@ -14,6 +15,7 @@ pub mod blocks;
 pub mod boxes;
 pub mod choice;
 pub mod groups;
+pub mod phases;
 pub mod slabs;
 pub mod slots;
 pub mod store;

@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::PoisonError;
 
+/// Interval at which waiting threads check whether the run has stopped.
+#[cfg(not(loom))]
+pub(super) const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// A group of tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileGroup {
@@ -188,6 +192,26 @@ impl GroupStore {
         }
     }
 
+    /// Waits until all tiles of this process in groups of arrays before `array` are taken, so that the memory of the store
+    /// is free until the groups of `array` are admitted. Returns false if `is_stopped`, which is polled, ended the wait.
+    pub fn wait_for_earlier(&self, array: u32, is_stopped: impl Fn() -> bool) -> bool {
+        let first = self.expected.partition_point(|expected| expected.group.array < array);
+        let mut state = self.lock();
+        loop {
+            if is_stopped() {
+                return false;
+            }
+            if state.admitted > first {
+                return true;
+            }
+            if state.admitted == first && state.groups.is_empty() {
+                state.spare = Vec::new();
+                return true;
+            }
+            state = self.wait(state);
+        }
+    }
+
     /// Returns the buffer of a tile that was taken, for the next group.
     pub fn recycle(&self, values: Vec<u8>) {
         self.lock().spare.push(values);
@@ -217,8 +241,6 @@ impl GroupStore {
 
     #[cfg(not(loom))]
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        /// Interval at which waiting threads check whether the run has stopped.
-        const STOP_POLL: std::time::Duration = std::time::Duration::from_millis(50);
         self.changed.wait_timeout(state, STOP_POLL).unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -365,6 +387,27 @@ mod tests {
             assert!(failed.iter().any(|(ordinal, _)| *ordinal == 9), "{failed:?}");
             assert!(failed.iter().all(|(_, group)| *group == TileGroup { array: 2, group: 0 }), "{failed:?}");
         }
+    }
+
+    #[test]
+    fn an_array_waits_for_the_tiles_of_earlier_arrays() {
+        let (plan, regroupings) = plan();
+        let (index, jobs_done) = (plan.tile_index(), AtomicUsize::new(0));
+        let store = GroupStore::new(&plan, &index, &regroupings, std::slice::from_ref(&(0..index.tile_count())), 6000);
+        let mut filler = Numbering { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
+        let is_free = |array| {
+            let polls = AtomicUsize::new(0);
+            store.wait_for_earlier(array, || polls.fetch_add(1, Ordering::Relaxed) > 0)
+        };
+        let groups = regroupings[0].as_ref().unwrap().groups;
+        for index in 0..8 {
+            assert_eq!((is_free(0), is_free(1), is_free(2)), (true, false, false));
+            let taken = store.take((&plan.arrays[0], groups), Tile { array: 0, index }, &mut filler, || false);
+            let Ok(Taken::Values(values)) = taken else { panic!("{taken:?}") };
+            store.recycle(values);
+        }
+        assert_eq!((is_free(0), is_free(1), is_free(2)), (true, true, true));
+        assert!(store.lock().spare.is_empty());
     }
 
     #[test]

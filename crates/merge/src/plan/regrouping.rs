@@ -30,8 +30,13 @@ pub struct RegroupedDataset {
     pub decodes_by_tile: f64,
     /// Number of times that the values are moved: 2 if they go through a scratch file, otherwise 1.
     pub passes: u32,
-    /// Bytes that go through a scratch file.
+    /// Bytes that go through a scratch file, which holds one dataset after the other.
     pub scratch_len_bytes: u64,
+}
+
+/// Returns the space that a scratch file for `datasets` needs at once, in one process.
+pub fn scratch_space_len_bytes(datasets: &[RegroupedDataset]) -> u64 {
+    space_len_bytes(datasets.iter().map(|dataset| dataset.scratch_len_bytes), 1)
 }
 
 impl MergePlan {
@@ -55,6 +60,15 @@ impl MergePlan {
             })
         });
         described.collect()
+    }
+}
+
+/// Returns the space that the arrays of a run need in a scratch file, given the lengths of the arrays that go through
+/// it: arrays follow one another in one process, and all are present at once if several ranks share the file.
+pub(crate) fn space_len_bytes(array_len_bytes: impl Iterator<Item = u64>, ranks: usize) -> u64 {
+    match ranks {
+        1 => array_len_bytes.max().unwrap_or(0),
+        _ => array_len_bytes.fold(0, u64::saturating_add),
     }
 }
 

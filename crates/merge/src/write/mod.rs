@@ -264,7 +264,7 @@ fn make(
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
     let pool = open_pool(plan);
     let work = MergeWork::new(plan, &pool).for_ranks(ranks.size(), plan.options.memory_limit_bytes);
-    let work = work.accompanied(tile_observer);
+    let work = work.observed(watch.observer).accompanied(tile_observer);
     let reading = match io {
         IoBackend::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
         IoBackend::Posix | IoBackend::Shared(_) => reading,

@@ -29,7 +29,7 @@ use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::StageTable;
-use raddle_core::report::progress::Watch;
+use raddle_core::report::progress::{Observer, Stage, Watch};
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
 use std::path::Path;
@@ -109,6 +109,13 @@ impl<'p> MergeWork<'p> {
     pub(crate) fn for_ranks(mut self, ranks: usize, memory_limit_bytes: u64) -> Self {
         self.reader = ReaderMemory::of_tiles(self.plan, memory_limit_bytes);
         self.regrouper = Regrouper::new(self.plan, ranks, memory_limit_bytes);
+        self
+    }
+
+    /// Configures the observer of work that precedes the tiles.
+    #[must_use]
+    pub(crate) fn observed(mut self, observer: &'p dyn Observer) -> Self {
+        self.regrouper = self.regrouper.observed(observer);
         self
     }
 
@@ -573,6 +580,7 @@ impl<'p> TileWork for MergeWork<'p> {
     }
 
     fn retire(&self, worker: MergeWorker<'p>, stages: &mut StageTable) {
+        stages.get_mut(Stage::Restructure).add(&worker.filler.restructuring());
         worker.reader.retire(stages);
     }
 }

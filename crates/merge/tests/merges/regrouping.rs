@@ -21,21 +21,28 @@ const MEMORIES: [u64; 2] = [1 << 30, 20 << 20];
 
 /// Returns two inputs in chunks of whole rows, and options for merging them into chunks of whole columns.
 fn maps(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
+    maps_of(folder, &[("/map", COLUMNS)])
+}
+
+/// Like [`maps`], with the names and columns of several datasets.
+fn maps_of(folder: &Path, datasets: &[(&str, u64)]) -> (Vec<PathBuf>, MergeOptions) {
     let make = |file: u64| {
         let path = folder.join(format!("in{file}.h5"));
         let mut out = DefaultFormatFile::create(&path).unwrap();
-        let spec = StockDatasetSpec {
-            element: Element::U32,
-            dims: vec![ROWS, COLUMNS],
-            chunk_shape: vec![CHUNK_ROWS, COLUMNS],
-            gzip_level: 1,
-        };
-        let mut dataset = out.create_dataset(b"/map", &spec).unwrap();
-        for first in (0..ROWS).step_by(CHUNK_ROWS as usize) {
-            let rows = first + file * ROWS..first + file * ROWS + CHUNK_ROWS;
-            let numbers = rows.flat_map(|row| (0..COLUMNS).map(move |column| (row * COLUMNS + column) as u32));
-            // Written as if deflate had been skipped.
-            dataset.write_chunk(&[first, 0], &numbers.flat_map(u32::to_le_bytes).collect::<Vec<_>>(), 1).unwrap();
+        for &(name, columns) in datasets {
+            let spec = StockDatasetSpec {
+                element: Element::U32,
+                dims: vec![ROWS, columns],
+                chunk_shape: vec![CHUNK_ROWS, columns],
+                gzip_level: 1,
+            };
+            let mut dataset = out.create_dataset(name.as_bytes(), &spec).unwrap();
+            for first in (0..ROWS).step_by(CHUNK_ROWS as usize) {
+                let rows = first + file * ROWS..first + file * ROWS + CHUNK_ROWS;
+                let numbers = rows.flat_map(|row| (0..columns).map(move |column| (row * columns + column) as u32));
+                // Written as if deflate had been skipped.
+                dataset.write_chunk(&[first, 0], &numbers.flat_map(u32::to_le_bytes).collect::<Vec<_>>(), 1).unwrap();
+            }
         }
         out.finish().unwrap();
         path
@@ -83,6 +90,47 @@ fn parts_make_the_same_bytes() {
             watched(|watch| merge_part(plan(&inputs, &options, watch)?, part, watch)).unwrap();
         }
         assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes");
+    }
+}
+
+/// Returns the length of the scratch file that this process has open in `folder`.
+#[cfg(target_os = "linux")]
+fn scratch_len_bytes(folder: &Path) -> Option<u64> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let is_unnamed = |path: &Path| path.starts_with(folder) && path.to_string_lossy().ends_with(" (deleted)");
+    let unnamed = open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| is_unnamed(&path)));
+    unnamed.filter_map(|entry| Some(std::fs::metadata(entry.path()).ok()?.len())).max()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_scratch_file_holds_one_dataset_after_the_other() {
+    use raddle_merge::plan::regrouping::scratch_space_len_bytes;
+    let folder = tempfile::tempdir().unwrap();
+    let datasets = [("/a", 700), ("/b", COLUMNS), ("/c", 500)];
+    let (inputs, options) = maps_of(folder.path(), &datasets);
+    watched(|watch| merge(&plan(&inputs, &options, watch)?, watch)).unwrap();
+    let expected = std::fs::read(&options.output).unwrap();
+    let len_bytes = |columns: u64| 2 * ROWS * columns * 4;
+    for jobs in [1, 2, 5] {
+        let options = MergeOptions { memory_limit_bytes: 10 << 20, jobs, ..options.clone() };
+        let (longest, last) = (AtomicU64::new(0), AtomicU64::new(0));
+        let observer = |_: &Event| {
+            if let Some(len_bytes) = scratch_len_bytes(folder.path()) {
+                longest.fetch_max(len_bytes, Ordering::Relaxed);
+                last.store(len_bytes, Ordering::Relaxed);
+            }
+        };
+        let watch = Watch { observer: &observer, cancel: &CancelToken::new() };
+        let plan = plan(&inputs, &options, &watch).unwrap();
+        let regrouped = plan.regrouped();
+        assert_eq!((regrouped.len(), scratch_space_len_bytes(&regrouped)), (3, len_bytes(COLUMNS)));
+        let regrouping = merge(&plan, &watch).unwrap().regrouping.unwrap();
+        assert_eq!(regrouping.scratch_len_bytes, datasets.iter().map(|dataset| len_bytes(dataset.1)).sum::<u64>());
+        assert_eq!(regrouping.decoded_chunks, 3 * 2 * ROWS / CHUNK_ROWS);
+        assert_eq!(longest.into_inner(), regrouping.scratch_space_len_bytes);
+        assert_eq!(last.into_inner(), 0, "the space is free once the last tile is taken");
+        assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes with {jobs} threads");
     }
 }
 

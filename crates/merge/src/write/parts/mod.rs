@@ -221,7 +221,7 @@ impl PartLayout {
     /// Writes the tiles of a part, resuming after the tiles of an earlier run.
     fn make(&self, plan: &MergePlan, pool: &InputPool, part: u32, watch: &Watch<'_>) -> Result<EngineReport> {
         let files = PartFiles::of(&plan.options.output, part);
-        let (work, tiles) = (MergeWork::new(plan, pool), self.tiles(part));
+        let (work, tiles) = (MergeWork::new(plan, pool).observed(watch.observer), self.tiles(part));
         let record = files.record(tiles.start);
         let beginning =
             ResumeRequest { plan, work: &work, record, resume: true, source: ResumeSource::Interrupted, watch: *watch };

@@ -11,7 +11,7 @@ pub(crate) use tiles::FillerState;
 use crate::error::Result;
 use crate::plan::MergePlan;
 use crate::plan::memory::BufferSizes;
-use crate::plan::regrouping::{RegroupedDataset, regroupings, worker_part_len_bytes};
+use crate::plan::regrouping::{RegroupedDataset, regroupings, scratch_space_len_bytes, worker_part_len_bytes};
 use crate::schema::ColumnIndex;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context};
@@ -19,6 +19,7 @@ use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::regrouping::Regrouping;
 use raddle_core::report::StageTable;
+use raddle_core::report::progress::{Observer, Silent};
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -33,6 +34,8 @@ pub struct RegroupingReport {
     pub decoded_chunks: u64,
     /// Bytes that went through a scratch file.
     pub scratch_len_bytes: u64,
+    /// Predicted space of the scratch file in one process.
+    pub scratch_space_len_bytes: u64,
 }
 
 /// Regrouping of a plan's tiles on one rank.
@@ -41,6 +44,7 @@ pub(crate) struct Regrouper<'p> {
     /// Regrouping of each array, if its tiles are assembled in groups.
     regroupings: Vec<Option<Regrouping>>,
     buffers: BufferSizes,
+    observer: &'p dyn Observer,
     /// Tiles, once the run has begun.
     tiles: OnceLock<RegroupedTiles>,
     /// Times of reading before the first tile.
@@ -52,7 +56,12 @@ impl<'p> Regrouper<'p> {
     pub(crate) fn new(plan: &'p MergePlan, ranks: usize, memory_limit_bytes: u64) -> Self {
         let regroupings = regroupings(plan, ranks, memory_limit_bytes);
         let buffers = BufferSizes::within(memory_limit_bytes);
-        Self { plan, regroupings, buffers, tiles: OnceLock::new(), early_stages: Mutex::default() }
+        Self { plan, regroupings, buffers, observer: &Silent, tiles: OnceLock::new(), early_stages: Mutex::default() }
+    }
+
+    /// Returns the same regrouping, reported to `observer`.
+    pub(crate) fn observed(self, observer: &'p dyn Observer) -> Self {
+        Self { observer, ..self }
     }
 
     /// Whether the tiles of a column are assembled in groups, from values that their owner reads.
@@ -100,7 +109,7 @@ impl<'p> Regrouper<'p> {
         place: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Option<Result<()>> {
         let tiles = self.tiles.get().filter(|tiles| tiles.of(tile.array).is_some())?;
-        Some(tiles.take(self.plan, tile, reader, state).and_then(|values| {
+        Some(tiles.take(self.plan, tile, reader, state, self.observer).and_then(|values| {
             let placed = place(&values);
             tiles.recycle(values);
             placed
@@ -115,8 +124,9 @@ impl<'p> Regrouper<'p> {
         }
         let tiles = self.tiles.get();
         let decoded_chunks = ranks.all_gather_u64(tiles.map_or(0, RegroupedTiles::decoded_chunks))?.iter().sum();
-        let scratch_len_bytes = tiles.map_or(0, RegroupedTiles::scratch_len_bytes);
-        Ok(Some(RegroupingReport { datasets, decoded_chunks, scratch_len_bytes }))
+        let scratch_len_bytes = ranks.all_gather_u64(tiles.map_or(0, RegroupedTiles::scratch_len_bytes))?.iter().sum();
+        let scratch_space_len_bytes = scratch_space_len_bytes(&datasets);
+        Ok(Some(RegroupingReport { datasets, decoded_chunks, scratch_len_bytes, scratch_space_len_bytes }))
     }
 
     /// Takes the times of reading before the first tile.

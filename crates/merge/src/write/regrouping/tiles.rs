@@ -1,18 +1,19 @@
 //! Groups of tiles of a run: their values are read from the inputs, or from a scratch file.
 
-use super::scratch::ScratchArrays;
+use super::scratch::{ScratchArrays, SlabMover};
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::plan::memory::BufferSizes;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context, StopSignal};
-use raddle_core::plan::extent::{BoxTarget, Coordinates};
-use raddle_core::plan::{Tile, TileIndex};
+use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
+use raddle_core::plan::{ArrayPlan, Tile, TileIndex};
 use raddle_core::regrouping::Regrouping;
 use raddle_core::regrouping::blocks::{Block, blocks};
 use raddle_core::regrouping::slots::Slots;
 use raddle_core::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
-use raddle_core::report::StageTable;
+use raddle_core::report::progress::Observer;
+use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::source::InputPool;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +24,11 @@ pub(super) struct RegroupedTiles {
     pub(super) buffers: BufferSizes,
     /// Number of threads that fit into the memory.
     pub(super) jobs: usize,
-    store: GroupStore,
+    pub(super) store: GroupStore,
     scratch: Option<ScratchArrays>,
     pub(super) index: TileIndex,
+    /// Numbers of the tiles of the run.
+    pub(super) all: Range<u64>,
     stop: StopSignal,
     decoded_chunks: AtomicU64,
 }
@@ -38,6 +41,15 @@ pub(crate) struct FillerState {
     /// Runs of the scratch file that hold the group, with their slabs.
     runs: Vec<(u64, Range<u64>)>,
     values: Vec<u8>,
+    /// Time and bytes of moving values to a scratch file, without reading.
+    restructuring: StageTotals,
+}
+
+impl FillerState {
+    /// Returns time and bytes of moving values to a scratch file, without reading.
+    pub(crate) fn restructuring(&self) -> StageTotals {
+        self.restructuring
+    }
 }
 
 /// A thread that fills groups.
@@ -62,8 +74,11 @@ impl RegroupedTiles {
         let index = plan.tiles.tile_index();
         let store = GroupStore::new(&plan.tiles, &index, &regroupings, &own, limit_len_bytes);
         let decoded_chunks = AtomicU64::new(0);
-        let mut tiles = Self { regroupings, buffers, jobs, store, scratch: None, index, stop, decoded_chunks };
-        tiles.scratch = ScratchArrays::fill(&tiles, plan, pool, &all, context, stages)?;
+        let mut tiles = Self { regroupings, buffers, jobs, store, scratch: None, index, all, stop, decoded_chunks };
+        tiles.scratch = ScratchArrays::create(&tiles, plan, context)?;
+        if let Some(scratch) = &tiles.scratch {
+            scratch.fill_shared(&tiles, (plan, pool), context, stages)?;
+        }
         Ok(tiles)
     }
 
@@ -72,9 +87,22 @@ impl RegroupedTiles {
         self.decoded_chunks.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of bytes in the scratch file.
+    /// Returns the number of bytes that this rank has moved to a scratch file.
     pub(super) fn scratch_len_bytes(&self) -> u64 {
-        self.scratch.as_ref().map_or(0, |scratch| scratch.len_bytes)
+        self.scratch.as_ref().map_or(0, ScratchArrays::moved_len_bytes)
+    }
+
+    /// Whether a box of an array may overlap tiles of the run: in plan order, they are between the first and the last
+    /// tile of the box. This is exact for the box of a tile.
+    pub(super) fn needs(&self, number: u32, array: &ArrayPlan, region: &Extent) -> bool {
+        let ordinal = |corner: &dyn Fn(usize) -> u64| {
+            let along =
+                |index: u64, axis: usize| index * array.tiles_along(axis) + corner(axis) / array.tile_shape[axis];
+            let tile = Tile { array: number, index: (0..region.rank()).fold(0, along) };
+            self.index.ordinal(tile).unwrap_or(u64::MAX)
+        };
+        let (first, last) = (ordinal(&|axis| region.start[axis]), ordinal(&|axis| region.end(axis) - 1));
+        last >= self.all.start && first < self.all.end
     }
 
     /// Reads a block of an array into `values`.
@@ -109,13 +137,26 @@ impl RegroupedTiles {
         tile: Tile,
         reader: &mut ColumnReader<'p>,
         state: &mut FillerState,
+        observer: &dyn Observer,
     ) -> Result<Vec<u8>> {
         let array = &plan.tiles.arrays[tile.array as usize];
         let Some(regrouping) = self.of(tile.array) else { return Err(MergeError::Cancelled) };
         let ordinal = self.index.ordinal(tile).unwrap_or(u64::MAX);
-        let mut filler = Filler { tiles: self, plan, reader, state };
         let is_stopped = || self.stop.is_stopped_at(ordinal);
-        match self.store.take((array, regrouping.groups), tile, &mut filler, is_stopped)? {
+        let scratch = self.scratch.as_ref().filter(|_| regrouping.slabs.is_some());
+        if let Some(scratch) = scratch {
+            let FillerState { values, restructuring: spent, .. } = &mut *state;
+            let mover = SlabMover { tiles: self, plan, reader: &mut *reader, values, spent, observer };
+            if !scratch.fill_up_to(tile.array, mover, is_stopped)? {
+                return Err(MergeError::Cancelled);
+            }
+        }
+        let mut filler = Filler { tiles: self, plan, reader, state };
+        let taken = self.store.take((array, regrouping.groups), tile, &mut filler, is_stopped)?;
+        if let Some(scratch) = scratch {
+            scratch.taken(tile.array)?;
+        }
+        match taken {
             Taken::Values(values) => Ok(values),
             // The engine has an earlier error and does not report this one.
             Taken::Stopped => Err(MergeError::Cancelled),
@@ -177,7 +218,10 @@ impl Filler<'_, '_> {
         match slabs {
             None => {
                 let region = groups.extent(array, group.group);
-                self.state.blocks = blocks(array, &region, chunk_shape, self.tiles.buffers.block_len_bytes);
+                let mut blocks = blocks(array, &region, chunk_shape, self.tiles.buffers.block_len_bytes);
+                // Tiles that an earlier run placed are not assembled again.
+                blocks.retain(|block| self.tiles.needs(group.array, array, &block.extent()));
+                self.state.blocks = blocks;
             }
             Some(slabs) => {
                 let run = |slab| Some((slab, slabs.run_of(array, slab, *groups, group.group)?));
