@@ -1,6 +1,7 @@
 """Predictions of `plan` for a merge: the size, or that it is unknown, and the memory of buffers."""
 
 import json
+import resource
 
 import h5py
 import numpy as np
@@ -44,6 +45,30 @@ def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
         size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
         assert abs(size / output.stat().st_size - 1) <= max(LARGEST_SIZE_ERROR, predicted["size_error"])
         assert predicted["elapsed_s"] is None or predicted["elapsed_s"] > 0
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "48MiB"])
+def test_a_transpose_is_predicted_from_whole_chunks(raddle, tmp_path, memory):
+    path, output = tmp_path / "wide.h5", tmp_path / "long.h5"
+    steps = np.random.default_rng(1).integers(-3, 4, (2400, 12_000), "i1").astype("i4")
+    with h5py.File(path, "w") as file:
+        values = np.cumsum(steps, axis=1, dtype="i4")
+        file.create_dataset("x", data=values, chunks=(10, 12_000), compression="gzip", compression_opts=1)
+    options = ["--chunk", "2400x100", "-c", "gzip:1", "--memory", memory, "-j", 2]
+    planned = json.loads(raddle("plan", path, "--json", *options).stdout)
+    regrouped, predicted = planned["output"]["regrouped"], planned["predicted"]
+    assert [dataset["passes"] for dataset in regrouped] == [1 if memory == "1GiB" else 2]
+    assert planned["output"]["scratch_space_len_bytes"] == (0 if memory == "1GiB" else 2400 * 12_000 * 4)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = json.loads(raddle("rechunk", path, "-o", output, "--json", *options).stdout)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
+    assert predicted["size_error"] <= LARGEST_SIZE_ERROR
+    assert abs(size / output.stat().st_size - 1) <= LARGEST_SIZE_ERROR
+    # Other programs run beside the tests, so that times are only compared roughly.
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert spent / 2 < predicted["cpu_s"] < spent * 2
+    assert report["regrouping"]["scratch_space_len_bytes"] == planned["output"]["scratch_space_len_bytes"]
 
 
 def test_a_size_that_a_sample_does_not_determine_is_unknown(raddle, tmp_path):

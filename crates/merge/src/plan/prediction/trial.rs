@@ -7,14 +7,16 @@
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
 use crate::schema::Column;
-use crate::write::tiles::{MergeWork, MergeWorker};
+use crate::write::tiles::{MergeWork, MergeWorker, RegionTrial};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::parallel;
+use raddle_core::plan::extent::Extent;
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::model::Layout;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Number of trials into which a budget is divided: enough for dozens of datasets, while each trial stays long relative
@@ -33,6 +35,15 @@ const SHARE_OF_SMALL: u64 = 4;
 const PIECE_COST_BYTES: u64 = 4096;
 /// Time added to both times in the slowdown, so that a few interruptions by the scheduler do not dominate short trials.
 const INTERRUPTIONS_S: f64 = 0.01;
+/// Number of regions that are tried of a dataset whose tiles are assembled in groups, if they contain tiles as a whole or
+/// not. The differences between regions show how uncertain the estimate is.
+const REGIONS: [u64; 2] = [4, 2];
+/// Length from which a part of a tile compresses like the tile.
+const MIN_PART_LEN_BYTES: u64 = 16 << 10;
+/// Number of tiles that are encoded of each region.
+const TILES_OF_REGION: usize = 8;
+/// Time to write a byte to a scratch file and to read it again.
+const SCRATCH_S_PER_BYTE: f64 = 1.2e-9;
 /// Number of bytes of a computed column that weigh as much as one stored byte.
 const MADE_BYTES_PER_STORED_BYTE: u64 = 8;
 
@@ -114,6 +125,9 @@ pub(super) struct Trial {
     /// Number of times that the trial counts.
     times: usize,
     cost_bytes: u64,
+    /// Ratio of the bytes of all chunks of the array to its length, relative to that of the part, if the part is a region
+    /// of chunks whose tiles are assembled together. Chunks at the edges extend beyond the array.
+    padding: Option<f64>,
 }
 
 /// Result of a trial.
@@ -162,7 +176,7 @@ pub(super) fn make<'p>(
     subjects: &[Subject],
     budget_len_bytes: u64,
 ) -> Result<Trials> {
-    let TrialSelection { of_large, of_small, untried } = choose(plan, subjects, budget_len_bytes);
+    let TrialSelection { of_large, of_small, untried } = choose(plan, work, subjects, budget_len_bytes);
     let count_large = of_large.len();
     let all: Vec<Trial> = of_large.into_iter().chain(of_small).collect();
     let step = |bench: &mut Bench<'p>, trial: &Trial| bench.make(work, &subjects[trial.subject], trial);
@@ -202,6 +216,9 @@ impl<'p> Bench<'p> {
             Some(worker) => worker,
             None => worker.insert(work.worker()?),
         };
+        if let Some(padding) = trial.padding {
+            return Self::make_region((worker, raw, stored), work, subject, trial, padding);
+        }
         let (started_ns, started) = (thread_cpu_ns(), Instant::now());
         raw.resize(trial.cut.tile_len_bytes() as usize, 0);
         stored.clear();
@@ -223,8 +240,68 @@ impl<'p> Bench<'p> {
     }
 }
 
+impl<'p> Bench<'p> {
+    /// Tries a region of `subject`: its chunks are decoded once, divided into tiles, and some tiles are encoded.
+    fn make_region(
+        (worker, values, stored): (&mut MergeWorker<'p>, &mut Vec<u8>, &mut Vec<u8>),
+        work: &MergeWork<'p>,
+        subject: &Subject,
+        trial: &Trial,
+        padding: f64,
+    ) -> Result<(Tried, Spent)> {
+        let array = &work.plan().tiles.arrays[subject.array as usize];
+        let region = trial.cut.tile_extent(trial.index);
+        let region_len_bytes = product(array.element_len_bytes, &region.count) as f64;
+        let (started_ns, started) = (thread_cpu_ns(), Instant::now());
+        let RegionTrial { slots, read_ns, put_ns } = work.try_region(worker, subject.array, &region, values)?;
+        let element_len = array.element_len_bytes.max(1) as usize;
+        let tiles_len_bytes = array.tile_len_bytes().saturating_mul(array.tile_count());
+        let tile_padding = tiles_len_bytes as f64 / array.len_bytes().max(1) as f64;
+        let encode = |worker: &mut MergeWorker<'p>, place: usize, stored: &mut Vec<u8>| -> Result<usize> {
+            let mut part = slots.lock(place);
+            let part_len_bytes = part.len();
+            work.digest_box(subject.array, &slots.part(place as u64), &part)?;
+            stored.clear();
+            if subject.stored_len_bytes.is_none() {
+                // Tiles at the edges are padded before they are encoded.
+                part.resize(((part_len_bytes as f64 * tile_padding) as usize).next_multiple_of(element_len), 0);
+                let tile = Tile { array: subject.array, index: 0 };
+                work.encode(worker, tile, &part, stored)?;
+                part.truncate(part_len_bytes);
+            }
+            Ok(part_len_bytes)
+        };
+        let (mut tried_len_bytes, mut stored_len_bytes) = (0, 0);
+        // Slivers of tiles at the border of the region would compress worse than the tiles.
+        let len_of = |place: &usize| slots.lock(*place).len();
+        let longest = (0..slots.len()).map(|place| len_of(&place)).max().unwrap_or(0);
+        let long: Vec<usize> = (0..slots.len()).filter(|place| 2 * len_of(place) > longest).collect();
+        let count = long.len().min(TILES_OF_REGION);
+        let place = |number: usize| long[(2 * number + 1) * long.len() / (2 * count)];
+        // The first encoding of a thread allocates, which few tiles of a run do.
+        encode(worker, place(0), stored)?;
+        let encoding_from_ns = thread_cpu_ns();
+        for number in 0..count {
+            tried_len_bytes += encode(worker, place(number), stored)?;
+            stored_len_bytes += stored.len();
+        }
+        let ended_ns = thread_cpu_ns();
+        let encoded_ns = ended_ns - encoding_from_ns;
+        let found = work.regrouper().of(subject.array);
+        let (decodes, has_scratch) = found.map_or((1.0, false), |found| (found.decodes, found.slabs.is_some()));
+        let scale = region_len_bytes / (tried_len_bytes as f64).max(1.0);
+        let reading_ns = read_ns as f64 * trial.used_share * padding * decodes;
+        let scratch_s = if has_scratch { region_len_bytes * SCRATCH_S_PER_BYTE } else { 0.0 };
+        let cpu_s = (reading_ns + put_ns as f64 + encoded_ns as f64 * scale) * 1e-9 + scratch_s;
+        let stored_len_bytes = stored_len_bytes as f64 * scale;
+        let tried = Tried { subject: trial.subject, amount: trial.amount, stored_len_bytes, cpu_s };
+        let spent = Spent { wall_s: started.elapsed().as_secs_f64(), cpu_s: (ended_ns - started_ns) as f64 * 1e-9 };
+        Ok((tried, spent))
+    }
+}
+
 /// Chooses the trials.
-fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> TrialSelection {
+fn choose(plan: &MergePlan, work: &MergeWork<'_>, subjects: &[Subject], budget_len_bytes: u64) -> TrialSelection {
     let trial_len_bytes = (budget_len_bytes / TRIALS).clamp(MIN_TRIAL_LEN_BYTES, MAX_TRIAL_LEN_BYTES);
     let longest = budget_len_bytes / MAX_SHARE;
     let weight = |at: usize| subjects[at].weight();
@@ -243,14 +320,28 @@ fn choose(plan: &MergePlan, subjects: &[Subject], budget_len_bytes: u64) -> Tria
             small.push(at);
             continue;
         }
-        let share = weight(at) / whole * (budget_len_bytes / trial_len_bytes) as f64;
-        let mut trials = trials_of(plan, &subjects[at], at, (share as u64).clamp(1, TRIALS_IN_ONE), trial_len_bytes);
+        let share = weight(at) / whole;
+        let mut trials = match work.regrouper().of(subjects[at].array) {
+            Some(found) => {
+                let len_bytes = (share * budget_len_bytes as f64) as u64;
+                regions_of(plan, &subjects[at], at, &found.chunk_shape, len_bytes.min(left))
+            }
+            None => {
+                let count = (share * (budget_len_bytes / trial_len_bytes) as f64) as u64;
+                trials_of(plan, &subjects[at], at, count.clamp(1, TRIALS_IN_ONE), trial_len_bytes)
+            }
+        };
         let dearest = trials.iter().map(|trial| trial.cost_bytes).max().unwrap_or(1).max(1);
-        if dearest > longest {
+        let is_of_regions = work.regrouper().of(subjects[at].array).is_some();
+        // A single region does not show how uncertain the estimate is.
+        let is_too_dear = if is_of_regions { dearest.saturating_mul(2) > left } else { dearest > longest };
+        if is_too_dear || is_of_regions && trials.is_empty() {
             untried.push(at);
             continue;
         }
-        if dearest.saturating_mul(trials.len() as u64) > left {
+        if is_of_regions {
+            trials.truncate((left / dearest) as usize);
+        } else if dearest.saturating_mul(trials.len() as u64) > left {
             trials = trials_of(plan, &subjects[at], at, left / dearest, trial_len_bytes);
         }
         if trials.is_empty() {
@@ -316,6 +407,67 @@ fn trials_of(plan: &MergePlan, subject: &Subject, number: usize, count: u64, tri
     (0..count).map(trial).collect()
 }
 
+/// Returns trials of regions of whole chunks, which are up to `len_bytes` long together, or of one chunk each. A region is
+/// as long as a tile along the last axes, so that its parts of tiles compress like tiles. Returns none if the parts would
+/// be too short for that.
+fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &[u64], len_bytes: u64) -> Vec<Trial> {
+    let array = &plan.tiles.arrays[subject.array as usize];
+    let column = &plan.schema.columns[plan.column_of_array[subject.array as usize] as usize];
+    let [(whole, count_if_whole), (region, count)] =
+        REGIONS.map(|count| (region_shape(array, chunk_shape, len_bytes / count), count));
+    let part_of = |region: &[u64]| -> Vec<u64> {
+        (0..region.len()).map(|axis| region[axis].min(array.tile_shape[axis]).min(array.shape[axis])).collect()
+    };
+    let clipped: Vec<u64> = array.tile_shape.iter().zip(&array.shape).map(|(tile, len)| *tile.min(len)).collect();
+    let (shape, count) = if part_of(&whole) == clipped { (whole, count_if_whole) } else { (region, count) };
+    let part = part_of(&shape);
+    if part != clipped && product(array.element_len_bytes, &part) < MIN_PART_LEN_BYTES {
+        return Vec::new();
+    }
+    let mut cut = array.clone();
+    cut.tile_shape = shape;
+    let positions = cut.tile_count();
+    let padded = |region: &Extent| {
+        let covered = |axis: usize| {
+            let (chunk, start) = (chunk_shape[axis].max(1), region.start[axis]);
+            (region.end(axis).div_ceil(chunk) * chunk - start / chunk * chunk) as f64 / region.count[axis].max(1) as f64
+        };
+        (0..region.rank()).map(covered).product::<f64>()
+    };
+    let of_array = padded(&Extent::whole(&array.shape));
+    // Positions at equal distances could all lie at an edge.
+    let scattered = |place: u64| {
+        let fraction = (2 * place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(fraction) * u128::from(positions)) >> 64) as u64
+    };
+    let indexes: BTreeSet<u64> = (0..count.min(positions)).map(scattered).collect();
+    let trial = |index: u64| {
+        let padding = Some(of_array / padded(&cut.tile_extent(index)));
+        Trial { padding, ..Trial::new(column, subject, number, cut.clone(), index) }
+    };
+    indexes.into_iter().map(trial).collect()
+}
+
+/// Returns the elements per axis of a region of whole chunks of up to `len_bytes`, or of one chunk: no longer than needed
+/// to contain tiles, and longest along the last axes.
+fn region_shape(array: &ArrayPlan, chunk_shape: &[u64], len_bytes: u64) -> Vec<u64> {
+    let clip = |(chunk, len): (&u64, &u64)| (*chunk).min(*len).max(1);
+    let mut shape: Vec<u64> = chunk_shape.iter().zip(&array.shape).map(clip).collect();
+    for axis in (0..shape.len()).rev() {
+        let wanted = array.tile_shape[axis].min(array.shape[axis]).div_ceil(shape[axis]).max(1);
+        let chunks = (len_bytes / product(array.element_len_bytes, &shape).max(1)).clamp(1, wanted);
+        shape[axis] = (shape[axis] * chunks).min(array.shape[axis]);
+        if chunks < wanted {
+            break;
+        }
+    }
+    shape
+}
+
+fn product(element_len_bytes: u64, counts: &[u64]) -> u64 {
+    counts.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count))
+}
+
 impl Trial {
     fn new(column: &Column, subject: &Subject, number: usize, cut: ArrayPlan, index: u64) -> Self {
         let (mut amount, mut used, mut reached, mut decoded, mut pieces) = (0.0, 0, 0, 0, 0);
@@ -355,7 +507,7 @@ impl Trial {
         }
         let cost_bytes = cut.tile_len_bytes().max(decoded).saturating_add(pieces * PIECE_COST_BYTES);
         let used_share = used as f64 / reached.max(used).max(1) as f64;
-        Self { subject: number, cut, index, amount, used_share, times: 1, cost_bytes }
+        Self { subject: number, cut, index, amount, used_share, times: 1, cost_bytes, padding: None }
     }
 }
 
@@ -375,12 +527,36 @@ mod tests {
     }
 
     #[test]
+    fn regions_contain_tiles_along_the_last_axes_first() {
+        let array = |shape: &[u64], tile_shape: &[u64]| ArrayPlan {
+            shape: shape.to_vec(),
+            tile_shape: tile_shape.to_vec(),
+            element_len_bytes: 4,
+            ..ArrayPlan::default()
+        };
+        let wide = array(&[4000, 20_000], &[4000, 100]);
+        assert_eq!(region_shape(&wide, &[10, 20_000], 8_000_000), [100, 20_000]);
+        assert_eq!(region_shape(&wide, &[10, 20_000], 1), [10, 20_000]);
+        let deep = array(&[8, 8, 64], &[2, 8, 64]);
+        assert_eq!(region_shape(&deep, &[4, 4, 8], 4 * 4 * 4 * 64), [4, 4, 64]);
+        assert_eq!(region_shape(&deep, &[4, 4, 8], 1 << 30), [4, 8, 64]);
+    }
+
+    #[test]
     fn small_datasets_are_drawn_by_their_weight() {
         let subjects: Vec<Subject> = [50.0, 1.0, 30.0, 1.0, 18.0].map(subject).to_vec();
         let mut asked = Vec::new();
         let cut = ArrayPlan::untiled;
-        let trial =
-            |subject| Trial { subject, cut: cut(), index: 0, amount: 1.0, used_share: 1.0, times: 1, cost_bytes: 1 };
+        let trial = |subject| Trial {
+            subject,
+            cut: cut(),
+            index: 0,
+            amount: 1.0,
+            used_share: 1.0,
+            times: 1,
+            cost_bytes: 1,
+            padding: None,
+        };
         let chosen = choose_small(&subjects, &[0, 1, 2, 3, 4], 10, &mut |at| {
             asked.push(at);
             (at != 2).then(|| trial(at))

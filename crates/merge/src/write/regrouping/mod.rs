@@ -6,7 +6,7 @@
 mod scratch;
 mod tiles;
 
-pub(crate) use tiles::FillerState;
+pub(crate) use tiles::{FillerState, read_block};
 
 use crate::error::Result;
 use crate::plan::MergePlan;
@@ -15,9 +15,11 @@ use crate::plan::regrouping::{RegroupedDataset, regroupings, scratch_space_len_b
 use crate::schema::ColumnIndex;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context};
+use raddle_core::plan::extent::Extent;
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::regrouping::Regrouping;
+use raddle_core::regrouping::blocks::{Block, blocks};
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::{Observer, Silent};
 use raddle_hdf5::source::InputPool;
@@ -68,6 +70,20 @@ impl<'p> Regrouper<'p> {
     pub(crate) fn has(&self, column: ColumnIndex) -> bool {
         let array = self.plan.columns[column as usize].route.array();
         array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))
+    }
+
+    /// Returns how the tiles of an array are assembled in groups, if they are.
+    pub(crate) fn of(&self, array: u32) -> Option<&Regrouping> {
+        self.regroupings.get(array as usize)?.as_ref()
+    }
+
+    /// Returns the blocks of a region of an array whose tiles are assembled in groups.
+    pub(crate) fn blocks(&self, array: u32, region: &Extent) -> Vec<Block> {
+        let chunk_shape = self.of(array).map_or(&[][..], |found| &found.chunk_shape);
+        match chunk_shape {
+            [] => Vec::new(),
+            _ => blocks(&self.plan.tiles.arrays[array as usize], region, chunk_shape, self.buffers.block_len_bytes),
+        }
     }
 
     /// Returns the memory for groups and slabs.

@@ -45,6 +45,20 @@ pub(crate) struct FillerState {
     restructuring: StageTotals,
 }
 
+/// Reads a block of an array of a column into `values`.
+pub(crate) fn read_block(
+    array: &ArrayPlan,
+    column: u32,
+    reader: &mut ColumnReader<'_>,
+    block: &Block,
+    values: &mut Vec<u8>,
+) -> Result<()> {
+    let count = &block.source.count;
+    values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
+    let origin = Coordinates::from_elem(0, count.len());
+    reader.read_any(column, block.input, &block.source, BoxTarget { bytes: values, shape: count, origin: &origin })
+}
+
 impl FillerState {
     /// Returns time and bytes of moving values to a scratch file, without reading.
     pub(crate) fn restructuring(&self) -> StageTotals {
@@ -115,12 +129,8 @@ impl RegroupedTiles {
         values: &mut Vec<u8>,
     ) -> Result<()> {
         let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
-        let count = &block.source.count;
-        values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
-        let origin = Coordinates::from_elem(0, count.len());
-        let target = BoxTarget { bytes: values, shape: count, origin: &origin };
         let decoded_before = reader.decoded_chunks();
-        reader.read_any(column, block.input, &block.source, target)?;
+        read_block(array, column, reader, block, values)?;
         self.decoded_chunks.fetch_add(reader.decoded_chunks() - decoded_before, Ordering::Relaxed);
         Ok(())
     }
