@@ -5,7 +5,7 @@ use crate::folder::count_left_beside;
 use crate::ranks::{report, run};
 use crate::watched::watched;
 use raddle_core::cancel::CancelToken;
-use raddle_core::report::progress::{Event, Silent};
+use raddle_core::report::progress::{Event, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
 use raddle_merge::write::parts::{Part, merge_part};
 use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan};
@@ -131,6 +131,41 @@ fn the_scratch_file_holds_one_dataset_after_the_other() {
         assert_eq!(longest.into_inner(), regrouping.scratch_space_len_bytes);
         assert_eq!(last.into_inner(), 0, "the space is free once the last tile is taken");
         assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes with {jobs} threads");
+    }
+}
+
+#[test]
+fn a_resumed_run_decodes_only_what_the_tiles_left_need() {
+    const TILE_ROWS: u64 = 750;
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, options) = maps(folder.path());
+    let chunk = Some(vec![TILE_ROWS, 10].into());
+    for memory_limit_bytes in [1 << 30, 6 << 20] {
+        let options = MergeOptions { memory_limit_bytes, chunk: chunk.clone(), ..options.clone() };
+        let plan = plan(&inputs, &options, &Watch { observer: &Silent, cancel: &CancelToken::new() }).unwrap();
+        assert_eq!(plan.regrouped()[0].passes, if memory_limit_bytes < 1 << 30 { 2 } else { 1 });
+        let (cancel, encoded) = (CancelToken::new(), AtomicU64::new(0));
+        let observer = |event: &Event| {
+            if let Event::Advanced { stage: Stage::Encode, bytes, .. } = event {
+                let before = encoded.fetch_add(*bytes, Ordering::Relaxed);
+                if before + bytes >= 2 * ROWS * COLUMNS * 4 / 10 * 6 {
+                    cancel.cancel();
+                }
+            }
+        };
+        let stopped = merge(&plan, &Watch { observer: &observer, cancel: &cancel });
+        assert!(matches!(stopped, Err(MergeError::Resumable { .. })));
+        let done = watched(|watch| merge(&plan, watch)).unwrap();
+        // Whole rows of tiles are complete, and their chunks are not needed.
+        let rows_left = 2 * ROWS - done.resumed_tiles / (COLUMNS / 10) * TILE_ROWS;
+        assert!(rows_left < 2 * ROWS, "{} tiles", done.resumed_tiles);
+        // Blocks of chunks at the border may be needed in part.
+        let (least, regrouping) = (rows_left / CHUNK_ROWS, done.regrouping.unwrap());
+        let decoded = regrouping.decoded_chunks;
+        assert!((least..least + 26).contains(&decoded), "{decoded} of at least {least}");
+        let moved = regrouping.scratch_len_bytes;
+        let left_len_bytes = (2 * ROWS * COLUMNS / (TILE_ROWS * 10) - done.resumed_tiles) * TILE_ROWS * 10 * 4;
+        assert_eq!(moved, if memory_limit_bytes < 1 << 30 { left_len_bytes } else { 0 });
     }
 }
 
