@@ -55,7 +55,11 @@ def test_a_transpose_is_predicted_from_whole_chunks(raddle, tmp_path, memory):
         values = np.cumsum(steps, axis=1, dtype="i4")
         file.create_dataset("x", data=values, chunks=(10, 12_000), compression="gzip", compression_opts=1)
     options = ["--chunk", "2400x100", "-c", "gzip:1", "--memory", memory, "-j", 2]
-    planned = json.loads(raddle("plan", path, "--json", *options).stdout)
+    for _ in range(6):
+        planned = json.loads(raddle("plan", path, "--json", *options).stdout)
+        # Interruptions by other programs make a time uncertain.
+        if planned["predicted"]["cpu_s"] is not None:
+            break
     regrouped, predicted = planned["output"]["regrouped"], planned["predicted"]
     assert [dataset["passes"] for dataset in regrouped] == [1 if memory == "1GiB" else 2]
     assert planned["output"]["scratch_space_len_bytes"] == (0 if memory == "1GiB" else 2400 * 12_000 * 4)
