@@ -9,7 +9,7 @@ use crate::output::claims::Claim;
 use crate::plan::{Batch, Plan, Tile, TileIndex};
 use crate::ranks::communicator::Rank;
 use crate::ranks::message::{MessageReader, encode_u64s};
-use crate::ranks::owners::{Item, largest_share};
+use crate::ranks::owners::{Holders, Item};
 
 /// Minimum batch length for plans of any size: in smaller batches, locks and writes would be noticeable.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
@@ -142,12 +142,23 @@ impl BatchFootprint {
         OwnBatch { batch, file: self.file, lane, received_len_bytes: self.received_len_bytes }
     }
 
-    /// Converts a batch to an item to assign: its cost, and the rank that holds most of the batch.
+    /// Returns the cost of producing a batch.
+    pub(super) fn cost<W: TileWork>(index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> u64 {
+        let of_tile = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
+        index.tiles_in(batch).map(of_tile).fold(0, u64::saturating_add)
+    }
+
+    /// Converts a batch to an item to assign: its cost, and the ranks that hold most of the batch.
     pub(super) fn item<W: TileWork>(index: &TileIndex, work: &W, plan: &Plan, batch: &Batch) -> Item {
-        let cost = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
-        let home: Option<Rank> =
-            largest_share(index.tiles_in(batch).filter_map(|tile| Some((work.home(tile)?, cost(tile)))));
-        Item { cost: index.tiles_in(batch).map(cost).fold(0, u64::saturating_add), home }
+        let (mut parts, mut len_bytes) = (Vec::<(Rank, u64)>::new(), 0_u64);
+        for tile in index.tiles_in(batch) {
+            len_bytes = len_bytes.saturating_add(plan.arrays[tile.array as usize].tile_len_bytes());
+            work.holders(tile, &mut |rank, len_bytes| match parts.last_mut() {
+                Some((last, sum)) if *last == rank => *sum = sum.saturating_add(len_bytes),
+                _ => parts.push((rank, len_bytes)),
+            });
+        }
+        Item { cost: Self::cost(index, work, plan, batch), len_bytes, holders: Holders::of(&mut parts) }
     }
 }
 

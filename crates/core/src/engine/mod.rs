@@ -135,10 +135,10 @@ pub trait TileWork: Sync {
         raw_len_bytes
     }
 
-    /// Returns the rank that holds most of the tile's pieces, if that matters. Must be the same on every rank.
-    fn home(&self, tile: Tile) -> Option<Rank> {
-        let _ = tile;
-        None
+    /// Calls `each` with ranks that hold parts of the tile and the bytes that each holds, if that matters. Ranks that hold
+    /// little may be left out, and a rank may occur several times. Must be the same on every rank.
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        let _ = (tile, each);
     }
 
     /// Collective. Called once on the calling thread, after memory and tiles have been assigned and before the first tile

@@ -8,9 +8,10 @@ use super::{EngineOptions, TileWork};
 use crate::error::CoreError;
 use crate::memory::MemoryBudget;
 use crate::output::arenas::Arenas;
-use crate::plan::{Batch, Plan, Tile, TileIndex};
+use crate::plan::{Batch, Plan, TileIndex};
 use crate::ranks::communicator::Rank;
-use crate::ranks::owners::{Footprint, Item, deal, deal_to_some, overlaps, rounds};
+use crate::ranks::owners::{Item, OwningRanks, deal};
+use crate::ranks::rounds::{Footprint, overlaps, rounds};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -46,19 +47,20 @@ impl Schedule {
         let DealOptions { buffer_len_bytes, arenas, quotas, owners } = *terms;
         let items = batches.iter().map(|batch| BatchFootprint::item(index, work, plan, batch));
         let lanes = lanes(plan, index, work, &batches, arenas);
-        let owners = match arenas {
-            Some(Arenas { lanes: count, .. }) if count as usize >= quotas.len() => {
-                owners_of_lanes(items, &lanes, count, quotas.len())
-            }
-            // With fewer lanes than ranks, some stripes are shared, which is better than leaving ranks idle.
-            _ => deal_to_some(items, quotas.len(), owners),
-        };
         let of_batch = |(batch, need): (&Batch, &BatchFootprint)| Footprint {
             len_bytes: buffer_len_bytes.saturating_add(need.received_len_bytes),
             tiles: batch.tiles,
         };
         let memory: Vec<_> = batches.iter().zip(needs).map(of_batch).collect();
-        let rounds = rounds(&owners, &memory, quotas, WINDOW_TILES);
+        let (owners, rounds) = match arenas {
+            Some(Arenas { lanes: count, .. }) if count as usize >= quotas.len() => {
+                let owners = owners_of_lanes(items, &lanes, count, quotas.len());
+                let rounds = rounds(&owners, &memory, quotas, WINDOW_TILES);
+                (owners, rounds)
+            }
+            // With fewer lanes than ranks, some stripes are shared, which is better than leaving ranks idle.
+            _ => OwningRanks::new(quotas.len(), owners).deal_rounds(items, &memory, quotas, WINDOW_TILES),
+        };
         let overlaps = overlaps(&owners, &memory, quotas, &rounds);
         let files = needs.iter().map(|need| need.file).collect();
         let len_bytes = memory.iter().map(|need| need.len_bytes).collect();
@@ -92,18 +94,19 @@ pub(super) fn lanes<W: TileWork>(
     arenas: Option<Arenas>,
 ) -> Vec<u32> {
     let Some(Arenas { lanes, .. }) = arenas.filter(|arenas| arenas.lanes > 1) else { return vec![0; batches.len()] };
-    let items = batches.iter().map(|batch| Item { home: None, ..BatchFootprint::item(index, work, plan, batch) });
-    deal(items, lanes as usize)
+    let item = |batch| Item { cost: BatchFootprint::cost(index, work, plan, batch), ..Item::default() };
+    let items: Vec<Item> = batches.iter().map(item).collect();
+    deal(&items, lanes as usize)
 }
 
 /// Returns the owner of each item if ranks own whole lanes.
 fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32, ranks: usize) -> Vec<u32> {
-    let mut of_lanes = vec![Item { cost: 0, home: None }; count as usize];
+    let mut of_lanes = vec![Item::default(); count as usize];
     for (item, lane) in items.zip(lanes) {
         let cost = &mut of_lanes[*lane as usize].cost;
         *cost = cost.saturating_add(item.cost);
     }
-    let owners = deal(of_lanes, ranks);
+    let owners = deal(&of_lanes, ranks);
     lanes.iter().map(|lane| owners[*lane as usize]).collect()
 }
 
@@ -152,7 +155,5 @@ pub fn rehearse<W: TileWork>(
 /// Returns the cost of encoding each batch, in the unit of the work.
 pub fn costs<W: TileWork>(plan: &Plan, work: &W, batches: &[Batch]) -> Vec<u64> {
     let index = plan.tile_index();
-    let of_tile = |tile: Tile| work.cost(tile, plan.arrays[tile.array as usize].tile_len_bytes());
-    let of_batch = |batch: &Batch| index.tiles_in(batch).map(of_tile).fold(0, u64::saturating_add);
-    batches.iter().map(of_batch).collect()
+    batches.iter().map(|batch| BatchFootprint::cost(&index, work, plan, batch)).collect()
 }

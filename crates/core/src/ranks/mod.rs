@@ -9,6 +9,7 @@ pub mod owners;
 pub mod pieces;
 pub mod received;
 pub mod regroup;
+pub mod rounds;
 pub mod threads;
 pub mod timed;
 pub mod traffic;

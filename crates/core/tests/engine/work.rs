@@ -108,8 +108,11 @@ impl TileWork for Pattern {
         self.arrays_per_file.map_or(0, |arrays| array / arrays)
     }
 
-    fn home(&self, tile: Tile) -> Option<usize> {
-        self.home.then_some(hash(tile) as usize % 3)
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(usize, u64)) {
+        if self.home {
+            each(hash(tile) as usize % 3, 2);
+            each(hash(tile) as usize % 5, 1);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::plan::extent::fill_with;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
-use raddle_core::ranks::owners::{Item, deal};
+use raddle_core::ranks::owners::{Holders, Item, deal};
 use std::iter;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -60,10 +60,10 @@ impl ReadPlan {
         needs.sort_unstable();
         let of_block = needs.chunk_by(|a, b| a.0 == b.0);
         let items = of_block.clone().map(|needs| {
-            let most = needs.iter().max_by_key(|(_, rank, samples)| (*samples, std::cmp::Reverse(*rank)));
-            Item { cost: 1, home: most.map(|(_, rank, _)| *rank as usize) }
+            let mut parts: Vec<_> = needs.iter().map(|(_, rank, samples)| (*rank as usize, *samples)).collect();
+            Item { cost: 1, holders: Holders::of(&mut parts), ..Item::default() }
         });
-        let readers = deal(items, parts.len());
+        let readers = deal(&items.collect::<Vec<_>>(), parts.len());
         let shares: Vec<Share> = of_block
             .zip(readers)
             .map(|(needs, reader)| {

@@ -2,6 +2,7 @@
 
 pub(crate) mod exchange;
 pub(crate) mod files;
+pub(crate) mod holders;
 pub(crate) mod one_phase;
 pub(crate) mod options;
 pub(crate) mod publish;

@@ -12,7 +12,7 @@ use crate::dataset::grid::runs;
 use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::write::files::StepFiles;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
+use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::Samples;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
@@ -25,14 +25,14 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) fn write(
     samples: &Samples<'_>,
     step: &StepPlan,
-    homes: &BlockOwners,
+    homes: &BlockHolders,
     files: &StepFiles<'_>,
     (jobs, cancel): (usize, &CancelToken),
     (ranks, stages): (&dyn Communicator, &mut StageTable),
 ) -> Result<()> {
     let own = samples.blocks();
     let places = |is_home: bool| -> Vec<BlockPlace> {
-        let of_kind = own.iter().filter(|block| (homes.of(**block) == Some(ranks.rank())) == is_home);
+        let of_kind = own.iter().filter(|block| (homes.home(**block) == Some(ranks.rank())) == is_home);
         let fields = samples.header.fields.len();
         of_kind
             .flat_map(|block| {

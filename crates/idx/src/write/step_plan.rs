@@ -1,4 +1,4 @@
-//! Plan of one time step: its files, their blocks and addresses, and the rank that holds most samples of a block.
+//! Plan of one time step: its files, their blocks and addresses, and the ranks that hold most samples of a block.
 //!
 //! Samples are moved elsewhere. Invariant: the engine's plan has one array per file and field, file by file, whose
 //! tiles are the file's blocks, ascending; blocks therefore lie field by field after the tables, independent of which
@@ -9,7 +9,9 @@ use crate::dataset::grid::{ArrayGrid, blocks, lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::dataset::region::SampleBox;
 use crate::dataset::time_steps::own_folder;
+use crate::write::holders::SampleHolders;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
+use raddle_core::ranks::communicator::Rank;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -163,25 +165,17 @@ impl StepPlan {
     }
 }
 
-/// The rank that holds most samples of each block.
+/// The ranks that hold most samples of each block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BlockOwners {
-    most: HashMap<u64, Most>,
+pub struct BlockHolders {
+    of_blocks: HashMap<u64, SampleHolders>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Most {
-    samples: u64,
-    rank: u32,
-    /// Number of ranks that hold samples.
-    holders: u32,
-}
-
-impl BlockOwners {
-    /// Finds the ranks of blocks for the boxes of `partition`. Ties go to the lowest rank.
+impl BlockHolders {
+    /// Finds the ranks of blocks for the boxes of `partition`. The lower of two ranks that hold equally many comes first.
     pub fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
-        let mut most: HashMap<u64, Most> = HashMap::new();
+        let mut of_blocks: HashMap<u64, SampleHolders> = HashMap::new();
         for (rank, boxes) in (0u32..).zip(partition) {
             let mut held: HashMap<u64, u64> = HashMap::new();
             for grid in boxes.iter().map(SampleBox::grid) {
@@ -191,24 +185,25 @@ impl BlockOwners {
                 }
             }
             for (block, samples) in held {
-                let best = most.entry(block).or_insert(Most { samples, rank, holders: 0 });
-                best.holders += 1;
-                if samples > best.samples {
-                    (best.samples, best.rank) = (samples, rank);
-                }
+                of_blocks.entry(block).or_default().add(rank, samples);
             }
         }
-        Self { most }
+        Self { of_blocks }
     }
 
     /// Returns the rank that holds most samples of a block.
-    pub fn of(&self, block: u64) -> Option<usize> {
-        self.most.get(&block).map(|most| most.rank as usize)
+    pub fn home(&self, block: u64) -> Option<Rank> {
+        self.largest(block).next().map(|(rank, _)| rank)
+    }
+
+    /// Returns the ranks that hold most samples of a block, and how many, largest first.
+    pub fn largest(&self, block: u64) -> impl Iterator<Item = (Rank, u64)> + '_ {
+        self.of_blocks.get(&block).into_iter().flat_map(SampleHolders::largest)
     }
 
     /// Returns the number of ranks that hold samples of a block.
-    pub fn holders(&self, block: u64) -> u64 {
-        self.most.get(&block).map_or(0, |most| most.holders.into())
+    pub fn count(&self, block: u64) -> u64 {
+        self.of_blocks.get(&block).map_or(0, SampleHolders::count)
     }
 }
 
@@ -250,14 +245,14 @@ mod tests {
         let header = header();
         let left = SampleBox::new(&[0, 0], &[9, 12]);
         let right = SampleBox::new(&[9, 0], &[7, 12]);
-        let homes = BlockOwners::new(&header, &[vec![], vec![left], vec![right]]);
-        assert_eq!((homes.of(0), homes.holders(0)), (Some(1), 2));
+        let homes = BlockHolders::new(&header, &[vec![], vec![left], vec![right]]);
+        assert_eq!((homes.home(0), homes.count(0)), (Some(1), 2));
         let step = StepPlan::new(&header, &header.grid(8).unwrap(), "");
         for block in step.files.iter().flat_map(|file| &file.blocks) {
             let lattice = lattice(&header.bitmask, 4, *block).unwrap();
             let (of_left, of_right) = (samples_in(&lattice, &left.grid()), samples_in(&lattice, &right.grid()));
-            assert_eq!(homes.of(*block), Some(if of_right > of_left { 2 } else { 1 }), "{block}");
+            assert_eq!(homes.home(*block), Some(if of_right > of_left { 2 } else { 1 }), "{block}");
         }
-        assert_eq!(homes.of(99), None);
+        assert_eq!(homes.home(99), None);
     }
 }

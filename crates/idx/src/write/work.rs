@@ -10,7 +10,7 @@ use crate::dataset::header::Header;
 use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::write::exchange::BoxData;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
+use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use raddle_codec::Effort;
 use raddle_core::engine::{Round, TileForm, TileWork};
 use raddle_core::plan::Tile;
@@ -82,7 +82,7 @@ pub(crate) struct StepWork<'a> {
     compressions: &'a [Compression],
     effort: Effort,
     /// Ranks that hold samples of each block; `None` for a single rank.
-    homes: Option<BlockOwners>,
+    homes: Option<BlockHolders>,
     local_blocks: BTreeSet<u64>,
     received: ReceivedPieces,
 }
@@ -101,7 +101,7 @@ impl<'a> StepWork<'a> {
         path: PathBuf,
         compressions: &'a [Compression],
         effort: Effort,
-        homes: Option<BlockOwners>,
+        homes: Option<BlockHolders>,
     ) -> Self {
         let local_blocks = if homes.is_some() { samples.blocks() } else { BTreeSet::new() };
         Self { samples, step, path, compressions, effort, homes, local_blocks, received: ReceivedPieces::default() }
@@ -245,8 +245,13 @@ impl TileWork for StepWork<'_> {
         self.step.array_place(array).0 as u32
     }
 
-    fn home(&self, tile: Tile) -> Option<Rank> {
-        self.homes.as_ref()?.of(self.step.place(tile).block)
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        let Some(homes) = &self.homes else { return };
+        let place = self.step.place(tile);
+        let sample_len_bytes = self.samples.header.fields[place.field].sample.len_bytes() as u64;
+        for (rank, samples) in homes.largest(place.block) {
+            each(rank, samples.saturating_mul(sample_len_bytes));
+        }
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
@@ -263,6 +268,6 @@ impl TileWork for StepWork<'_> {
         let Some(homes) = &self.homes else { return 0 };
         let place = self.step.place(tile);
         let len_bytes = self.samples.header.block_len_bytes(place.field) as u64;
-        len_bytes + PIECE_HEAD_LEN_BYTES * homes.holders(place.block)
+        len_bytes + PIECE_HEAD_LEN_BYTES * homes.count(place.block)
     }
 }

@@ -24,7 +24,7 @@ use crate::write::one_phase;
 use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
 use crate::write::publish::{Staging, in_the_way, write_header};
 use crate::write::restructure::Restructuring;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
+use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
@@ -284,12 +284,12 @@ impl Writer {
         let samples = Samples { header: &self.header, domain, held: &held };
         let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
             ranks.agree("write in one phase", one_phase::check(&samples, &self.compressions))?;
-            let homes = BlockOwners::new(&self.header, after);
+            let homes = BlockHolders::new(&self.header, after);
             let how = (self.options.jobs, watch.cancel);
             one_phase::write(&samples, step, &homes, files, how, (ranks, &mut counts.stages))?;
             (None, step.tiles.raw_len_bytes())
         } else {
-            let homes = (ranks.size() > 1).then(|| BlockOwners::new(&self.header, after));
+            let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, after));
             let is_shared = homes.is_some();
             let (path, effort) = (self.path.clone(), self.options.effort);
             let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);

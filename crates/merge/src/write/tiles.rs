@@ -602,8 +602,10 @@ impl<'p> TileWork for MergeWork<'p> {
         self.costs.of_tile(tile, self.array(tile).1)
     }
 
-    fn home(&self, tile: Tile) -> Option<Rank> {
-        self.files.as_ref()?.home(self.array(tile).1, tile)
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        if let Some(files) = &self.files {
+            files.holders(self.array(tile).1, tile, each);
+        }
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {

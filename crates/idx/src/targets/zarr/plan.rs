@@ -1,4 +1,4 @@
-//! Plan of the shards of a time step: the samples of each shard, and the rank that holds most of them.
+//! Plan of the shards of a time step: the samples of each shard, and the ranks that hold most of them.
 //!
 //! Samples are moved elsewhere. Invariant: the engine's plan has one array with one tile per shard, so the rank that
 //! owns the tile writes the whole shard; two ranks cannot write the same shard.
@@ -8,8 +8,10 @@ use super::layout::ImageLayout;
 use super::shard::ShardForm;
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
+use crate::write::holders::SampleHolders;
 use raddle_core::plan::extent::product;
 use raddle_core::plan::{ArrayPlan, Plan};
+use raddle_core::ranks::communicator::Rank;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -115,17 +117,17 @@ impl<'a> ShardPlan<'a> {
     }
 }
 
-/// The rank that holds most samples of each shard; ties go to the lowest rank.
+/// The ranks that hold most samples of each shard.
 #[derive(Debug, Default)]
-pub(crate) struct ShardOwners {
-    /// By level and shard number: number of samples, rank, and number of ranks with samples.
-    most: HashMap<(usize, Point), (u64, u32, u32)>,
+pub(crate) struct ShardHolders {
+    /// By level and shard number.
+    of_shards: HashMap<(usize, Point), SampleHolders>,
 }
 
-impl ShardOwners {
+impl ShardHolders {
     /// Finds the ranks of shards for the boxes of `partitions`, one partition per level.
     pub(crate) fn new(form: &ImageLayout, partitions: &[Vec<Vec<SampleBox>>]) -> Self {
-        let mut most: HashMap<(usize, Point), (u64, u32, u32)> = HashMap::new();
+        let mut of_shards: HashMap<(usize, Point), SampleHolders> = HashMap::new();
         for (level, partition) in partitions.iter().enumerate() {
             for (rank, boxes) in (0u32..).zip(partition) {
                 let mut held: HashMap<Point, u64> = HashMap::new();
@@ -135,25 +137,21 @@ impl ShardOwners {
                     })
                 });
                 for (number, samples) in held {
-                    let best = most.entry((level, number)).or_insert((samples, rank, 0));
-                    best.2 += 1;
-                    if samples > best.0 {
-                        (best.0, best.1) = (samples, rank);
-                    }
+                    of_shards.entry((level, number)).or_default().add(rank, samples);
                 }
             }
         }
-        Self { most }
+        Self { of_shards }
     }
 
-    /// Returns the rank that holds most samples of a shard.
-    pub(crate) fn of(&self, place: &ShardPlace) -> Option<usize> {
-        self.most.get(&(place.level, place.number)).map(|(_, rank, _)| *rank as usize)
+    /// Returns the ranks that hold most samples of a shard, and how many, largest first.
+    pub(crate) fn largest(&self, place: &ShardPlace) -> impl Iterator<Item = (Rank, u64)> + '_ {
+        self.of_shards.get(&(place.level, place.number)).into_iter().flat_map(SampleHolders::largest)
     }
 
-    /// Returns how many ranks hold samples of a shard.
-    pub(crate) fn holders(&self, place: &ShardPlace) -> u64 {
-        self.most.get(&(place.level, place.number)).map_or(0, |(_, _, holders)| (*holders).into())
+    /// Returns the number of ranks that hold samples of a shard.
+    pub(crate) fn count(&self, place: &ShardPlace) -> u64 {
+        self.of_shards.get(&(place.level, place.number)).map_or(0, SampleHolders::count)
     }
 }
 
@@ -219,9 +217,9 @@ mod tests {
         let plan = ShardPlan::new(&form).unwrap();
         let halves = vec![vec![SampleBox::new(&[0, 0], &[5, 5])], vec![SampleBox::new(&[5, 0], &[2, 5])]];
         let coarse = vec![vec![], vec![form.levels[1].domain()]];
-        let homes = ShardOwners::new(&form, &[halves, coarse]);
-        let of: Vec<_> = (0..8).map(|shard| homes.of(&plan.place(shard))).collect();
-        assert_eq!(of, [0, 1, 0, 1, 0, 1, 1, 1].map(Some));
-        assert_eq!((homes.holders(&plan.place(1)), homes.holders(&plan.place(0))), (2, 1));
+        let homes = ShardHolders::new(&form, &[halves, coarse]);
+        let of: Vec<_> = (0..8).map(|shard| homes.largest(&plan.place(shard)).next().unwrap().0).collect();
+        assert_eq!(of, [0, 1, 0, 1, 0, 1, 1, 1]);
+        assert_eq!((homes.count(&plan.place(1)), homes.count(&plan.place(0))), (2, 1));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a shard's bytes depend only on its samples, not on the ranks that hold or encode them.
 
-use super::plan::{ShardOwners, ShardPlace, ShardPlan};
+use super::plan::{ShardHolders, ShardPlace, ShardPlan};
 use super::pyramid::Pyramid;
 use super::shard::ChunkEncoder;
 use crate::dataset::region::{SampleBox, copy_part};
@@ -28,7 +28,7 @@ pub(crate) struct ShardWork<'a> {
     pyramid: &'a Pyramid<'a>,
     effort: Effort,
     /// Ranks that hold samples of each shard; `None` for a single rank.
-    homes: Option<ShardOwners>,
+    homes: Option<ShardHolders>,
     /// Maximum length of a stored chunk, by field.
     chunk_bounds: Vec<u64>,
     received: ReceivedPieces,
@@ -39,7 +39,7 @@ impl<'a> ShardWork<'a> {
         plan: &'a ShardPlan<'a>,
         pyramid: &'a Pyramid<'a>,
         effort: Effort,
-        homes: Option<ShardOwners>,
+        homes: Option<ShardHolders>,
     ) -> Result<Self> {
         let encoder = ChunkEncoder::new(plan.form.compression, effort).map_err(IdxError::Encode)?;
         let chunk_bounds = plan.shard_forms.iter().map(|form| form.chunk_bound_len_bytes(&encoder)).collect();
@@ -126,8 +126,13 @@ impl TileWork for ShardWork<'_> {
         array
     }
 
-    fn home(&self, tile: Tile) -> Option<Rank> {
-        self.homes.as_ref()?.of(&self.place(tile))
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        let Some(homes) = &self.homes else { return };
+        let place = self.place(tile);
+        let sample_len_bytes = self.sample_len_bytes(&place) as u64;
+        for (rank, samples) in homes.largest(&place) {
+            each(rank, samples.saturating_mul(sample_len_bytes));
+        }
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
@@ -145,6 +150,6 @@ impl TileWork for ShardWork<'_> {
         let place = self.place(tile);
         let samples = place.region.sample_count().unwrap_or(u64::MAX);
         let len_bytes = samples.saturating_mul(self.sample_len_bytes(&place) as u64);
-        len_bytes.saturating_add(PIECE_HEAD_LEN_BYTES * homes.holders(&place))
+        len_bytes.saturating_add(PIECE_HEAD_LEN_BYTES * homes.count(&place))
     }
 }

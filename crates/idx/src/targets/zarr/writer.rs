@@ -12,7 +12,7 @@
 
 use super::fault::ZarrFault;
 use super::layout::ImageLayout;
-use super::plan::{ShardOwners, ShardPlan};
+use super::plan::{ShardHolders, ShardPlan};
 use super::publish::{ShardFiles, Staging, describe};
 use super::pyramid::PyramidBuild;
 use super::work::ShardWork;
@@ -111,7 +111,7 @@ impl ZarrWriter {
         let restructure_s = started.elapsed().as_secs_f64();
 
         let encoding = Instant::now();
-        let homes = (ranks.size() > 1).then(|| ShardOwners::new(form, &pyramid.partitions));
+        let homes = (ranks.size() > 1).then(|| ShardHolders::new(form, &pyramid.partitions));
         let work = ShardWork::new(&plan, &pyramid, self.options.effort, homes);
         let work = ranks.agree("begin encoding", work)?;
         let options =

@@ -17,7 +17,7 @@ use crate::write::files::StepFiles;
 use crate::write::options::{Counts, WriteOptions, WriteReport};
 use crate::write::publish::Staging;
 use crate::write::restructure::check_disjoint;
-use crate::write::step_plan::{BlockOwners, BlockPlace, StepPlan};
+use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::{Samples, StepWork, Worker};
 use raddle_codec::ZfpMode;
 use raddle_core::digest::Digest;
@@ -93,7 +93,7 @@ impl Writer {
         let (encoding, mut counts) = (Instant::now(), Counts::default());
         let held: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
         let samples = Samples { header: &self.header, domain: &domain, held: &held };
-        let homes = (ranks.size() > 1).then(|| BlockOwners::new(&self.header, &partition));
+        let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, &partition));
         let is_shared = homes.is_some();
         let (path, effort) = (self.path.clone(), self.options.effort);
         let stored = (0..self.header.fields.len()).map(|field| StoredBlocks::new(&dataset, field, time)).collect();
@@ -326,8 +326,8 @@ impl TileWork for UpdateWork<'_> {
         self.work.retire(updater.worker, stages);
     }
 
-    fn home(&self, tile: Tile) -> Option<Rank> {
-        self.work.home(tile)
+    fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        self.work.holders(tile, each);
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {

@@ -18,7 +18,6 @@ use raddle_core::parallel::for_each;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, copy_box};
 use raddle_core::plan::{ArrayPlan, Piece, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
-use raddle_core::ranks::owners::largest_share;
 use raddle_core::ranks::received::{ReceivedPieces, SentTraffic};
 use raddle_core::ranks::regroup::{Outbox, piece_len_bytes};
 use raddle_core::report::{StageTable, StageTimer};
@@ -84,10 +83,11 @@ impl<'p> FileReading<'p> {
         self.groups.home(input)
     }
 
-    /// Returns the rank that is home to the largest share of a tile.
-    pub(crate) fn home(&self, array: &ArrayPlan, tile: Tile) -> Option<Rank> {
-        let shares = array.pieces(tile.index).map(|piece| (self.groups.home(piece.input), elements(&piece)));
-        largest_share(shares)
+    /// Calls `each` with the home rank and the length of each piece of a tile.
+    pub(crate) fn holders(&self, array: &ArrayPlan, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
+        for piece in array.pieces(tile.index) {
+            each(self.groups.home(piece.input), elements(&piece).saturating_mul(array.element_len_bytes));
+        }
     }
 
     /// Returns the memory for the received pieces of a tile.
