@@ -343,12 +343,13 @@ impl InfoReader<'_> {
             "TStreamerBase" => ElementKind::Base { version: self.bytes.be_i32()? },
             "TStreamerBasicType" if type_number == BITS => ElementKind::Bits,
             "TStreamerBasicType" => BasicType::from_type(type_number, range)
-                .or_else(|| BasicType::from_type(type_number - ARRAY, range))
+                // A damaged number may be the smallest of all.
+                .or_else(|| BasicType::from_type(type_number.wrapping_sub(ARRAY), range))
                 .map_or(ElementKind::Other, ElementKind::Number),
             "TStreamerBasicPointer" => {
                 let _version = self.bytes.be_i32()?;
                 let counter = text(&mut self.bytes)?;
-                match BasicType::from_type(type_number - POINTER, range) {
+                match BasicType::from_type(type_number.wrapping_sub(POINTER), range) {
                     Some(number) => ElementKind::CountedNumbers { number, counter },
                     None => ElementKind::Other,
                 }
@@ -363,5 +364,24 @@ impl InfoReader<'_> {
             "TStreamerSTL" | "TStreamerSTLstring" => ElementKind::Collection,
             _ => ElementKind::Other,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_a_type_or_none() {
+        // A version, and a counter without a name, which only pointers have.
+        let bytes = [0; 16];
+        for class in ["TStreamerBasicType", "TStreamerBasicPointer"] {
+            for type_number in [i32::MIN, i32::MIN + 1, -1, 0, i32::MAX] {
+                let bytes = Bytes::new(&bytes, 0, "descriptions of classes");
+                let mut reader = InfoReader { bytes, key_len_bytes: 0, classes: HashMap::new() };
+                let kind = reader.kind(class, type_number, Range::default());
+                assert!(matches!(kind, Ok(ElementKind::Other)), "{class} {type_number}: {kind:?}");
+            }
+        }
     }
 }
