@@ -8,7 +8,7 @@
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZero;
-use std::sync::Mutex;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Calls `work` at the same time on up to `threads` threads, including this one.
@@ -77,27 +77,34 @@ struct Pool {
 }
 
 impl Pool {
-    /// Returns the threads of this process; `None` if they cannot be started, or another thread is about to start them.
+    /// Returns the threads of this process; `None` if they cannot be started, or another thread is starting them.
+    ///
+    /// Locks are only tried: in a process that was forked while another thread held one, it is never released.
     fn of_process() -> Option<&'static Self> {
-        static POOL: Mutex<Option<(u32, &'static Pool)>> = Mutex::new(None);
-        // A process that is forked while another thread holds the lock can never lock it.
-        let mut pool = POOL.try_lock().ok()?;
-        let process = std::process::id();
-        match *pool {
-            Some((owner, pool)) if owner == process => Some(pool),
-            // The threads of a parent process do not exist in a forked one.
-            _ => {
-                let count = std::thread::available_parallelism().map_or(1, NonZero::get);
-                let builder =
-                    ThreadPoolBuilder::new().num_threads(count).thread_name(|number| format!("raddle-{number}"));
-                // A panic in work that was started ends that work, as on a new thread.
-                let threads = builder.panic_handler(|_| ()).build().ok()?;
-                // The threads are used until the process ends.
-                let made = Box::leak(Box::new(Self { threads, idle: AtomicUsize::new(count) }));
-                *pool = Some((process, made));
-                Some(made)
-            }
+        static POOL: RwLock<Option<(u32, &'static Pool)>> = RwLock::new(None);
+        // The threads of a parent process do not exist in a forked one.
+        let of_this = |known: &Option<(u32, &'static Self)>| {
+            known.filter(|(process, _)| *process == std::process::id()).map(|(_, pool)| pool)
+        };
+        if let Some(pool) = of_this(&*POOL.try_read().ok()?) {
+            return Some(pool);
         }
+        let mut known = POOL.try_write().ok()?;
+        if let Some(pool) = of_this(&known) {
+            return Some(pool);
+        }
+        // They are used until the process ends.
+        let pool = Box::leak(Box::new(Self::new()?));
+        *known = Some((std::process::id(), pool));
+        Some(pool)
+    }
+
+    fn new() -> Option<Self> {
+        let count = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let builder = ThreadPoolBuilder::new().num_threads(count).thread_name(|number| format!("raddle-{number}"));
+        // A panic in work that was started ends that work, as on a new thread.
+        let threads = builder.panic_handler(|_| ()).build().ok()?;
+        Some(Self { threads, idle: AtomicUsize::new(count) })
     }
 
     /// Reserves a thread without work, if there is one.
@@ -123,8 +130,8 @@ impl Drop for Reserved {
 mod tests {
     use super::*;
     use std::collections::HashSet;
-    use std::sync::Barrier;
     use std::sync::mpsc::channel;
+    use std::sync::{Barrier, Mutex};
 
     #[test]
     fn work_runs_on_all_threads_at_the_same_time() {
