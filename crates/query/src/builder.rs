@@ -55,9 +55,7 @@ impl NewColumn {
             }
         }
     }
-}
 
-impl NewColumn {
     /// Adds statistics of values to those of their blocks.
     fn unite(&self, found: Vec<(u64, BlockStatistics)>) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);

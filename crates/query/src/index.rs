@@ -247,8 +247,8 @@ impl Index {
         Some(others.iter().fold(first.clone(), BlockStatistics::union))
     }
 
-    /// Returns the longest range of rows within `rows` that consists of blocks of a column, and their statistics; `None` if
-    /// there is no such block.
+    /// Returns the longest range of rows in `among` that consists of whole blocks of a column, and their statistics; `None`
+    /// if no block lies in `among`.
     pub(crate) fn within(
         &self,
         path: &str,
