@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "make soak"]
+    #[ignore = "plans 65,536 ranks, which takes a minute: run by make soak"]
     fn many_ranks_are_balanced_and_send_little_more_than_they_must() {
         let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
         let Balance { simulation, sent, nearest, .. } = balance(&[64, 32, 32], &[30, 30, 30], &S3D, &options);

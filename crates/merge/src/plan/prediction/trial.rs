@@ -238,9 +238,7 @@ impl<'p> Bench<'p> {
         let spent = Spent { wall_s: started.elapsed().as_secs_f64(), cpu_s: (gathered_ns + encoded_ns) as f64 * 1e-9 };
         Ok((tried, spent))
     }
-}
 
-impl<'p> Bench<'p> {
     /// Tries a region of `subject`: its chunks are decoded once, divided into tiles, and some tiles are encoded.
     fn make_region(
         (worker, values, stored): (&mut MergeWorker<'p>, &mut Vec<u8>, &mut Vec<u8>),
@@ -321,7 +319,8 @@ fn choose(plan: &MergePlan, work: &MergeWork<'_>, subjects: &[Subject], budget_l
             continue;
         }
         let share = weight(at) / whole;
-        let mut trials = match work.regrouper().of(subjects[at].array) {
+        let regrouping = work.regrouper().of(subjects[at].array);
+        let mut trials = match regrouping {
             Some(found) => {
                 let len_bytes = (share * budget_len_bytes as f64) as u64;
                 regions_of(plan, &subjects[at], at, &found.chunk_shape, len_bytes.min(left))
@@ -332,7 +331,7 @@ fn choose(plan: &MergePlan, work: &MergeWork<'_>, subjects: &[Subject], budget_l
             }
         };
         let dearest = trials.iter().map(|trial| trial.cost_bytes).max().unwrap_or(1).max(1);
-        let is_of_regions = work.regrouper().of(subjects[at].array).is_some();
+        let is_of_regions = regrouping.is_some();
         // A single region does not show how uncertain the estimate is.
         let is_too_dear = if is_of_regions { dearest.saturating_mul(2) > left } else { dearest > longest };
         if is_too_dear || is_of_regions && trials.is_empty() {

@@ -192,7 +192,7 @@ impl ScratchArrays {
         of_array.phases.help(&mut Moving { scratch: self, of_array, number, array, mover }, is_stopped)
     }
 
-    /// Takes note of a tile that was taken. The last one of an array frees its space.
+    /// Records that a tile was taken. The last tile of an array frees its space.
     pub(super) fn taken(&self, array: u32) -> Result<()> {
         let is_last = self.arrays.get(&array).is_some_and(|of| of.tiles_left.fetch_sub(1, Ordering::AcqRel) == 1);
         let mut current = lock(&self.current);
