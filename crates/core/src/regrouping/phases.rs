@@ -137,6 +137,8 @@ mod tests {
             if self.failing == Some((phase, job)) {
                 return Err((phase, job));
             }
+            // Long enough for the other threads to find no job left.
+            std::thread::sleep(std::time::Duration::from_millis(1));
             self.done.fetch_add(1, Ordering::SeqCst);
             Ok(())
         }
