@@ -1,8 +1,8 @@
 //! A fast deflate encoder for arrays of numbers, which looks for repeats at element boundaries only.
 //!
 //! Numbers repeat as whole elements, so that a quarter or an eighth of the probes of a general encoder find nearly the
-//! same matches: the ratio is that of libdeflate's level 1 at about 1.5 times its speed. It is not suitable for text,
-//! because repeats at other offsets are missed.
+//! same matches: on columns it is as small as libdeflate's level 3 in less than half of its time. It is not suitable for
+//! text, because repeats at other offsets are missed.
 //!
 //! Invariant: the output is a zlib stream that any decoder can read; it depends only on the data and the parameters,
 //! not on features of the processor.
@@ -64,23 +64,14 @@ impl ElementLzEncoder {
         let mut begin = 0;
         loop {
             let end = raw.len().min(begin + BLOCK_LEN_BYTES);
-            let (finder, tokens) = (&mut self.finder, &mut self.tokens);
-            match elements {
-                Stride::Bytes => finder.parse::<1, 5>(raw, begin, end, tokens),
-                Stride::Pairs => finder.parse::<2, 6>(raw, begin, end, tokens),
-                Stride::Fours => finder.parse::<4, 4>(raw, begin, end, tokens),
-                Stride::SmallFours => finder.parse::<4, 8>(raw, begin, end, tokens),
-                Stride::Eights => finder.parse::<8, 8>(raw, begin, end, tokens),
-                Stride::Ascending => parse_stride::<8>(raw, begin, end, tokens),
-                Stride::AscendingPairs => parse_stride::<16>(raw, begin, end, tokens),
-            }
-            let block = Block::new(tokens.as_slice());
+            self.parse(raw, begin, end, elements);
+            let block = Block::new(self.tokens.as_slice());
             used_bits += block.len_bits();
             if used_bits.div_ceil(8) > room_len_bytes as u64 {
                 out.truncate(start);
                 return false;
             }
-            remainder = block.write(tokens.as_slice(), end == raw.len(), remainder, out);
+            remainder = block.write(self.tokens.as_slice(), end == raw.len(), remainder, out);
             begin = end;
             if begin == raw.len() {
                 break;
@@ -91,10 +82,31 @@ impl ElementLzEncoder {
         true
     }
 
+    /// Splits `raw[begin..end]` into tokens.
+    fn parse(&mut self, raw: &[u8], begin: usize, end: usize, elements: Stride) {
+        let (finder, tokens) = (&mut self.finder, &mut self.tokens);
+        match elements {
+            Stride::Bytes => finder.parse::<1, 5, 0>(raw, begin, end, tokens),
+            Stride::Pairs => finder.parse::<2, 6, 16>(raw, begin, end, tokens),
+            Stride::Fours => finder.parse::<4, 4, 8>(raw, begin, end, tokens),
+            Stride::SmallFours => finder.parse::<4, 8, 16>(raw, begin, end, tokens),
+            Stride::Eights => finder.parse::<8, 8, 0>(raw, begin, end, tokens),
+            Stride::Ascending => parse_stride::<8>(raw, begin, end, tokens),
+            Stride::AscendingPairs => parse_stride::<16>(raw, begin, end, tokens),
+        }
+    }
+
+    /// Returns the length in bits of `raw` as one block.
+    pub(crate) fn len_bits(&mut self, raw: &[u8], elements: Stride) -> u64 {
+        self.finder.reset();
+        self.parse(raw, 0, raw.len(), elements);
+        Block::new(self.tokens.as_slice()).len_bits()
+    }
+
     /// Creates one block of `raw` with matches that begin at any byte and are at least 5 bytes long.
     pub(crate) fn block(&mut self, raw: &[u8]) -> MatchedBlock<'_> {
         self.finder.reset();
-        self.finder.parse::<1, 5>(raw, 0, raw.len(), &mut self.tokens);
+        self.finder.parse::<1, 5, 0>(raw, 0, raw.len(), &mut self.tokens);
         MatchedBlock { block: Block::new(self.tokens.as_slice()), tokens: &self.tokens }
     }
 
@@ -102,7 +114,7 @@ impl ElementLzEncoder {
     /// allows.
     pub(crate) fn body_len_bits(&mut self, raw: &[u8]) -> u64 {
         self.finder.reset();
-        self.finder.parse::<1, MIN_MATCH>(raw, 0, raw.len(), &mut self.tokens);
+        self.finder.parse::<1, MIN_MATCH, 0>(raw, 0, raw.len(), &mut self.tokens);
         Block::new(self.tokens.as_slice()).body_len_bits()
     }
 }
@@ -175,6 +187,39 @@ mod tests {
             raw.extend_from_within(..4000);
             check(&raw);
         }
+    }
+
+    #[test]
+    fn a_long_repeat_is_found_although_its_elements_are_frequent() {
+        let mut state = 5u64;
+        let mut element = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            (state >> 33) % 200
+        };
+        let values: Vec<u64> = std::iter::repeat_with(&mut element).take(2000).collect();
+        let encoded_len_bytes = |copies: usize, stride, bytes: fn(u64) -> Vec<u8>| {
+            let raw: Vec<u8> = values.repeat(copies).into_iter().flat_map(bytes).collect();
+            let mut out = vec![];
+            assert!(ElementLzEncoder::default().encode(&raw, stride, &mut out, raw.len()));
+            out.len()
+        };
+        let cases: [(Stride, fn(u64) -> Vec<u8>); 3] = [
+            (Stride::Pairs, |value| (value as u16 * 300).to_le_bytes().to_vec()),
+            (Stride::Fours, |value| (value as f32 / 7.0).to_le_bytes().to_vec()),
+            (Stride::SmallFours, |value| (value as u32).to_le_bytes().to_vec()),
+        ];
+        for (stride, bytes) in cases {
+            let [once, twice] = [1, 2].map(|copies| encoded_len_bytes(copies, stride, bytes));
+            assert!(10 * twice < 11 * once, "{stride:?}: {once} bytes, and {twice} with the repeat");
+        }
+    }
+
+    #[test]
+    fn numbers_that_change_little_share_their_upper_bytes() {
+        let raw: Vec<u8> = (0..5000u32).flat_map(|i| (1_000_000_000 + i * 7919 % 251).to_le_bytes()).collect();
+        let mut out = vec![];
+        assert!(ElementLzEncoder::default().encode(&raw, Stride::Fours, &mut out, raw.len()));
+        assert!(raw.len() > 3 * out.len(), "{} bytes of {}", out.len(), raw.len());
     }
 
     #[test]

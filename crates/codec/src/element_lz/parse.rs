@@ -1,11 +1,11 @@
-//! Search for repeats that begin at an element: one probe per element, and the first repeat found is taken. For data
-//! that resembles only its predecessor, nothing is searched for.
+//! Search for repeats that begin at an element: one or two probes per element, and the first repeat found is taken. For
+//! data that resembles only its predecessor, nothing is searched for.
 
 use super::token::Tokens;
 use raddle_inflate::format::{MAX_DISTANCE, MIN_MATCH};
 
-/// Number of entries in the table of positions, as a power of two. 2^13 entries of 4 bytes fit a first-level cache, and
-/// equal the number of 4-byte elements within reach of a match.
+/// Number of entries in a table of positions, as a power of two: the number of 4-byte elements within reach of a match.
+/// Two tables fit a first-level cache.
 const HASH_BITS: u32 = 13;
 
 /// Number of literals without a match after which the distance of probes grows by one element, each time.
@@ -14,15 +14,51 @@ const PATIENCE_LEN_BYTES: usize = 128;
 /// Maximum distance between probes in elements, so that the end of noise is noticed.
 const MAX_SKIP: usize = 8;
 
-/// Table of the positions where values were last seen.
-pub(super) struct Finder {
-    places: Vec<u32>,
+/// Positions where keys were last seen, by the hash of the key.
+///
+/// Positions are stored modulo 2^16. A position from longer ago therefore seems nearer than it is, and a comparison of
+/// the bytes decides.
+struct Places(Box<[u16; 1 << HASH_BITS]>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Box::new([0; 1 << HASH_BITS]))
+    }
 }
 
-impl Default for Finder {
-    fn default() -> Self {
-        Self { places: vec![0; 1 << HASH_BITS] }
+impl Places {
+    /// Remembers the position of a key.
+    #[inline(always)]
+    fn put(&mut self, key: u64, at: usize) {
+        self.0[hash(key)] = at as u16;
     }
+
+    /// Remembers the position of a key; returns the distance to the one that was remembered, if a match may have it.
+    #[inline(always)]
+    fn replace(&mut self, key: u64, at: usize) -> Option<usize> {
+        let place = &mut self.0[hash(key)];
+        let distance = usize::from((at as u16).wrapping_sub(*place));
+        *place = at as u16;
+        (distance.wrapping_sub(1) < MAX_DISTANCE && distance <= at).then_some(distance)
+    }
+}
+
+/// Returns the place of a key. Multiplication by 2^64 divided by the golden ratio makes the high bits depend on all bits
+/// of the key.
+#[inline(always)]
+fn hash(key: u64) -> usize {
+    (key.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
+}
+
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Tables of the positions where values were last seen.
+#[derive(Default)]
+pub(super) struct Finder {
+    /// Positions of short keys.
+    places: Places,
+    /// Positions of long keys.
+    long_places: Places,
 }
 
 #[inline(always)]
@@ -33,57 +69,103 @@ fn load(raw: &[u8], at: usize) -> u64 {
 impl Finder {
     /// Clears the remembered positions.
     pub(super) fn reset(&mut self) {
-        self.places.fill(0);
+        self.places.0.fill(0);
+        self.long_places.0.fill(0);
     }
 
     /// Splits `raw[start..end]` into tokens; matches may refer back to before `start`.
     ///
-    /// Probes are made at multiples of `STEP` bytes, with the `KEY` bytes there (at most 8). If an earlier position has
-    /// the same bytes, they become a match, extended forwards and backwards. Positions are stored in 32 bits; beyond 4
-    /// GiB they are wrong, which only loses matches, because every match is verified.
-    pub(super) fn parse<const STEP: usize, const KEY: usize>(
+    /// Probes are made at multiples of `STEP` bytes. If an earlier position has the same `LONG` bytes (8 to 16, or 0 for
+    /// no such probe), or else the same `KEY` bytes (at most 8), they become a match, extended forwards and backwards.
+    /// Few bytes repeat often, and the last position that has them is rarely the beginning of a long repeat; the last
+    /// position of more bytes is.
+    pub(super) fn parse<const STEP: usize, const KEY: usize, const LONG: usize>(
         &mut self,
         raw: &[u8],
         start: usize,
         end: usize,
         tokens: &mut Tokens,
     ) {
-        let places: &mut [u32; 1 << HASH_BITS] = self.places.as_mut_slice().try_into().expect("made of this length");
+        const { assert!(KEY <= 8 && (LONG == 0 || LONG >= 8 && LONG <= 16)) };
         let key_mask = u64::MAX >> (64 - 8 * KEY);
-        // Multiplicative hashing by 2^64 divided by the golden ratio: the high bits depend on all bits of the key.
-        let hash = |value: u64| ((value & key_mask).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HASH_BITS)) as usize;
+        // The last 8 bytes of a long key that has more.
+        let rest = |at: usize| if LONG > 8 { load(raw, at + LONG - 8) } else { 0 };
+        let long_key = |value: u64, rest: u64| {
+            if LONG > 8 { value.wrapping_mul(GOLDEN_RATIO).rotate_left(29) ^ rest } else { value }
+        };
         tokens.reset(end - start);
         // Literals from here on are not in `tokens` yet.
         let mut anchor = start;
         let mut at = start;
-        let probe_end = end.saturating_sub(8);
+        let probe_end = end.saturating_sub(LONG.max(8));
         while at < probe_end {
             let value = load(raw, at);
-            let place = &mut places[hash(value)];
-            let before = *place as usize;
-            *place = at as u32;
-            // An empty entry reads as position 0, which at the very start gives a distance of 0.
-            let distance = at.wrapping_sub(before);
-            let is_near = distance.wrapping_sub(1) < MAX_DISTANCE;
-            if !is_near || (load(raw, before) ^ value) & key_mask != 0 {
-                at += STEP * (1 + (at - anchor) / PATIENCE_LEN_BYTES).min(MAX_SKIP);
-                continue;
-            }
-            let len = KEY + common_len(&raw[at + KEY..end], &raw[before + KEY..end]);
-            let common_before = (anchor..at).rev().take(before).take_while(|&i| raw[i] == raw[i - distance]).count();
-            let first = at - common_before;
+            let near = self.places.replace(value & key_mask, at);
+            let long = if LONG > 0 {
+                let rest_here = rest(at);
+                let long = self.long_places.replace(long_key(value, rest_here), at);
+                long.filter(|long| load(raw, at - long) == value && rest(at - long) == rest_here)
+            } else {
+                None
+            };
+            let found = match long {
+                Some(distance) => Some((distance, LONG)),
+                None => near
+                    .filter(|distance| (load(raw, at - distance) ^ value) & key_mask == 0)
+                    .map(|distance| (distance, KEY)),
+            };
+            let (first, len, distance) = match found {
+                Some((distance, known_len)) => {
+                    let before = at - distance;
+                    let len =
+                        known_len + common_elements::<STEP>(&raw[at + known_len..end], &raw[before + known_len..end]);
+                    let common_before =
+                        (anchor..at).rev().take(before).take_while(|&i| raw[i] == raw[i - distance]).count();
+                    (at - common_before, common_before + len, distance)
+                }
+                None => match upper_bytes::<STEP, KEY>(raw, at, end, value) {
+                    Some((first, len)) => (first, len, STEP),
+                    None => {
+                        at += STEP * (1 + (at - anchor) / PATIENCE_LEN_BYTES).min(MAX_SKIP);
+                        continue;
+                    }
+                },
+            };
             tokens.push_literals(raw, anchor, first);
-            tokens.push_match(common_before + len, distance);
-            anchor = at + len;
+            tokens.push_match(len, distance);
+            anchor = first + len;
             at = anchor.next_multiple_of(STEP);
             // The last element of the match, for a pattern that continues after an interruption.
             if at < probe_end {
                 let last = at - STEP;
-                places[hash(load(raw, last))] = last as u32;
+                let value = load(raw, last);
+                self.places.put(value & key_mask, last);
+                if LONG > 0 {
+                    self.long_places.put(long_key(value, rest(last)), last);
+                }
             }
         }
         tokens.push_literals(raw, anchor, end);
     }
+}
+
+/// Returns the first byte and the length of a match of the upper bytes of an element with those of its predecessor, as
+/// numbers have that change little.
+#[inline(always)]
+fn upper_bytes<const STEP: usize, const KEY: usize>(
+    raw: &[u8],
+    at: usize,
+    end: usize,
+    value: u64,
+) -> Option<(usize, usize)> {
+    if KEY != STEP || STEP < 4 || at < STEP {
+        return None;
+    }
+    let differing = (value ^ load(raw, at - STEP)) << (64 - 8 * STEP);
+    // An equal element may not have been found, because another one took its place.
+    let len = (differing.leading_zeros() as usize / 8).min(STEP);
+    let next = at + STEP;
+    (len >= MIN_MATCH).then(|| (next - len, len + common_elements::<STEP>(&raw[next..end], &raw[at..end])))
 }
 
 /// Splits `raw[start..end]` into tokens without a search: all matches have the distance `STRIDE`, a multiple of 8. The
@@ -111,6 +193,32 @@ pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: u
         at = (element + 8 - differing.leading_zeros() as usize / 8).max(at + 1);
     }
     tokens.push_literals(raw, anchor, end);
+}
+
+/// Returns the length of the equal elements of `STEP` bytes at the front of both, at most the length of `a`, which is the
+/// shorter one.
+///
+/// Bytes of the next element are not counted: it may be a repeat of its own, which is worth more. The branches are taken
+/// by prediction, so that the search at the next position does not wait for the comparison.
+#[inline(always)]
+fn common_elements<const STEP: usize>(a: &[u8], b: &[u8]) -> usize {
+    if STEP == 1 {
+        return common_len(a, b);
+    }
+    let mut len = 0;
+    while let (Some(a), Some(b)) = (a[len..].first_chunk(), b[len..].first_chunk()) {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing == 0 {
+            len += 8;
+            continue;
+        }
+        let mut equal = 0;
+        while equal + STEP < 8 && differing << (64 - 8 * (equal + STEP)) == 0 {
+            equal += STEP;
+        }
+        return len + equal;
+    }
+    len
 }
 
 /// Returns the length of the common prefix, at most the length of `a`, which is the shorter one.
