@@ -31,6 +31,7 @@
 use crate::compression::Effort;
 use crate::element_lz::Stride;
 use crate::planes::MIN_PLANE_LEN_BYTES;
+use crate::trial::MIN_TILE_LEN_BYTES;
 
 /// Encoder for a tile to which the zero-run encoder does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,11 @@ pub(crate) enum EncoderChoice {
     },
     Libdeflate {
         level: u8,
+    },
+    /// The element encoder if it writes samples of the tile about as short as libdeflate's level, else the level.
+    Trial {
+        level: u8,
+        elements: Stride,
     },
 }
 
@@ -63,18 +69,35 @@ pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_sh
             EncoderChoice::Planes { level: 3, plane_len_bytes }
         }
         Effort::Fast if is_shuffled => EncoderChoice::ElementLz(Stride::Bytes),
-        Effort::Fast => EncoderChoice::ElementLz(match element_len_bytes {
-            0 => Stride::Bytes,
-            len if len % 8 == 0 => Stride::Eights,
-            len if len % 4 == 0 && has_small_integers(raw, 4) => Stride::SmallFours,
-            len if len % 4 == 0 => Stride::Fours,
-            len if len % 2 == 0 => Stride::Pairs,
-            _ => Stride::Bytes,
-        }),
-        Effort::Like(1..=2) => EncoderChoice::Libdeflate { level: 2 },
-        Effort::Balanced | Effort::Like(3..=6) => EncoderChoice::Libdeflate { level: 3 },
+        Effort::Fast => EncoderChoice::ElementLz(stride(raw, element_len_bytes)),
+        Effort::Balanced | Effort::Like(1..=6) | Effort::Gzip(1..=3) => {
+            let level = match effort {
+                Effort::Gzip(level) => level,
+                Effort::Like(1..=2) => 2,
+                _ => 3,
+            };
+            if is_shuffled || raw.len() < MIN_TILE_LEN_BYTES {
+                return EncoderChoice::Libdeflate { level };
+            }
+            match stride(raw, element_len_bytes) {
+                Stride::Bytes => EncoderChoice::Libdeflate { level },
+                elements => EncoderChoice::Trial { level, elements },
+            }
+        }
         Effort::Small => EncoderChoice::Libdeflate { level: 9 },
         Effort::Gzip(level) | Effort::Like(level) => EncoderChoice::Libdeflate { level },
+    }
+}
+
+/// Returns the stride of the element encoder for numbers in any order.
+fn stride(raw: &[u8], element_len_bytes: usize) -> Stride {
+    match element_len_bytes {
+        0 => Stride::Bytes,
+        len if len % 8 == 0 => Stride::Eights,
+        len if len % 4 == 0 && has_small_integers(raw, 4) => Stride::SmallFours,
+        len if len % 4 == 0 => Stride::Fours,
+        len if len % 2 == 0 => Stride::Pairs,
+        _ => Stride::Bytes,
     }
 }
 
@@ -150,8 +173,18 @@ mod tests {
         assert_eq!(choose(Effort::Gzip(6), &keys, 8, false), EncoderChoice::Libdeflate { level: 6 });
         let counts: Vec<u8> = (0..4000u64).flat_map(|row| [row, row % 7]).flat_map(u64::to_le_bytes).collect();
         assert_eq!(choose(Effort::Fast, &counts, 8, false), EncoderChoice::ElementLz(Stride::AscendingPairs));
-        let again: Vec<u8> = (0..8000u64).flat_map(|row| (row % 1000).to_le_bytes()).collect();
-        assert_eq!(choose(Effort::Balanced, &again, 8, false), EncoderChoice::Libdeflate { level: 3 });
+        let again: Vec<u8> = (0..9000u64).flat_map(|row| (row % 1000).to_le_bytes()).collect();
+        assert_eq!(
+            choose(Effort::Balanced, &again, 8, false),
+            EncoderChoice::Trial { level: 3, elements: Stride::Eights }
+        );
+        let large = floats.repeat(20);
+        let trial = |level, elements| EncoderChoice::Trial { level, elements };
+        assert_eq!(choose(Effort::Balanced, &large, 4, false), trial(3, Stride::Fours));
+        assert_eq!(choose(Effort::Like(1), &large, 4, false), trial(2, Stride::Fours));
+        assert_eq!(choose(Effort::Gzip(1), &large, 4, false), trial(1, Stride::Fours));
+        assert_eq!(choose(Effort::Gzip(4), &large, 4, false), EncoderChoice::Libdeflate { level: 4 });
+        assert_eq!(choose(Effort::Balanced, &large, 1, false), EncoderChoice::Libdeflate { level: 3 });
         assert_eq!(choose(Effort::Gzip(7), &counts, 4, false), EncoderChoice::Libdeflate { level: 7 });
         assert_eq!([1, 2, 3, 6, 7, 9].map(|level| choose(Effort::Like(level), &floats, 4, false)), {
             [2, 2, 3, 3, 7, 9].map(|level| EncoderChoice::Libdeflate { level })

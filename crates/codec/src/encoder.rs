@@ -14,6 +14,7 @@ use crate::libdeflate::Deflater;
 use crate::lz4;
 use crate::planes::PlanesEncoder;
 use crate::shuffle::shuffle;
+use crate::trial::Trial;
 use crate::zero_run::{self, ZeroRunEncoder};
 use crate::zstd::{self, ZstdEncoder};
 
@@ -48,6 +49,7 @@ pub struct EncodeState {
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,
     planes: PlanesEncoder,
+    trial: Trial,
     /// Encoder of the job's single level.
     zstd: Option<ZstdEncoder>,
     shuffled: Vec<u8>,
@@ -205,6 +207,14 @@ impl Encoder {
             EncoderChoice::Libdeflate { level } => {
                 Ok(deflater(&mut state.deflaters, level)?.deflate(data, out, limit_len_bytes))
             }
+            EncoderChoice::Trial { level, elements } => {
+                let EncodeState { deflaters, element_lz, trial, .. } = state;
+                let deflater = deflater(deflaters, level)?;
+                if trial.prefers_element_lz(data, elements, element_lz, deflater) {
+                    return Ok(element_lz.encode(data, elements, out, limit_len_bytes));
+                }
+                Ok(deflater.deflate(data, out, limit_len_bytes))
+            }
         }
     }
 }
@@ -256,6 +266,12 @@ mod tests {
         prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..2000),
             proptest::collection::vec(0u32..50, 0..2000).prop_map(|v| v.iter().flat_map(|v| v.to_le_bytes()).collect()),
+            // Long enough for a trial.
+            (proptest::collection::vec(any::<u16>(), 1..9000), 1usize..9).prop_map(|(v, n)| v
+                .repeat(n)
+                .iter()
+                .flat_map(|v| (f32::from(*v) / 8.0).to_le_bytes())
+                .collect()),
             proptest::collection::vec((any::<u8>(), 0usize..500), 0..50)
                 .prop_map(|v| v.iter().flat_map(|&(b, n)| [vec![b], vec![0; n]].concat()).collect()),
         ]

@@ -35,6 +35,7 @@ mod planes;
 mod scaleoffset;
 pub mod shuffle;
 mod szip;
+mod trial;
 mod zero_run;
 mod zfp;
 mod zstd;
