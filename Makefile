@@ -91,7 +91,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup \
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-compressions bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup \
 	setup-tests clean msrv test-portable test-qemu fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
@@ -229,6 +229,10 @@ bench-cmip7: build setup-tests
 bench-query: setup-tests
 	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
 	$(BIN)/python benches/query.py --folder $(QUERY_FOLDER) $(BENCH_QUERY)
+
+bench-compressions: setup-tests
+	$(CARGO) build --release --locked --package raddle-cli --package raddle-python
+	$(BIN)/python benches/compressions.py $(BENCH_COMPRESSIONS)
 
 bench-histograms: setup-tests
 	$(CARGO) build --release --locked --package raddle-cli --package raddle-python

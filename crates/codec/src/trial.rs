@@ -75,7 +75,7 @@ mod tests {
         })
     }
 
-    /// Returns numbers of so many values.
+    /// Returns numbers, of which there are `values` different ones.
     fn column(values: u32, len_bytes: usize) -> Vec<u8> {
         noise().flat_map(|noise| ((noise % values) as f32 / 7.0).to_le_bytes()).take(len_bytes).collect()
     }
