@@ -7,7 +7,6 @@
 //! | encoder        | integer columns | float columns | maps        |
 //! |----------------|-----------------|---------------|-------------|
 //! | zero runs      | does not apply  | does not apply| 11,000 (460)|
-//! | element LZ     | 450 (8.1)       | 290 (2.77)    |             |
 //! | libdeflate 1   | 320 (8.2)       | 170 (2.80)    | 390 (440)   |
 //! | libdeflate 4   | 190 (8.9)       | 75 (2.85)     | 880 (410)   |
 //! | libdeflate 5   | 155 (8.8)       | 95 (2.86)     |             |
@@ -18,15 +17,16 @@
 //! Column rates were measured on a machine busy with other work (on an idle one they are about 1.8 times higher); only
 //! their ratios matter here. Whole merges of 16 files of 4,000 datasets, one level for everything, encoding in CPU
 //! seconds and output relative to zlib's gzip 6: level 1 9.6 s, 1.046; 2 8.4 s, 1.024; 3 9.7 s, 1.014; 4 11.2 s, 1.008;
-//! 5 11.0 s, 0.998; 6 15.2 s, 0.987. Therefore `Balanced`, which may be 2 % larger than gzip 6, takes level 3.
+//! 5 11.0 s, 0.998; 6 15.2 s, 0.987. Therefore `Balanced`, which may be 2 % larger than gzip 6, takes level 3, or the
+//! element encoder where samples show that it writes about as little.
 //!
 //! `Like`, compared to the zlib level of the same number, in sizes of whole merges (tiles of up to 1 MiB): level 3 of
 //! libdeflate is smaller than zlib's 4 on NOvA-like columns (0.99), packed fields of netCDF (1.00), sparse matrices
 //! (0.94), compounds (0.99) and frames of a detector (0.98), and 0.97 to 1.02 of zlib's 6. Level 2 is smaller than
 //! zlib's 1 on all of them (0.91 to 0.97), which level 1 (1.11 on the sparse matrices) and `Fast` (1.18) are not.
 //!
-//! Planes of shuffled numbers are measured by `cargo bench -p raddle-codec --bench deflate`;
-//! `docs/design/004-encoders.md` has the rates.
+//! Planes of shuffled numbers, and both encoders on columns, are measured by `cargo bench -p raddle-codec --bench
+//! deflate`; `docs/design/004-encoders.md` has the rates.
 
 use crate::compression::Effort;
 use crate::element_lz::Stride;

@@ -33,13 +33,14 @@ impl Places {
         self.0[hash(key)] = at as u16;
     }
 
-    /// Remembers the position of a key; returns the distance to the one that was remembered, if a match may have it.
+    /// Remembers the position of a key; returns the distance to the one that was remembered, if a match may have it. It
+    /// is at most `at`, because positions are remembered in ascending order.
     #[inline(always)]
     fn replace(&mut self, key: u64, at: usize) -> Option<usize> {
         let place = &mut self.0[hash(key)];
         let distance = usize::from((at as u16).wrapping_sub(*place));
         *place = at as u16;
-        (distance.wrapping_sub(1) < MAX_DISTANCE && distance <= at).then_some(distance)
+        (1..=MAX_DISTANCE).contains(&distance).then_some(distance)
     }
 }
 
