@@ -191,19 +191,20 @@ mod tests {
 
     #[test]
     fn a_long_repeat_is_found_although_its_elements_are_frequent() {
+        type Bytes = fn(u64) -> Vec<u8>;
         let mut state = 5u64;
         let mut element = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
             (state >> 33) % 200
         };
         let values: Vec<u64> = std::iter::repeat_with(&mut element).take(2000).collect();
-        let encoded_len_bytes = |copies: usize, stride, bytes: fn(u64) -> Vec<u8>| {
+        let encoded_len_bytes = |copies: usize, stride, bytes: Bytes| {
             let raw: Vec<u8> = values.repeat(copies).into_iter().flat_map(bytes).collect();
             let mut out = vec![];
             assert!(ElementLzEncoder::default().encode(&raw, stride, &mut out, raw.len()));
             out.len()
         };
-        let cases: [(Stride, fn(u64) -> Vec<u8>); 3] = [
+        let cases: [(Stride, Bytes); 3] = [
             (Stride::Pairs, |value| (value as u16 * 300).to_le_bytes().to_vec()),
             (Stride::Fours, |value| (value as f32 / 7.0).to_le_bytes().to_vec()),
             (Stride::SmallFours, |value| (value as u32).to_le_bytes().to_vec()),
