@@ -18,7 +18,7 @@
 #   make release-check RELEASE=v0.1.0  everything about a release that needs no compilation; without RELEASE, before the tag
 #   make sdist   the source distribution, in dist/
 #   make wheel   a wheel for this machine, in dist/; make test-wheel  installs it elsewhere and merges with it
-#   make wheels  wheels for Linux with glibc 2.28 or musl 1.2 on x86_64 and aarch64, in dist/, each of at most 13 MB
+#   make wheels  wheels for Linux with glibc 2.28 or musl 1.2 on x86_64 and aarch64, in dist/, each of at most 12 MB
 #                (WHEEL_TARGETS=x86_64-unknown-linux-gnu chooses; each target needs `rustup target add`)
 #   make archive the command with manual pages, completions and licences for this machine, in dist/
 #   make deb     a Debian package of the command (needs cargo-deb)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-MAX_WHEEL_BYTES = 13_000_000
+MAX_WHEEL_BYTES = 12_000_000
 PLATFORM = re.compile(r"(?P<libc>manylinux|musllinux)_(?P<major>\d+)_(?P<minor>\d+)_(?P<cpu>\w+)")
 
 
