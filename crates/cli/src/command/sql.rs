@@ -1,4 +1,4 @@
-//! `raddle sql`: says where queries of SQL run. The Python package handles the command before it starts this one.
+//! `raddle sql`: an error that names the Python package, which handles the command before it starts this program.
 
 use crate::exit::Exit;
 use raddle::Error;

@@ -51,7 +51,7 @@ pub(super) enum Piece {
     Values(Vec<u8>),
     /// Ends of ranges, counted from the beginning of the block; the dataset stores them counted from its own beginning.
     Ends(Vec<u64>),
-    /// Ends of ranges preceded by a 0, the beginning of the first range.
+    /// Beginning of the first range, which is 0, and the ends of all.
     Offsets(Vec<u64>),
 }
 
