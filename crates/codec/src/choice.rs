@@ -23,7 +23,7 @@
 //! `Like`, compared to the zlib level of the same number, in sizes of whole merges (tiles of up to 1 MiB): level 3 of
 //! libdeflate is smaller than zlib's 4 on NOvA-like columns (0.99), packed fields of netCDF (1.00), sparse matrices
 //! (0.94), compounds (0.99) and frames of a detector (0.98), and 0.97 to 1.02 of zlib's 6. Level 2 is smaller than
-//! zlib's 1 on all of them (0.91 to 0.97), which level 1 (1.11 on the sparse matrices) and `Fast` (1.18) are not.
+//! zlib's 1 on all of them (0.91 to 0.97), which level 1 (1.11 on the sparse matrices) is not.
 //!
 //! Planes of shuffled numbers, and both encoders on columns, are measured by `cargo bench -p raddle-codec --bench
 //! deflate`; `docs/design/004-encoders.md` has the rates.
@@ -31,7 +31,7 @@
 use crate::compression::Effort;
 use crate::element_lz::Stride;
 use crate::planes::MIN_PLANE_LEN_BYTES;
-use crate::trial::MIN_TILE_LEN_BYTES;
+use crate::sampling::MIN_TILE_LEN_BYTES;
 
 /// Encoder for a tile to which the zero-run encoder does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum EncoderChoice {
         level: u8,
     },
     /// The element encoder if it writes samples of the tile about as short as libdeflate's level, else the level.
-    Trial {
+    Sampled {
         level: u8,
         elements: Stride,
     },
@@ -81,7 +81,7 @@ pub(crate) fn choose(effort: Effort, raw: &[u8], element_len_bytes: usize, is_sh
             }
             match stride(raw, element_len_bytes) {
                 Stride::Bytes => EncoderChoice::Libdeflate { level },
-                elements => EncoderChoice::Trial { level, elements },
+                elements => EncoderChoice::Sampled { level, elements },
             }
         }
         Effort::Small => EncoderChoice::Libdeflate { level: 9 },
@@ -176,13 +176,13 @@ mod tests {
         let again: Vec<u8> = (0..9000u64).flat_map(|row| (row % 1000).to_le_bytes()).collect();
         assert_eq!(
             choose(Effort::Balanced, &again, 8, false),
-            EncoderChoice::Trial { level: 3, elements: Stride::Eights }
+            EncoderChoice::Sampled { level: 3, elements: Stride::Eights }
         );
         let large = floats.repeat(20);
-        let trial = |level, elements| EncoderChoice::Trial { level, elements };
-        assert_eq!(choose(Effort::Balanced, &large, 4, false), trial(3, Stride::Fours));
-        assert_eq!(choose(Effort::Like(1), &large, 4, false), trial(2, Stride::Fours));
-        assert_eq!(choose(Effort::Gzip(1), &large, 4, false), trial(1, Stride::Fours));
+        let sampled = |level, elements| EncoderChoice::Sampled { level, elements };
+        assert_eq!(choose(Effort::Balanced, &large, 4, false), sampled(3, Stride::Fours));
+        assert_eq!(choose(Effort::Like(1), &large, 4, false), sampled(2, Stride::Fours));
+        assert_eq!(choose(Effort::Gzip(1), &large, 4, false), sampled(1, Stride::Fours));
         assert_eq!(choose(Effort::Gzip(4), &large, 4, false), EncoderChoice::Libdeflate { level: 4 });
         assert_eq!(choose(Effort::Balanced, &large, 1, false), EncoderChoice::Libdeflate { level: 3 });
         assert_eq!(choose(Effort::Gzip(7), &counts, 4, false), EncoderChoice::Libdeflate { level: 7 });

@@ -13,8 +13,8 @@ use crate::fletcher32;
 use crate::libdeflate::Deflater;
 use crate::lz4;
 use crate::planes::PlanesEncoder;
+use crate::sampling::Sampler;
 use crate::shuffle::shuffle;
-use crate::trial::Trial;
 use crate::zero_run::{self, ZeroRunEncoder};
 use crate::zstd::{self, ZstdEncoder};
 
@@ -49,7 +49,7 @@ pub struct EncodeState {
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,
     planes: PlanesEncoder,
-    trial: Trial,
+    sampler: Sampler,
     /// Encoder of the job's single level.
     zstd: Option<ZstdEncoder>,
     shuffled: Vec<u8>,
@@ -207,10 +207,10 @@ impl Encoder {
             EncoderChoice::Libdeflate { level } => {
                 Ok(deflater(&mut state.deflaters, level)?.deflate(data, out, limit_len_bytes))
             }
-            EncoderChoice::Trial { level, elements } => {
-                let EncodeState { deflaters, element_lz, trial, .. } = state;
+            EncoderChoice::Sampled { level, elements } => {
+                let EncodeState { deflaters, element_lz, sampler, .. } = state;
                 let deflater = deflater(deflaters, level)?;
-                if trial.prefers_element_lz(data, elements, element_lz, deflater) {
+                if sampler.prefers_element_lz(data, elements, element_lz, deflater) {
                     return Ok(element_lz.encode(data, elements, out, limit_len_bytes));
                 }
                 Ok(deflater.deflate(data, out, limit_len_bytes))
@@ -266,7 +266,7 @@ mod tests {
         prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..2000),
             proptest::collection::vec(0u32..50, 0..2000).prop_map(|v| v.iter().flat_map(|v| v.to_le_bytes()).collect()),
-            // Long enough for a trial.
+            // Long enough to be sampled.
             (proptest::collection::vec(any::<u16>(), 1..9000), 1usize..9).prop_map(|(v, n)| v
                 .repeat(n)
                 .iter()

@@ -1,8 +1,8 @@
 //! A fast deflate encoder for arrays of numbers, which looks for repeats at element boundaries only.
 //!
 //! Numbers repeat as whole elements, so that a quarter or an eighth of the probes of a general encoder find nearly the
-//! same matches: on columns it is as small as libdeflate's level 3 in less than half of its time. It is not suitable for
-//! text, because repeats at other offsets are missed.
+//! same matches. On merged columns the output is as small as with libdeflate's level 3, in less than half of its time.
+//! The encoder is not suitable for text, because repeats at other offsets are missed.
 //!
 //! Invariant: the output is a zlib stream that any decoder can read; it depends only on the data and the parameters,
 //! not on features of the processor.
@@ -259,7 +259,7 @@ mod tests {
             earlier in proptest::collection::vec((0u32..5).prop_map(|value| value * 7919), 1..800),
             edits in proptest::collection::vec((any::<prop::sample::Index>(), (0u32..5).prop_map(|value| value * 7919)), 1..20),
         ) {
-            // Alike, so that an old position seems to be one in the new data.
+            // The two are alike, so positions left over from the first would find matches in the second.
             let mut edited = earlier.clone();
             edits.iter().for_each(|(place, value)| edited[place.index(earlier.len())] = *value);
             let [earlier, raw] =

@@ -16,8 +16,8 @@ const MAX_SKIP: usize = 8;
 
 /// Positions where keys were last seen, by the hash of the key.
 ///
-/// Positions are stored modulo 2^16. A position from longer ago therefore seems nearer than it is, and a comparison of
-/// the bytes decides.
+/// Positions are stored modulo 2^16, so an old position seems nearer than it is. No match is made before its bytes were
+/// compared.
 struct Places(Box<[u16; 1 << HASH_BITS]>);
 
 impl Default for Places {
@@ -78,8 +78,8 @@ impl Finder {
     ///
     /// Probes are made at multiples of `STEP` bytes. If an earlier position has the same `LONG` bytes (8 to 16, or 0 for
     /// no such probe), or else the same `KEY` bytes (at most 8), they become a match, extended forwards and backwards.
-    /// Few bytes repeat often, and the last position that has them is rarely the beginning of a long repeat; the last
-    /// position of more bytes is.
+    /// A short key repeats often, and its last position is rarely where a long repeat begins. The last position of a
+    /// long key usually is.
     pub(super) fn parse<const STEP: usize, const KEY: usize, const LONG: usize>(
         &mut self,
         raw: &[u8],
@@ -150,8 +150,8 @@ impl Finder {
     }
 }
 
-/// Returns the first byte and the length of a match of the upper bytes of an element with those of its predecessor, as
-/// numbers have that change little.
+/// Returns the first byte and the length of a match between the upper bytes of an element and those of its predecessor.
+/// Numbers that change little have equal upper bytes.
 #[inline(always)]
 fn upper_bytes<const STEP: usize, const KEY: usize>(
     raw: &[u8],
@@ -199,8 +199,8 @@ pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: u
 /// Returns the length of the equal elements of `STEP` bytes at the front of both, at most the length of `a`, which is the
 /// shorter one.
 ///
-/// Bytes of the next element are not counted: it may be a repeat of its own, which is worth more. The branches are taken
-/// by prediction, so that the search at the next position does not wait for the comparison.
+/// Bytes of the next element are not counted: it may itself be a repeat, which saves more. The branches are predicted, so
+/// the search at the next position does not wait for the comparison.
 #[inline(always)]
 fn common_elements<const STEP: usize>(a: &[u8], b: &[u8]) -> usize {
     if STEP == 1 {

@@ -1,41 +1,41 @@
-//! Trial of the element encoder on samples of a tile.
+//! Choice between the element encoder and libdeflate, by encoding samples of a tile with both.
 //!
-//! On many columns the element encoder writes as little as libdeflate's level 3 in a third of the time; on others it
-//! misses repeats. Which of them a tile belongs to shows in a few of its bytes.
+//! On many columns the element encoder writes as little as libdeflate's level 3 in less than half of the time. On others
+//! it misses repeats. A few samples usually show which kind a tile is.
 
 use crate::element_lz::{ElementLzEncoder, Stride};
 use crate::libdeflate::Deflater;
 
-/// Minimum length of a tile for a trial. Below it, the fixed costs of both encoders exceed the gain.
+/// Minimum length of a tile that is sampled. Below it, the fixed costs of both encoders exceed the gain.
 pub(crate) const MIN_TILE_LEN_BYTES: usize = 64 << 10;
 
-/// Part of a tile that is tried.
-const SAMPLED_PART: usize = 32;
+/// Divisor of the length of a tile: the quotient is sampled.
+const SAMPLED_DIVISOR: usize = 32;
 
-/// Minimum number of bytes that are tried. In fewer, columns with hundreds of different values do not repeat.
+/// Minimum number of bytes that are sampled. Columns with hundreds of different values hardly repeat in fewer.
 const MIN_SAMPLED_LEN_BYTES: usize = 4 << 10;
 
-/// Maximum number of bytes that are tried: 1.6 % of a tile of 1 MiB.
+/// Maximum number of bytes that are sampled: 1.6 % of a tile of 1 MiB.
 const MAX_SAMPLED_LEN_BYTES: usize = 16 << 10;
 
 /// Number of samples, evenly spread. They are joined, because each run of an encoder has fixed costs.
 const SAMPLES: usize = 8;
 
-/// Samples begin at elements of all lengths for which the encoder has a stride.
+/// Alignment of samples, so that each begins with an element.
 const ALIGNMENT_LEN_BYTES: usize = 8;
 
 /// Percent of the level's length that the element encoder may need on the samples. On the whole tile it needs less,
 /// because repeats reach farther than in the samples.
 const MAX_PERCENT: u64 = 102;
 
-/// Reused memory of trials.
+/// Encodes samples; its memory is reused from tile to tile.
 #[derive(Default)]
-pub(crate) struct Trial {
+pub(crate) struct Sampler {
     samples: Vec<u8>,
     deflated: Vec<u8>,
 }
 
-impl Trial {
+impl Sampler {
     /// Returns whether the element encoder writes samples of `raw` about as short as `deflater`.
     pub(crate) fn prefers_element_lz(
         &mut self,
@@ -44,7 +44,8 @@ impl Trial {
         element_lz: &mut ElementLzEncoder,
         deflater: &mut Deflater,
     ) -> bool {
-        let sample_len_bytes = (raw.len() / SAMPLED_PART).clamp(MIN_SAMPLED_LEN_BYTES, MAX_SAMPLED_LEN_BYTES) / SAMPLES;
+        let sample_len_bytes =
+            (raw.len() / SAMPLED_DIVISOR).clamp(MIN_SAMPLED_LEN_BYTES, MAX_SAMPLED_LEN_BYTES) / SAMPLES;
         let sample_len_bytes = sample_len_bytes / ALIGNMENT_LEN_BYTES * ALIGNMENT_LEN_BYTES;
         self.samples.clear();
         for nth in 0..SAMPLES {
@@ -55,7 +56,7 @@ impl Trial {
         }
         self.deflated.clear();
         if !deflater.deflate(&self.samples, &mut self.deflated, self.samples.len()) {
-            // Nothing that takes longer than the faster encoder is worth its time.
+            // The samples do not shrink, so the faster encoder will do.
             return true;
         }
         let limit_bits = self.deflated.len() as u64 * 8 * MAX_PERCENT / 100;
@@ -75,7 +76,7 @@ mod tests {
         })
     }
 
-    /// Returns numbers, of which there are `values` different ones.
+    /// Returns numbers drawn from `values` different ones.
     fn column(values: u32, len_bytes: usize) -> Vec<u8> {
         noise().flat_map(|noise| ((noise % values) as f32 / 7.0).to_le_bytes()).take(len_bytes).collect()
     }
@@ -88,11 +89,11 @@ mod tests {
 
     fn prefers_element_lz(raw: &[u8]) -> bool {
         let mut deflater = Deflater::new(3).unwrap();
-        Trial::default().prefers_element_lz(raw, Stride::Fours, &mut ElementLzEncoder::default(), &mut deflater)
+        Sampler::default().prefers_element_lz(raw, Stride::Fours, &mut ElementLzEncoder::default(), &mut deflater)
     }
 
     #[test]
-    fn columns_are_told_from_text() {
+    fn columns_are_distinguished_from_text() {
         for (values, len_bytes) in [(60, MIN_TILE_LEN_BYTES), (60, 100_000), (300, 1 << 20)] {
             assert!(prefers_element_lz(&column(values, len_bytes)), "{len_bytes} bytes");
             assert!(!prefers_element_lz(&text(len_bytes)), "{len_bytes} bytes");
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn all_parts_of_a_tile_are_tried() {
+    fn all_parts_of_a_tile_are_sampled() {
         let half = 1 << 19;
         assert!(!prefers_element_lz(&[column(60, half), text(half)].concat()));
         assert!(!prefers_element_lz(&[text(half), column(60, half)].concat()));
