@@ -159,7 +159,6 @@ soak: judge loom
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
 	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --ignored --test-threads 1
-	$(CARGO) test --locked -p raddle-idx --lib -- --ignored
 
 judge: setup-tests
 	$(CARGO) build --locked --workspace --bin raddle --example cases
