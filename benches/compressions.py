@@ -1,8 +1,8 @@
-"""Measures what each compression costs: merging the workload "wide", the size of the output, and reading all of its columns with
-the package and with h5py.
+"""Measures what each compression costs: merging, the size of the output, and reading it.
 
-Each output is verified against the inputs by the command before its times count. Merges are interleaved, and so are reads
-with the package; h5py reads each output once, on one core, with the filters of hdf5plugin. Needs the optimised package:
+The inputs are those of the workload "wide". Each output is verified against them by the command before its times count, and
+all of its columns are read with the package and with h5py. Compressions are interleaved; h5py reads each output once, on
+one core, with the filters of hdf5plugin. Needs the optimised package:
 
     make bench-compressions BENCH_COMPRESSIONS='--rounds 3 --keep FOLDER --out FOLDER'
 """
@@ -23,7 +23,7 @@ TOUCHED_LEN_BYTES = 2 << 30
 
 
 def main():
-    options = arguments(__doc__, ("UNUSED",), ("--keep", "folder for the generated files (default: temporary)"))
+    options = arguments(__doc__, (), ("--keep", "folder for the generated files (default: temporary)"))
     report = begun()
     with folder_and_package(options) as (folder, package):
         inputs, _ = merged_workload(folder)
@@ -32,6 +32,7 @@ def main():
         for turn in range(options.rounds):
             for choice in CHOICES[turn:] + CHOICES[:turn]:
                 measure(choice, found[choice], inputs, folder / "one.h5", environment)
+        (folder / "one.h5").unlink()
         report["tasks"]["compressions"] = found
     keep(report, table(report), options.out)
     return 0

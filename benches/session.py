@@ -18,8 +18,8 @@ CORE = HERE.parent / "target/release/lib_core.so"
 
 
 def arguments(description, one, where, **more):
-    """Parses the options of a measurement. ``one`` names the arguments of a single run, ``where`` is a folder option
-    and its help, and ``more`` maps the names of string options to their helps."""
+    """Parses the options of a measurement. ``one`` names the arguments of a single run, if the program has such runs,
+    ``where`` is a folder option and its help, and ``more`` maps the names of string options to their helps."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(where[0], type=Path, help=where[1])
@@ -27,7 +27,8 @@ def arguments(description, one, where, **more):
         parser.add_argument(f"--{name}", default="", help=told)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
-    parser.add_argument("--one", nargs=len(one), metavar=one, help="for the runs themselves")
+    if one:
+        parser.add_argument("--one", nargs=len(one), metavar=one, help="for the runs themselves")
     return parser.parse_args()
 
 

@@ -9,7 +9,7 @@ folder=$1
 shift
 # A separate folder: zig's objects and those of other builds would replace each other.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target/wheels}"
-# Wheels are 4 % smaller this way. The last step then takes several minutes on one core.
+# Wheels are smaller this way. The last step then takes minutes on one core.
 export CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
 missing=
 failed=
