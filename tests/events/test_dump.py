@@ -12,7 +12,7 @@ import test_trees
 import uproot
 from test_layouts import RADDLE, raddle
 
-SAMPLES = Path(__file__).parents[2] / "crates/events/tests/samples"
+SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
 NUMBERS_JSON_LACKS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
 
 

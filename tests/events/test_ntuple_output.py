@@ -12,7 +12,7 @@ import uproot
 from test_layouts import raddle, read_columns
 from test_trees import as_bits
 
-SAMPLES = Path(__file__).parents[2] / "crates/events/tests/samples"
+SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
 CODECS = {"none": 0, "zlib": 106, "zlib:1": 101, "lz4": 401, "zstd": 509, "zstd:3": 501}
 
 

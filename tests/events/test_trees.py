@@ -116,7 +116,7 @@ def test_bytes_of_entries(tmp_path, dump, compression):
 @pytest.mark.parametrize("name", ["unsplit", "objectwise", "split", "embedded"])
 def test_bytes_of_what_root_wrote(dump, name):
     """Compares every branch with baskets, including objects and collections of all kinds, under any name."""
-    path = Path(__file__).parents[2] / f"crates/events/tests/samples/{name}.root"
+    path = Path(__file__).parents[2] / f"crates/root/tests/samples/{name}.root"
     dumped = dump(path, raw=True)
     with uproot.open(path) as file:
         branches = [branch for _, branch in file["events"].items(recursive=True) if branch.num_baskets > 0]

@@ -15,7 +15,7 @@ from objects import VERSION, Described
 from test_layouts import raddle
 
 ENTRIES = 7
-SAMPLES = Path(__file__).parents[2] / "crates/events/tests/samples"
+SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
 
 
 def rows(path, *options):

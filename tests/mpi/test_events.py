@@ -68,7 +68,7 @@ def test_memory_that_is_too_little_for_a_range_is_an_error(ranks, tree, tmp_path
 @pytest.fixture(scope="module")
 def objects():
     """A tree of 12 events with objects, which the framework's layouts support."""
-    return Path(__file__).parents[2] / "crates/events/tests/samples/unsplit.root"
+    return Path(__file__).parents[2] / "crates/root/tests/samples/unsplit.root"
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -233,7 +233,7 @@ def test_damage_names_its_place_and_can_be_left_out(tmp_path):
 
 def test_whole_objects(tmp_path):
     """Objects that ROOT split into branches are one product, also in another process."""
-    path = Path(__file__).parents[2] / "crates/events/tests/samples/split.root"
+    path = Path(__file__).parents[2] / "crates/root/tests/samples/split.root"
     with raddle.events.open(path, whole=True) as events:
         hits = events["hit"]
         assert [product.name for product in raddle.events.inspect(path, whole=True).products] == list(events)

@@ -13,7 +13,7 @@ use raddle_demo::generate::{GenerateProgress, RUN, generate};
 use raddle_demo::workload::Workload;
 use raddle_events::formats::{OpenOptions, WriteJob, WriteOptions, open_source, write};
 use raddle_events::sources::generated::{RandomOptions, RandomProducts, SizeLaw};
-use raddle_events::{ConvertOptions, Source};
+use raddle_events::{ColumnsError, ConvertOptions, Source};
 use raddle_hdf5::child::ObjectName;
 use raddle_idx::Readers;
 use raddle_idx::inputs::{InputWrite, RowArray};
@@ -394,8 +394,9 @@ impl Files<'_> {
         let places = schema.products.iter().map(|product| found.schema().position(&product.name));
         let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| wrong("products have other names"))?;
         let all: Vec<usize> = (0..places.len()).collect();
-        let own = source.reader(&all).and_then(|mut reader| reader.read(0..EVENTS)).map_err(failed)?;
-        let theirs = found.reader(&places).and_then(|mut reader| reader.read(0..EVENTS)).map_err(failed)?;
+        let unread = |error: ColumnsError| failed(error.into());
+        let own = source.reader(&all).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
+        let theirs = found.reader(&places).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
         if found.len_entries() != EVENTS || own.ids != theirs.ids || own.columns != theirs.columns {
             return Err(wrong("the events are not those that were written"));
         }

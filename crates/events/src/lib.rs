@@ -1,12 +1,12 @@
 //! Conversion of HEP events between file formats: entries of named products are read in one layout and written in
 //! another.
 //!
-//! A [`Source`] provides ranges of entries as [`Block`]s (structures of arrays), and a [`Sink`] consumes them.
+//! [`raddle_columns`] defines the columns, sources and sinks. A [`Source`] provides ranges of entries as [`Block`]s (structures of arrays), and a [`Sink`] consumes them.
 //! [`convert()`] connects the two with a pool of threads and one memory budget, [`convert_collective`] with ranks. The unit of
 //! work is a range of entries, not an event.
 //!
 //! - [`pds`]: the packed data stream of the reference framework (Bashyal et al. 2024), read and written.
-//! - [`root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
+//! - [`raddle_root`]: trees and RNTuples of ROOT files, read without ROOT; RNTuples are also written.
 //! - [`packed`]: trees of whole events of the reference framework, read.
 //! - [`hdf5`]: columns, and the layouts of the reference framework, both as it stores them and in a readable form; all
 //!   read and written.
@@ -17,7 +17,6 @@
 //! - [`formats`]: the registry of formats; opening and writing of files in any of them. [`request`]: what the command does
 //!   (convert, merge, inspect, write), as plain data.
 //! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
-//!   [`model::awkward`]: names of columns in awkward-array.
 //!
 //! This crate does not depend on MPI or a terminal. Invariants: the output of a sink depends only on the source and the
 //! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.
@@ -27,24 +26,19 @@ pub mod convert;
 pub mod error;
 pub mod formats;
 pub mod hdf5;
-pub mod model;
-mod output;
 pub mod packed;
 pub mod pds;
 pub mod request;
-pub mod root;
 pub mod sinks;
 pub mod sources;
 
 pub use convert::ranks::convert_collective;
 pub use convert::{ConvertOptions, Converted, convert};
-pub use error::{EventsError, Fault, Location, Result};
-pub use model::baskets::{Basket, Baskets};
-pub use model::block::{Block, Buffer, Column};
-pub use model::event_id::EventId;
-pub use model::schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
-pub use model::sink::{NoTile, Prepare, SharedSink, Sink};
-pub use model::source::{Reader, Source};
+pub use error::{EventsError, Result};
+pub use raddle_columns::{
+    Basket, Baskets, Block, Buffer, BufferKind, Column, ColumnsError, EventId, Fault, Field, Form, Location, NoTile,
+    Number, Prepare, Product, ProductGlobs, Reader, Schema, Serialization, SharedSink, Sink, Source,
+};
 pub use request::{BenchRequest, ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
 pub use sources::baskets::collect_baskets;
 pub use sources::collect::collect;

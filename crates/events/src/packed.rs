@@ -7,16 +7,16 @@
 //!
 //! Invariants: every entry's numbers determine the decoded length of its bytes; an event belongs to one entry.
 
-use crate::error::{EventsError, Fault, Location, Result};
-use crate::model::block::{Block, Buffer, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Form, Product, Schema, Serialization};
-use crate::model::source::{Reader, Source, check_entries, check_products};
 use crate::pds::PdsCodec;
-use crate::root::{RootFile, RootOptions, TreeSource};
-use crate::sources::bytes::Bytes;
 use crate::sources::compressed::decode;
 use raddle_codec::DecodeState;
+use raddle_columns::block::{Block, Buffer, Column};
+use raddle_columns::bytes::Bytes;
+use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Form, Product, Schema, Serialization};
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_root::{RootFile, RootOptions, TreeSource};
 use std::ops::Range;
 
 /// Names of the tree's products that hold the numbers and the bytes.
@@ -74,7 +74,7 @@ impl PackedTree {
         let Meta { products, serialization, codec } = Meta::read(&meta)?;
         let tree = TreeSource::open(meta.into_file(), path, RootOptions { raw: true })?;
         let number = |name: &str| {
-            tree.schema().position(name).ok_or_else(|| EventsError::NoSuch {
+            tree.schema().position(name).ok_or_else(|| ColumnsError::NoSuch {
                 place: tree.place().branch(name).into(),
                 kind: "branch",
                 available: tree.schema().products.iter().map(|product| product.name.clone()).collect(),
@@ -183,7 +183,7 @@ impl Meta {
         }
         let column = |name: &str| {
             let Some(number) = tree.schema().position(name) else { return Ok(None) };
-            Ok::<_, EventsError>(tree.reader(&[number])?.read(0..1)?.columns.pop())
+            Ok::<_, ColumnsError>(tree.reader(&[number])?.read(0..1)?.columns.pop())
         };
         let serialization = match column(SERIALIZATION)?.as_ref().map(|column| column.buffers.as_slice()) {
             // The framework's default.
@@ -208,7 +208,7 @@ fn products_of(column: impl Fn(&str) -> Result<Option<Column>>) -> Result<Option
         _ => {
             let half = |name: &str| {
                 let column = column(&format!("{PRODUCTS}.{name}"))?;
-                Ok::<_, EventsError>(
+                Ok::<_, ColumnsError>(
                     column.filter(|column| column.buffers.len() == 3).map(|column| column.buffers[1..].to_vec()),
                 )
             };
@@ -435,7 +435,7 @@ mod tests {
         let halves = |name: &str| {
             Ok(match name {
                 // The branch of a split list holds its count.
-                PRODUCTS => Some(Column::new(&Form::Number(crate::model::schema::Number::Int32))),
+                PRODUCTS => Some(Column::new(&Form::Number(raddle_columns::schema::Number::Int32))),
                 "DataProducts.first" => column(&[&list(), &a, &b]),
                 "DataProducts.second" => column(&[&list(), &c, &d]),
                 _ => None,

@@ -12,8 +12,8 @@ use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::{
-    Block, ConvertOptions, EventsError, Fault, Location, NoTile, Prepare, Reader, Result, Schema, Serialization, Sink,
-    Source, convert,
+    Block, ColumnsError, ConvertOptions, EventsError, Fault, Location, NoTile, Prepare, Reader, Schema, Serialization,
+    Sink, Source, convert,
 };
 use ranks::run_collective;
 use std::ops::Range;
@@ -51,7 +51,7 @@ impl Source for Failing {
         self.inner.batch_len_bytes(entries)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
         Ok(Box::new(FailingReader { inner: self.inner.reader(products)?, source: self }))
     }
 }
@@ -62,7 +62,7 @@ struct FailingReader<'source> {
 }
 
 impl Reader for FailingReader<'_> {
-    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         std::thread::sleep(std::time::Duration::from_micros(300 / (1 + entries.start)));
         if let Some(entry) = self.source.bad.iter().find(|entry| entries.contains(entry)) {
             let place = self.source.place().entries(entries);
@@ -84,7 +84,7 @@ fn the_first_failure_is_reported_whatever_the_threads_do() {
                 memory_len_bytes: 2 * 30 * entry_len_bytes,
                 ..options(jobs)
             };
-            let EventsError::Bad { fault: Fault::Differs { entry, .. }, place } =
+            let EventsError::Columns(ColumnsError::Bad { fault: Fault::Differs { entry, .. }, place }) =
                 run(&source, NullSink::default(), &options).unwrap_err()
             else {
                 panic!("another error")
@@ -111,7 +111,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
         let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
         let ended = run_collective(3, &source, begin, &rounds);
         let errors: Vec<EventsError> = ended.into_iter().map(|ended| ended.map(drop).unwrap_err()).collect();
-        let found = |error: &EventsError| matches!(error, EventsError::Bad { fault: Fault::Differs { entry, .. }, .. } if *entry == bad);
+        let found = |error: &EventsError| matches!(error, EventsError::Columns(ColumnsError::Bad { fault: Fault::Differs { entry, .. }, .. }) if *entry == bad);
         assert_eq!(errors.iter().filter(|error| found(error)).count(), 1, "{errors:?}");
         assert_eq!(errors.iter().filter(|error| error.is_echo()).count(), 2, "{errors:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -122,7 +122,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
     let pds = PdsOptions { codec: PdsCodec::None, replace: false };
     let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
     let ended = run_collective(2, &source, begin, &options(1));
-    assert!(matches!(ended[0], Err(EventsError::OutputExists { .. })));
+    assert!(matches!(ended[0], Err(EventsError::Columns(ColumnsError::OutputExists { .. }))));
     assert!(ended[1].as_ref().is_err_and(EventsError::is_echo));
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }
@@ -143,23 +143,23 @@ impl Sink for Noting {
     type Encoded = NoTile;
     type Summary = Vec<Range<u64>>;
 
-    fn preparer(&self) -> Result<Ranges> {
+    fn preparer(&self) -> Result<Ranges, ColumnsError> {
         Ok(Ranges)
     }
 
-    fn commit(&mut self, range: Range<u64>) -> Result<Vec<NoTile>> {
+    fn commit(&mut self, range: Range<u64>) -> Result<Vec<NoTile>, ColumnsError> {
         if self.fails_at == Some(self.ranges.len()) {
-            return Err(EventsError::OutputExists { path: "full".into() });
+            return Err(ColumnsError::OutputExists { path: "full".into() });
         }
         self.ranges.push(range);
         Ok(Vec::new())
     }
 
-    fn place(&mut self, encoded: NoTile) -> Result<()> {
+    fn place(&mut self, encoded: NoTile) -> Result<(), ColumnsError> {
         match encoded {}
     }
 
-    fn finish(self) -> Result<Vec<Range<u64>>> {
+    fn finish(self) -> Result<Vec<Range<u64>>, ColumnsError> {
         Ok(self.ranges)
     }
 }
@@ -169,11 +169,11 @@ impl Prepare for Ranges {
     type Tile = NoTile;
     type Encoded = NoTile;
 
-    fn prepare(&mut self, block: Block) -> Result<Range<u64>> {
+    fn prepare(&mut self, block: Block) -> Result<Range<u64>, ColumnsError> {
         Ok(block.entries)
     }
 
-    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile, ColumnsError> {
         match tile {}
     }
 }
@@ -201,7 +201,7 @@ fn a_failing_sink_ends_the_run() {
             ..options(jobs)
         };
         let sink = Noting { fails_at: Some(7), ..Noting::default() };
-        assert!(matches!(run(&source, sink, &options), Err(EventsError::OutputExists { .. })));
+        assert!(matches!(run(&source, sink, &options), Err(EventsError::Columns(ColumnsError::OutputExists { .. }))));
     }
 }
 
@@ -211,14 +211,17 @@ fn a_cancelled_run_is_not_a_result() {
     cancel.cancel();
     let source = TestProducts::new(10, None);
     let result = convert(&source, NullSink::default(), &options(2), &Silent, &cancel);
-    assert!(matches!(result, Err(EventsError::Core(CoreError::Cancelled))));
+    assert!(matches!(result, Err(EventsError::Columns(ColumnsError::Core(CoreError::Cancelled)))));
 }
 
 #[test]
 fn missing_entries_and_products_are_refused() {
     let source = TestProducts::new(10, None);
     let beyond = ConvertOptions { entries: Some(5..11), ..options(2) };
-    assert!(matches!(run(&source, NullSink::default(), &beyond), Err(EventsError::NoSuchEntries { .. })));
+    assert!(matches!(
+        run(&source, NullSink::default(), &beyond),
+        Err(EventsError::Columns(ColumnsError::NoSuchEntries { .. }))
+    ));
     let product = ConvertOptions { products: Some(vec![2]), ..options(2) };
     let error = run(&source, NullSink::default(), &product).unwrap_err();
     assert!(error.to_string().contains("ints, floats"), "{error}");
@@ -231,8 +234,11 @@ fn a_difference_is_found_where_it_is() {
     assert_eq!(run(&ten, check(), &options(2)).unwrap().1.entries, 10);
     // First fewer entries, then more.
     let fewer = ConvertOptions { entries: Some(0..9), ..options(2) };
-    assert!(matches!(run(&ten, check(), &fewer), Err(EventsError::NoSuchEntries { .. })));
-    assert!(matches!(run(&eleven, check(), &options(2)), Err(EventsError::NoSuchEntries { .. })));
+    assert!(matches!(run(&ten, check(), &fewer), Err(EventsError::Columns(ColumnsError::NoSuchEntries { .. }))));
+    assert!(matches!(
+        run(&eleven, check(), &options(2)),
+        Err(EventsError::Columns(ColumnsError::NoSuchEntries { .. }))
+    ));
     // Entries shifted by one.
     let shifted = Shifted { inner: TestProducts::new(11, None), asked: Mutex::default() };
     let error = run(&shifted, check(), &options(1)).unwrap_err();
@@ -271,7 +277,7 @@ impl Source for Shifted {
         self.inner.batch_len_bytes(entries)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
         Ok(Box::new(ShiftedReader { inner: self.inner.reader(products)?, source: self }))
     }
 }
@@ -282,7 +288,7 @@ struct ShiftedReader<'source> {
 }
 
 impl Reader for ShiftedReader<'_> {
-    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         self.source.asked.lock().unwrap().push(entries.clone());
         let block = self.inner.read(entries.start + 1..entries.end + 1)?;
         Ok(Block { entries, ids: Vec::new(), ..block })

@@ -15,8 +15,8 @@ use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::CheckSink;
 use raddle_events::sources::generated::{Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
 use raddle_events::{
-    Block, Buffer, Column, ConcatSource, ConvertOptions, DecodingSource, EventsError, Field, Form, MemorySource,
-    MismatchPolicy, Number, Product, Schema, Serialization, Source,
+    Block, Buffer, Column, ColumnsError, ConcatSource, ConvertOptions, DecodingSource, EventsError, Field, Form,
+    MemorySource, MismatchPolicy, Number, Product, Schema, Serialization, Source,
 };
 use ranks::run_collective;
 use std::num::NonZeroU64;
@@ -133,7 +133,7 @@ fn bytes_come_back_from_every_form_of_the_framework() {
 #[test]
 fn columns_of_trees_come_back() {
     for name in ["split.root", "unsplit.root", "embedded.root", "objectwise.root"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../root/tests/samples").join(name);
         let tree = open_source(&path, &OpenOptions::default()).unwrap();
         for compress in [None, Some(Effort::Fast.into())] {
             round_trip(tree.as_ref(), Layout::Columns, &Hdf5Options { compress, ..chunks_of(256) });
@@ -281,7 +281,10 @@ fn sources_are_joined_in_their_order() {
     let other: Box<dyn Source> = Box::new(TestProducts::new(3, None));
     assert!(matches!(ConcatSource::new(vec![part("c", 2), other]), Err(EventsError::FormDiffers { .. })));
     let more: Box<dyn Source> = Box::new(random(3));
-    assert!(matches!(ConcatSource::new(vec![part("d", 2), more]), Err(EventsError::NoSuch { .. })));
+    assert!(matches!(
+        ConcatSource::new(vec![part("d", 2), more]),
+        Err(EventsError::Columns(ColumnsError::NoSuch { .. }))
+    ));
 }
 
 /// Creates a source of two events from columns.
@@ -324,7 +327,7 @@ fn products_that_differ_are_refused_left_out_or_filled() {
         joined.schema().products.iter().map(|product| product.name.clone()).collect()
     };
     let all = ["a", "only-first", "only-second", "form"];
-    assert!(matches!(join(&all, MismatchPolicy::Refuse), Err(EventsError::NoSuch { .. })));
+    assert!(matches!(join(&all, MismatchPolicy::Refuse), Err(EventsError::Columns(ColumnsError::NoSuch { .. }))));
     assert!(matches!(join(&["a", "form"], MismatchPolicy::Refuse), Err(EventsError::FormDiffers { .. })));
     assert!(matches!(join(&["a", "only-second"], MismatchPolicy::Refuse), Err(EventsError::NotInFirst { .. })));
     assert!(matches!(join(&all, MismatchPolicy::Fill), Err(EventsError::FormDiffers { .. })));
@@ -393,8 +396,11 @@ fn what_the_framework_cannot_hold_is_refused() {
     let hdf5 = framework(PdsCodec::None, CompressionChoice::None);
     let columns = TestProducts::new(1, None);
     for layout in [Layout::Product, Layout::Event, batch(2)] {
-        assert!(matches!(begin(columns.schema(), layout, &hdf5), Err(EventsError::Form { .. })));
-        assert!(matches!(begin(columns.schema(), layout, &chunks_of(100)), Err(EventsError::Form { .. })));
+        assert!(matches!(begin(columns.schema(), layout, &hdf5), Err(EventsError::Columns(ColumnsError::Form { .. }))));
+        assert!(matches!(
+            begin(columns.schema(), layout, &chunks_of(100)),
+            Err(EventsError::Columns(ColumnsError::Form { .. }))
+        ));
     }
     let unrolled = TestProducts::new(1, Some(Serialization::Unrolled));
     assert!(begin(unrolled.schema(), Layout::Product, &hdf5).is_err());
@@ -412,7 +418,7 @@ fn what_the_framework_cannot_hold_is_refused() {
 /// datasets.
 #[test]
 fn small_files_have_no_chunks() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/split.root");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../root/tests/samples/split.root");
     let tree = open_source(&sample, &OpenOptions::default()).unwrap();
     for compress in [None, Some(Effort::Balanced.into())] {
         let hdf5 = Hdf5Options { compress, ..Hdf5Options::default() };
@@ -442,7 +448,7 @@ fn an_output_that_exists_is_kept() {
     std::fs::write(&path, b"mine").unwrap();
     let source = random(3);
     let begun = Hdf5Sink::begin(&path, source.schema(), Layout::Event, &chunks_of(64));
-    assert!(matches!(begun, Err(EventsError::OutputExists { .. })));
+    assert!(matches!(begun, Err(EventsError::Columns(ColumnsError::OutputExists { .. }))));
     let replace = Hdf5Options { replace: true, ..chunks_of(64) };
     write(&source, &path, Layout::Event, &replace, 1);
     check(&path, &source);

@@ -8,9 +8,9 @@ use proptest::sample::Index;
 use raddle_core::cancel::CancelToken;
 use raddle_events::packed::PackedTree;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
-use raddle_events::root::{RootFile, RootOptions, TreeSource, WholeTree};
 use raddle_events::sources::generated::TestProducts;
-use raddle_events::{EventsError, Serialization, Source};
+use raddle_events::{ColumnsError, Serialization, Source};
+use raddle_root::{ReassemblyError, RootFile, RootOptions, TreeSource, WholeTree};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,7 @@ fn read_all(source: &dyn Source) {
     let products: Vec<usize> = (0..source.schema().products.len()).collect();
     for product in products {
         let mut reader = match source.reader(&[product]) {
-            Err(EventsError::Apart { .. }) => continue,
+            Err(ColumnsError::Format(error)) if error.is::<ReassemblyError>() => continue,
             reader => reader.unwrap(),
         };
         // Files may claim any number of entries, so only a few ranges are requested.
@@ -147,7 +147,7 @@ static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         seeds.push(std::fs::read(path).unwrap());
     }
     for name in ["unsplit", "objectwise", "split", "embedded", "products", "packed_events", "packed_batches"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.root"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../root/tests/samples/{name}.root"));
         seeds.push(std::fs::read(path).unwrap());
     }
     seeds

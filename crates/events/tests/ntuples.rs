@@ -4,18 +4,18 @@
 #[path = "support/ranks.rs"]
 mod ranks;
 mod support;
-#[path = "support/values.rs"]
+#[path = "../../root/tests/support/values.rs"]
 mod values;
 
 use proptest::prelude::*;
 use raddle_core::ranks::communicator::Communicator;
-use raddle_events::model::event_id::EventId;
-use raddle_events::root::{NTUPLE_NAME, NtupleOptions, NtupleSink, NtupleSource, RootCodec, RootFile};
+use raddle_events::EventId;
 use raddle_events::sources::generated::Empty;
 use raddle_events::{
-    Block, Buffer, Column, ConvertOptions, EventsError, Field, Form, MemorySource, Number, Product, Schema,
-    Serialization, Source,
+    Block, Buffer, Column, ColumnsError, ConvertOptions, EventsError, Field, Form, MemorySource, Number, Product,
+    Schema, Serialization, Source,
 };
+use raddle_root::{NTUPLE_NAME, NtupleOptions, NtupleSink, NtupleSource, RootCodec, RootFile};
 use ranks::run_collective;
 use std::path::Path;
 use support::{options, run};
@@ -274,7 +274,10 @@ fn names_that_are_not_permitted_are_changed_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.root");
     let refused = write(&named(["a.b", "a_b"]), &path, NtupleOptions::default(), 1).unwrap_err();
-    assert!(matches!(&refused, EventsError::Form { product, .. } if product == "a_b"), "{refused}");
+    assert!(
+        matches!(&refused, EventsError::Columns(ColumnsError::Form { product, .. }) if product == "a_b"),
+        "{refused}"
+    );
     assert!(!path.exists());
 }
 
@@ -285,7 +288,7 @@ fn an_output_that_exists_is_kept() {
     std::fs::write(&path, "kept").unwrap();
     let source = source_of(&[Form::String], 20, 7, false);
     let refused = write(&source, &path, NtupleOptions::default(), 1).unwrap_err();
-    assert!(matches!(refused, EventsError::OutputExists { .. }));
+    assert!(matches!(refused, EventsError::Columns(ColumnsError::OutputExists { .. })));
     assert_eq!(std::fs::read(&path).unwrap(), b"kept");
     // An unfinished sink leaves no file.
     let sink = NtupleSink::begin(&path, source.schema(), small(RootCodec::None, false)).unwrap();

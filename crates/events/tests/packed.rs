@@ -1,18 +1,18 @@
-//! Trees of packed events written by the reference framework (see `samples/make_samples.py`): ten events of its test
+//! Trees of packed events written by the reference framework (see `make_samples.py` next to them): ten events of its test
 //! products, one per entry and in batches of four.
 
 use raddle_events::formats::{OpenOptions, open};
 use raddle_events::packed::PackedTree;
 use raddle_events::pds::PdsCodec;
-use raddle_events::root::RootFile;
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::{Block, Serialization, Source};
+use raddle_root::RootFile;
 use std::path::Path;
 
 const ENTRIES: u64 = 10;
 
 fn sample(name: &str, raw: bool) -> PackedTree {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../root/tests/samples").join(name);
     let opened = open(&path, &OpenOptions { raw, ..OpenOptions::default() }).unwrap();
     assert!(opened.description().contains("of packed"), "{name} is taken for something else");
     PackedTree::open(RootFile::open(&path).unwrap(), &opened.place().tree.unwrap()).unwrap()

@@ -9,7 +9,7 @@ use raddle_core::ranks::communicator::Communicator;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource, PdsSummary};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::sources::generated::{CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts};
-use raddle_events::{ConvertOptions, EventsError, Form, Result, Serialization, Source};
+use raddle_events::{ColumnsError, ConvertOptions, EventsError, Form, Result, Serialization, Source};
 use ranks::run_collective;
 use std::path::Path;
 use support::{options, run};
@@ -114,17 +114,17 @@ fn what_does_not_fit_is_refused() {
     let begin = |source: &dyn Source| {
         PdsSink::begin(&path, source.schema(), PdsOptions { codec: PdsCodec::None, replace: false })
     };
-    assert!(matches!(begin(&TestProducts::new(1, None)), Err(EventsError::Form { .. })));
-    assert!(matches!(begin(&TestProducts::new(1, Some(Serialization::Basket))), Err(EventsError::Form { .. })));
+    assert!(matches!(begin(&TestProducts::new(1, None)), Err(ColumnsError::Form { .. })));
+    assert!(matches!(begin(&TestProducts::new(1, Some(Serialization::Basket))), Err(ColumnsError::Form { .. })));
     let (mut mixed, other) =
         (TestProducts::new(1, Some(Serialization::Root)).schema().clone(), Form::Blob(Serialization::Unrolled));
     mixed.products[1].form = other;
     let options = PdsOptions { codec: PdsCodec::None, replace: false };
-    assert!(matches!(PdsSink::begin(&path, &mixed, options), Err(EventsError::MixedSerialization { .. })));
+    assert!(matches!(PdsSink::begin(&path, &mixed, options), Err(ColumnsError::MixedSerialization { .. })));
     assert!(!path.exists() && std::fs::read_dir(folder.path()).unwrap().next().is_none());
     std::fs::write(&path, "mine").unwrap();
     let exists = begin(&TestProducts::new(1, Some(Serialization::Root)));
-    assert!(matches!(exists, Err(EventsError::OutputExists { .. })));
+    assert!(matches!(exists, Err(ColumnsError::OutputExists { .. })));
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
@@ -134,7 +134,7 @@ fn a_failed_run_leaves_no_output() {
     let source = TestProducts::new(1000, Some(Serialization::Root));
     let path = folder.path().join("out.pds");
     let small = ConvertOptions { memory_len_bytes: 100, ..options(3) };
-    assert!(matches!(write(&source, &path, PdsCodec::None, &small), Err(EventsError::Core(_))));
+    assert!(matches!(write(&source, &path, PdsCodec::None, &small), Err(EventsError::Columns(ColumnsError::Core(_)))));
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }
 
@@ -158,8 +158,8 @@ fn every_cut_and_other_files_are_refused() {
         match PdsSource::open(&cut) {
             // A stream has no end mark, so one that is truncated between two events is valid.
             Ok(source) => assert_eq!(ends[source.len_entries() as usize], len),
-            Err(EventsError::OtherFormat { .. }) => assert!(len < 4),
-            Err(EventsError::Bad { place, .. }) => assert_eq!(place.path, cut),
+            Err(ColumnsError::OtherFormat { .. }) => assert!(len < 4),
+            Err(ColumnsError::Bad { place, .. }) => assert_eq!(place.path, cut),
             Err(other) => panic!("{other}"),
         }
     }

@@ -7,9 +7,10 @@ use raddle_core::report::progress::Silent;
 use raddle_events::hdf5::{CceOptions, CompressionChoice, Hdf5Options, Hdf5Sink, Hdf5Source, Layout};
 use raddle_events::packed::PackedTree;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
-use raddle_events::root::{NtupleSource, RootFile, RootOptions, TreeSource, WholeTree};
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::{Block, ConvertOptions, DecodingSource, Serialization, Sink, Source, convert};
+use raddle_root::{NtupleSource, RootFile, RootOptions, TreeSource, WholeTree};
+use std::fmt::Debug;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -129,13 +130,13 @@ fn read(source: &dyn Source) {
 /// Trees written by ROOT 6.40, and trees of packed events; the programs that made them are next to them.
 pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
     [
-        &include_bytes!("../../events/tests/samples/split.root")[..],
-        include_bytes!("../../events/tests/samples/unsplit.root"),
-        include_bytes!("../../events/tests/samples/embedded.root"),
-        include_bytes!("../../events/tests/samples/objectwise.root"),
-        include_bytes!("../../events/tests/samples/products.root"),
-        include_bytes!("../../events/tests/samples/packed_events.root"),
-        include_bytes!("../../events/tests/samples/packed_batches.root"),
+        &include_bytes!("../../root/tests/samples/split.root")[..],
+        include_bytes!("../../root/tests/samples/unsplit.root"),
+        include_bytes!("../../root/tests/samples/embedded.root"),
+        include_bytes!("../../root/tests/samples/objectwise.root"),
+        include_bytes!("../../root/tests/samples/products.root"),
+        include_bytes!("../../root/tests/samples/packed_events.root"),
+        include_bytes!("../../root/tests/samples/packed_batches.root"),
     ]
     .map(<[u8]>::to_vec)
     .into()
@@ -201,10 +202,10 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 });
 
 /// Returns the bytes that a sink writes for a source.
-fn written<K: Sink>(
+fn written<K: Sink, E: Debug>(
     source: &TestProducts,
     unit_multiple: u64,
-    begin: impl FnOnce(&Path) -> raddle_events::Result<K>,
+    begin: impl FnOnce(&Path) -> Result<K, E>,
 ) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("events");

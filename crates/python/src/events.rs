@@ -14,14 +14,14 @@ use raddle::Error;
 use raddle::options::ListingOptions;
 use raddle::text::json;
 use raddle::tuned::events::with_profile;
+use raddle_columns::awkward::AwkwardForm;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
 use raddle_events::formats::{LeftOut, WriteOptions};
-use raddle_events::model::awkward::AwkwardForm;
 use raddle_events::request::{OpenedInputs, Resources, Selection};
 use raddle_events::{
-    Basket, Baskets, Block, Buffer, Column, ConvertOptions, ConvertRequest, EventId, EventsError, EventsMergeRequest,
-    InspectRequest, MemorySource, Schema, Source, WriteRequest, collect, collect_baskets,
+    Basket, Baskets, Block, Buffer, Column, ColumnsError, ConvertOptions, ConvertRequest, EventId, EventsError,
+    EventsMergeRequest, InspectRequest, MemorySource, Schema, Source, WriteRequest, collect, collect_baskets,
 };
 use raddle_merge::error::MergeError;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
@@ -193,14 +193,15 @@ fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     let specs: Vec<InputSpec> = paths.into_iter().map(InputSpec::Path).collect();
     let failed = |error: MergeError| match error {
         MergeError::Input { path, source } => {
-            errors::of_events(py, &EventsError::Io { path, operation: "open", source })
+            errors::of_events(py, &ColumnsError::Io { path, operation: "open", source }.into())
         }
         error => errors::of_error(py, &Error::of_merge(&error, &[])),
     };
     let found = expand(&specs, InputOrder::Given, DuplicatePolicy::Keep).map_err(failed)?;
     let absolute = |path: PathBuf| {
-        std::path::absolute(&path)
-            .map_err(|source| errors::of_events(py, &EventsError::Io { path, operation: "find the folder of", source }))
+        std::path::absolute(&path).map_err(|source| {
+            errors::of_events(py, &ColumnsError::Io { path, operation: "find the folder of", source }.into())
+        })
     };
     found.into_iter().map(absolute).collect()
 }
@@ -264,7 +265,7 @@ pub fn events_write(
         let request = WriteRequest { output, write, ..call.request };
         let failed = |error: EventsError| Error::of_written_events(&error, &request.output);
         let block = Block { entries: 0..entries, ids, columns };
-        let source = MemorySource::new(schema, block).map_err(failed)?;
+        let source = MemorySource::new(schema, block).map_err(|error| failed(error.into()))?;
         request.run(&source, watch, &SingleProcess).map(|written| json(&written)).map_err(failed)
     })
 }

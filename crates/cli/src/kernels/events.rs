@@ -10,12 +10,11 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Silent, Watch};
 use raddle_events::formats::{Batch, OpenOptions, WriteJob, WriteOptions, open_source, write};
-use raddle_events::model::block::Block;
 use raddle_events::pds::PdsCodec;
 use raddle_events::request::BenchSink;
 use raddle_events::sinks::NullSink;
 use raddle_events::sources::generated::{CyclicSource, RandomOptions, RandomProducts, SizeLaw};
-use raddle_events::{ConvertOptions, Converted, Reader, Source, convert};
+use raddle_events::{Block, ColumnsError, ConvertOptions, Converted, Reader, Source, convert};
 use raddle_tune::events::Events;
 use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -51,7 +50,8 @@ impl EventsWork {
             seed,
         });
         // Held in memory, so that generating events is not measured.
-        let source = CyclicSource::new(&made, events.kept.min(events.events), events.events).map_err(failed)?;
+        let source = CyclicSource::new(&made, events.kept.min(events.events), events.events)
+            .map_err(|error| failed(error.into()))?;
         let options = WriteOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
             compress: Some(gzip(events.gzip)),
@@ -126,6 +126,7 @@ impl Work for EventsWork {
             return Ok(());
         }
         let failed = |error| Error::of_events(&error, None);
+        let unread = |error: ColumnsError| failed(error.into());
         let found = open_source(&self.path, &OpenOptions::raw()).map_err(failed)?;
         let differs = |what: &str| {
             Error::new(Exit::Internal, &format!("{}: {what} differ from what was written", self.path.display()))
@@ -137,14 +138,14 @@ impl Work for EventsWork {
         let places = schema.products.iter().map(|product| found.schema().position(&product.name));
         let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| differs("names of products"))?;
         let all: Vec<usize> = (0..places.len()).collect();
-        let mut own: Box<dyn Reader> = self.source.reader(&all).map_err(failed)?;
-        let mut theirs: Box<dyn Reader> = found.reader(&places).map_err(failed)?;
+        let mut own: Box<dyn Reader> = self.source.reader(&all).map_err(unread)?;
+        let mut theirs: Box<dyn Reader> = found.reader(&places).map_err(unread)?;
         // Each process compares its share.
         let bound = |rank: usize| events * rank as u64 / ranks.size() as u64;
         let (mut at, end) = (bound(ranks.rank()), bound(ranks.rank() + 1));
         while at < end {
             let next = (at + COMPARED_ENTRIES).min(end);
-            let (own, theirs) = (own.read(at..next).map_err(failed)?, theirs.read(at..next).map_err(failed)?);
+            let (own, theirs) = (own.read(at..next).map_err(unread)?, theirs.read(at..next).map_err(unread)?);
             if (found.has_ids() && own.ids != theirs.ids) || !self.are_equal(&own, &theirs) {
                 return Err(differs(&format!("events {at} to {next}")));
             }

@@ -73,7 +73,7 @@ pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
 }
 
 /// A ROOT file with a tree of 12 entries, `events`; its generator is stored next to it.
-pub const TREE: &[u8] = include_bytes!("../../../events/tests/samples/split.root");
+pub const TREE: &[u8] = include_bytes!("../../../root/tests/samples/split.root");
 
 /// Writes a stream of events.
 fn make_stream(path: &Path, seed: u64) {

@@ -8,9 +8,10 @@
 
 pub mod ranks;
 
-use crate::error::{EventsError, Result};
-use crate::model::sink::{Prepare, Sink};
-use crate::model::source::{Reader, Source};
+use crate::error;
+use raddle_columns::error::{ColumnsError, Result};
+use raddle_columns::sink::{Prepare, Sink};
+use raddle_columns::source::{Reader, Source};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::memory::{MemoryBudget, Permit};
@@ -115,7 +116,7 @@ struct ConversionState<Committer, Prepared, Tile, Encoded> {
     /// The sink; `None` while a thread is committing or placing.
     committer: Option<Committer>,
     /// Number and error of the first range that failed.
-    failure: Option<(u64, EventsError)>,
+    failure: Option<(u64, ColumnsError)>,
     converted: Converted,
 }
 
@@ -160,9 +161,9 @@ pub fn convert<S: Source + ?Sized, K: Sink>(
     options: &ConvertOptions,
     observer: &dyn Observer,
     cancel: &CancelToken,
-) -> Result<(Converted, K::Summary)> {
+) -> error::Result<(Converted, K::Summary)> {
     observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
-    convert_ranges(source, sink, options, observer, cancel)
+    Ok(convert_ranges(source, sink, options, observer, cancel)?)
 }
 
 /// Converts as [`convert`] does, within a stage that has already begun.
@@ -177,7 +178,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let products = options.products.as_deref().unwrap_or(&all);
     let entries = options.entries.clone().unwrap_or(0..source.len_entries());
-    crate::model::source::check_entries(&source.place(), &entries, source.len_entries())?;
+    raddle_columns::source::check_entries(&source.place(), &entries, source.len_entries())?;
     let budget = MemoryBudget::new(options.memory_len_bytes);
     let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
     let preparer_len_bytes = sink.preparer_len_bytes().max(1);
@@ -271,7 +272,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
 
     /// Records the failure of a range. Discards everything that is waiting to be committed and frees its memory: a
     /// thread may be waiting for that memory, and ranges after a failed one are never committed.
-    fn fail(&self, unit: u64, error: EventsError) {
+    fn fail(&self, unit: u64, error: ColumnsError) {
         let mut shared = self.lock();
         shared.prepared.clear();
         shared.tiles.clear();
@@ -366,7 +367,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
         EntryBatch { number, entries, permit }: EntryBatch,
         reader: &mut dyn Reader,
         preparer: &mut K::Preparer,
-    ) -> Result<(), (u64, EventsError)> {
+    ) -> Result<(), (u64, ColumnsError)> {
         let failed = |error| (number, error);
         let started = Instant::now();
         let block = reader.read(entries.clone()).map_err(failed)?;
@@ -388,7 +389,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
     }
 
     /// Encodes a tile.
-    fn encode(&self, job: TileJob<K::Tile>, preparer: &mut K::Preparer) -> Result<(), (u64, EventsError)> {
+    fn encode(&self, job: TileJob<K::Tile>, preparer: &mut K::Preparer) -> Result<(), (u64, ColumnsError)> {
         let TileJob { number, unit, tile, _permit } = job;
         let started = Instant::now();
         let tile = preparer.encode(tile).map_err(|error| (unit, error))?;
@@ -402,7 +403,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
     }
 
     /// Commits prepared blocks and places encoded tiles that are next in order, unless another thread is doing so.
-    fn put_in_place(&self) -> Result<(), (u64, EventsError)> {
+    fn put_in_place(&self) -> Result<(), (u64, ColumnsError)> {
         let mut shared = self.lock();
         let Some(committer) = shared.committer.take() else { return Ok(()) };
         loop {

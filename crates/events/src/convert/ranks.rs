@@ -7,10 +7,11 @@
 //! followed by an agreement of all ranks.
 
 use crate::convert::{ConvertOptions, Converted, convert, convert_ranges};
-use crate::error::Result;
-use crate::model::block::Block;
-use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
-use crate::model::source::Source;
+use crate::error;
+use raddle_columns::block::Block;
+use raddle_columns::error::Result;
+use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
+use raddle_columns::source::Source;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -36,12 +37,12 @@ pub fn convert_collective<S: Source + ?Sized, K: SharedSink + Sync>(
     observer: &dyn Observer,
     cancel: &CancelToken,
     ranks: &dyn Communicator,
-) -> Result<(Converted, K::Summary)> {
+) -> error::Result<(Converted, K::Summary)> {
     match ranks.size() {
         1 => convert(source, sink, options, observer, cancel),
         _ => {
             let ranks = &TimedCommunicator::new(ranks);
-            Rounds { source, options, observer, cancel, ranks }.convert(sink)
+            Ok(Rounds { source, options, observer, cancel, ranks }.convert(sink)?)
         }
     }
 }
@@ -61,7 +62,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         let started = Instant::now();
         self.observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
         let entries = options.entries.clone().unwrap_or(0..source.len_entries());
-        crate::model::source::check_entries(&source.place(), &entries, source.len_entries())?;
+        raddle_columns::source::check_entries(&source.place(), &entries, source.len_entries())?;
         // A prepared run is held while the remaining ranges are still being read, and a second copy on its way to other
         // ranks. Small inputs are split so that every rank has work.
         let part_len_bytes = source.batch_len_bytes(entries.clone()).div_ceil(ranks.size() as u64);

@@ -1,7 +1,7 @@
 //! Compression of streams and RNTuples, as users write it.
 
 use crate::pds::PdsCodec;
-use crate::root::RootCodec;
+use raddle_root::RootCodec;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -10,9 +10,9 @@ use crate::error::Result;
 use crate::hdf5::{
     CceOptions, CompressionChoice, FileLayout, Hdf5Options, Hdf5Sink, Hdf5Source, Hdf5Summary, Layout, StoredEvents,
 };
-use crate::model::source::{Source, mean_len_bytes};
 use crate::sources::concat::ConcatSource;
 use raddle_codec::{Compression, KnownFilter};
+use raddle_columns::source::{Source, mean_len_bytes};
 use raddle_report::quantity;
 use std::num::NonZeroU64;
 use std::path::Path;

@@ -17,10 +17,11 @@ pub use job::{LeftOut, MergeJob, WriteJob, WrittenEvents};
 pub use layout::{LayoutNameError, OutputLayout};
 pub use options::{Batch, Compat, DEFAULT_BATCH, EventCompression, WriteOptions};
 
-use crate::error::{EventsError, Location, Result};
-use crate::model::source::Source;
-use crate::sources::input::InputFile;
+use crate::error::{EventsError, Result};
 use raddle_codec::KnownFilter;
+use raddle_columns::error::Location;
+use raddle_columns::input::InputFile;
+use raddle_columns::source::Source;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Event, Severity, Watch};
 use std::path::Path;
@@ -124,14 +125,16 @@ pub fn open_source(path: &Path, options: &OpenOptions) -> Result<Box<dyn Source>
 /// The file cannot be read, or its format is unknown.
 pub fn format_of(path: &Path) -> Result<&'static dyn Format> {
     let (file, first) = open_first(path)?;
-    FORMATS.into_iter().find(|format| format.is_match(&first)).ok_or_else(|| file.other_format(titles()))
+    let format = FORMATS.into_iter().find(|format| format.is_match(&first));
+    format.ok_or_else(|| file.other_format(titles()).into())
 }
 
 /// Opens a file and reads the bytes by which its format is recognised.
 fn open_first(path: &Path) -> Result<(InputFile, Vec<u8>)> {
     let file = InputFile::open(path)?;
     let first = file.read(0, file.len_bytes().min(FIRST_LEN_BYTES), "the first bytes");
-    first.map_err(|fault| fault.at(&Location::file(path))).map(|first| (file, first))
+    let first = first.map_err(|fault| fault.at(&Location::file(path)))?;
+    Ok((file, first))
 }
 
 /// Collective. Writes a file in the layout that the job names.

@@ -3,11 +3,11 @@
 use super::{EventCodec, OutputLayout, codec};
 use crate::error::{EventsError, Result};
 use crate::hdf5::{CceOptions, CompressionChoice};
-use crate::model::schema::Serialization;
 use crate::pds::PdsCodec;
-use crate::root::{NtupleOptions, RootCodec};
 use raddle_codec::{Compression, Effort};
+use raddle_columns::schema::Serialization;
 use raddle_core::size::{Size, SizeError};
+use raddle_root::{NtupleOptions, RootCodec};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;

@@ -3,8 +3,8 @@
 use super::{EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob, WrittenEvents};
 use crate::convert::Converted;
 use crate::error::Result;
-use crate::model::source::Source;
 use crate::pds::{PdsOptions, PdsSink, PdsSource, is_pds, merge};
+use raddle_columns::source::Source;
 use std::path::Path;
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ impl Format for PdsFormat {
     }
 
     fn merge(&self, job: &MergeJob<'_>) -> Result<Option<WrittenEvents>> {
-        let streams = job.inputs.iter().map(|path| PdsSource::open(path)).collect::<Result<Vec<_>>>();
+        let streams = job.inputs.iter().map(|path| Ok(PdsSource::open(path)?)).collect::<Result<Vec<_>>>();
         let streams = job.agree("open the inputs", streams)?;
         // Copying is limited by the disk, so a single rank does it.
         let copied = if job.ranks.rank() == 0 { copy(job, &streams).map(Some) } else { Ok(None) };

@@ -2,13 +2,14 @@
 
 use super::{EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob, WrittenEvents};
 use crate::convert::ConvertOptions;
-use crate::error::{EventsError, Location, Result};
-use crate::model::source::Source;
+use crate::error::{EventsError, Result};
 use crate::packed::PackedTree;
-use crate::root::{
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::source::Source;
+use raddle_report::quantity;
+use raddle_root::{
     CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, NtupleSource, RootFile, RootOptions, TreeSource, WholeTree, renamed,
 };
-use raddle_report::quantity;
 use std::path::Path;
 
 /// Format of ROOT files.
@@ -79,7 +80,10 @@ fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
     match available.as_slice() {
         [only] => Ok(only.clone()),
         _ if available.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
-        _ => Err(EventsError::NoSuch { place: Location::file(path).tree(USUAL_TREE).into(), kind: "tree", available }),
+        _ => {
+            let place = Location::file(path).tree(USUAL_TREE).into();
+            Err(ColumnsError::NoSuch { place, kind: "tree", available }.into())
+        }
     }
 }
 

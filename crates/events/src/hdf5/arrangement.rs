@@ -2,10 +2,11 @@
 //! datasets.
 
 use super::series::{Attribute, PartitionedBlock, Piece, Series};
-use crate::error::{Location, Result};
-use crate::model::block::Block;
-use crate::model::event_id::EventId;
-use crate::model::schema::Number;
+use crate::error::Result;
+use raddle_columns::block::Block;
+use raddle_columns::error::Location;
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::Number;
 use raddle_hdf5::write::Compat;
 
 /// Cost of having a single chunk: the B-tree that refers to it has room for 64 chunks (24 bytes, 64 addresses and 65

@@ -1,17 +1,18 @@
 //! The columns layout: one flat array per leaf and one array of offsets per level of lists, as they are in memory.
 //!
-//! `/events` holds the arrays under the names of [`crate::model::awkward`]. Its attributes are awkward-array's form of
+//! `/events` holds the arrays under the names of [`raddle_columns::awkward`]. Its attributes are awkward-array's form of
 //! all products (`form`), the number of events (`length`), and raddle's schema with the array names of each product
 //! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
-use crate::error::{Location, Result};
-use crate::model::awkward::AwkwardForm;
-use crate::model::block::{Block, Buffer};
-use crate::model::event_id::EventId;
-use crate::model::schema::{BufferKind, Product, Schema};
+use crate::error::Result;
+use raddle_columns::awkward::AwkwardForm;
+use raddle_columns::block::{Block, Buffer};
+use raddle_columns::error::Location;
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{BufferKind, Product, Schema};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 

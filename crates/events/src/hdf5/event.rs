@@ -8,10 +8,11 @@ use super::LUMI;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blob, blobs};
 use super::series::{Attribute, PartitionedBlock, Piece, Series};
-use crate::error::{Location, Result};
-use crate::model::block::Block;
-use crate::model::event_id::EventId;
-use crate::model::schema::{Number, Schema};
+use crate::error::Result;
+use raddle_columns::block::Block;
+use raddle_columns::error::Location;
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Number, Schema};
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 

@@ -4,9 +4,10 @@
 //! could fill, so that reading never allocates more memory than the file justifies.
 
 use super::series::number_of;
-use crate::error::{EventsError, Fault, Location, Result};
-use crate::model::schema::Number;
+use crate::error::{EventsError, Result};
 use raddle_codec::{KnownFilter, Pipeline};
+use raddle_columns::error::{ColumnsError, Fault, Location};
+use raddle_columns::schema::Number;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Attribute, Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind};
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree, stored_attribute_names};
@@ -152,17 +153,18 @@ impl EventsFile {
     /// Creates the error for an object of the file that contradicts the layout.
     #[cold]
     pub fn damaged(&self, object: &str, what: String) -> EventsError {
-        Fault::Damaged { address: 0, structure: "layout of events", what }.at(&self.place().branch(object))
+        Fault::Damaged { address: 0, structure: "layout of events", what }.at(&self.place().branch(object)).into()
     }
 
     /// Creates the error for a file without events.
     pub fn other(&self) -> EventsError {
         let found = "the HDF5 signature, but it has none of the groups and datasets of events".to_owned();
-        EventsError::OtherFormat {
+        ColumnsError::OtherFormat {
             path: self.path().to_path_buf(),
             expected: "an HDF5 file of events".to_owned(),
             found,
         }
+        .into()
     }
 
     fn damaged_attribute(&self, attribute: &str, what: &str) -> EventsError {

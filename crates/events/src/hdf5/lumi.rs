@@ -7,9 +7,10 @@
 use super::series::{Attribute, Value};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::{EventsError, NEEDS_BYTES, Result};
-use crate::model::block::{Block, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Form, Product, Schema, Serialization};
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::ColumnsError;
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Form, Product, Schema, Serialization};
 
 /// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one text per
 /// product.
@@ -50,7 +51,7 @@ pub(super) fn serialization(product: &Product, layout: &'static str) -> Result<S
 
 /// Creates the error for a product that a layout cannot hold.
 pub(super) fn refused(product: &Product, layout: &'static str, needed: &'static str) -> EventsError {
-    EventsError::Form { product: product.name.clone(), form: product.form.to_string(), layout, needed }
+    ColumnsError::Form { product: product.name.clone(), form: product.form.to_string(), layout, needed }.into()
 }
 
 /// Returns run and subrun of the first event as attributes, as the framework records them.

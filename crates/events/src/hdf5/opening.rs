@@ -12,7 +12,7 @@ use super::product::{self, CLASS_NAME, DATASETS, EVENT_IDS, SIZES};
 use super::source::{Content, FileLayout, Ids, ProductArrays};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::Result;
-use crate::model::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
+use raddle_columns::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
 
 /// File whose layout is known.
 pub(super) struct OpenedLayout {

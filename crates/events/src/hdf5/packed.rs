@@ -11,12 +11,13 @@ use super::lumi::{
 };
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
 use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
-use crate::error::{EventsError, Location, Result};
-use crate::model::block::Block;
-use crate::model::event_id::EventId;
-use crate::model::schema::{Number, Schema, Serialization};
+use crate::error::Result;
 use crate::pds::PdsCodec;
 use raddle_codec::RawStreamEncoder;
+use raddle_columns::block::Block;
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Number, Schema, Serialization};
 use raddle_hdf5::write::Compat;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ impl Packed {
             }
             if own != expected {
                 let product = product.name.clone();
-                return Err(EventsError::MixedSerialization { product, got: own, expected, layout: LAYOUT });
+                return Err(ColumnsError::MixedSerialization { product, got: own, expected, layout: LAYOUT }.into());
             }
             if RESERVED.contains(&product.name.as_str()) || product.name.is_empty() {
                 return Err(refused(
@@ -112,7 +113,7 @@ impl EventArrangement for Packed {
 
     fn arranger(&self) -> Result<Box<dyn PartitionBlocks>> {
         let Packing { path, codec, .. } = &self.packing;
-        let compress = |source| EventsError::Compress { path: path.clone(), source };
+        let compress = |source| ColumnsError::Compress { path: path.clone(), source };
         let encoder = match codec {
             PdsCodec::None => None,
             PdsCodec::Lz4 => Some(RawStreamEncoder::lz4_block()),
@@ -140,7 +141,7 @@ impl BlockPartitioner {
             None => out.extend_from_slice(data),
             Some(encoder) => encoder
                 .encode(data, out)
-                .map_err(|source| EventsError::Compress { path: self.packing.path.clone(), source })?,
+                .map_err(|source| ColumnsError::Compress { path: self.packing.path.clone(), source })?,
         }
         Ok(())
     }
@@ -156,7 +157,7 @@ impl BlockPartitioner {
         let mut event = std::mem::take(&mut self.event);
         event.clear();
         let number = |len_bytes: usize| {
-            i32::try_from(len_bytes).map_err(|_| EventsError::Limit {
+            i32::try_from(len_bytes).map_err(|_| ColumnsError::Limit {
                 place: place.clone().into(),
                 what: "an event",
                 got: len_bytes as u64,

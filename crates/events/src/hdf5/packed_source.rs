@@ -14,11 +14,11 @@ use super::lumi::{COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, LUMISEC, R
 use super::source::FileLayout;
 use super::{CceOptions, CompressionChoice, LUMI};
 use crate::error::{EventsError, Result};
-use crate::model::block::Column;
-use crate::model::schema::{Form, Number, Product, Schema, Serialization};
 use crate::pds::PdsCodec;
 use crate::sources::compressed::decode;
 use raddle_codec::DecodeState;
+use raddle_columns::block::Column;
+use raddle_columns::schema::{Form, Number, Product, Schema, Serialization};
 use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 

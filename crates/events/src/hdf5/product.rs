@@ -7,11 +7,12 @@ use super::LUMI;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
 use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
-use crate::error::{Location, Result};
-use crate::model::awkward::link_name;
-use crate::model::block::Block;
-use crate::model::event_id::EventId;
-use crate::model::schema::{Number, Schema, Serialization};
+use crate::error::Result;
+use raddle_columns::awkward::link_name;
+use raddle_columns::block::Block;
+use raddle_columns::error::Location;
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Number, Schema, Serialization};
 use raddle_hdf5::write::Compat;
 use std::collections::HashSet;
 
@@ -87,7 +88,7 @@ impl Products {
 }
 
 fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Series> {
-    let of_product = |(name, product): (&String, &crate::model::schema::Product)| {
+    let of_product = |(name, product): (&String, &raddle_columns::schema::Product)| {
         let class = Value::Text(product.class.clone());
         let sizes = Series::values(format!("{LUMI}/{name}{SIZES}"), Number::Uint64);
         [Series::values(format!("{LUMI}/{name}"), bytes).with(CLASS_NAME, class), sizes]

@@ -10,8 +10,9 @@ use super::chunk_builder::ChunkBuilder;
 use super::series::Piece;
 use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
 use crate::error::Result;
-use crate::model::event_id::EventId;
-use crate::model::sink::{SharedSink, Sink};
+use raddle_columns::error::ColumnsError;
+use raddle_columns::event_id::EventId;
+use raddle_columns::sink::{SharedSink, Sink};
 use raddle_core::CoreError;
 use raddle_core::plan;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
@@ -56,7 +57,11 @@ impl BlockContribution {
 }
 
 impl SharedSink for Hdf5Sink {
-    fn commit_collective(&mut self, prepared: Vec<Pieces>, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+    fn commit_collective(
+        &mut self,
+        prepared: Vec<Pieces>,
+        ranks: &dyn Communicator,
+    ) -> Result<Vec<Tile>, ColumnsError> {
         self.share_what_was_there();
         let received = ranks.all_gather_bytes(&self.contribution(&prepared))?;
         let mut parts = Outbox::new(ranks.size());
@@ -84,7 +89,7 @@ impl SharedSink for Hdf5Sink {
         Ok(self.hand_out(complete, ranks.rank()))
     }
 
-    fn rest_collective(&mut self, ranks: &dyn Communicator) -> Result<Vec<Tile>> {
+    fn rest_collective(&mut self, ranks: &dyn Communicator) -> Result<Vec<Tile>, ColumnsError> {
         // All ranks have the same information here.
         self.check_ids()?;
         self.share_what_was_there();
@@ -102,7 +107,7 @@ impl SharedSink for Hdf5Sink {
         Ok(tiles)
     }
 
-    fn place_collective(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<()> {
+    fn place_collective(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<(), ColumnsError> {
         let own = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
         let received = ranks.all_gather_bytes(&encode_u64s(own))?;
         let mut received: Vec<MessageReader<'_>> =
@@ -118,7 +123,7 @@ impl SharedSink for Hdf5Sink {
         ranks.agree("write chunks", written)
     }
 
-    fn finish_collective(self, ranks: &dyn Communicator) -> Result<Hdf5Summary> {
+    fn finish_collective(self, ranks: &dyn Communicator) -> Result<Hdf5Summary, ColumnsError> {
         self.output().sync_collective(ranks)?;
         let of_others = self.summary(0, 0);
         let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };

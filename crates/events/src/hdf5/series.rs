@@ -2,7 +2,7 @@
 //!
 //! Invariant: conversions between number types and HDF5 types are inverse to each other.
 
-use crate::model::schema::Number;
+use raddle_columns::schema::Number;
 use raddle_hdf5::model::{BitRange, ByteOrder, Dataspace, TypeClass};
 use raddle_hdf5::write::{AttributeSpec, Compat, TypeRef};
 use std::sync::Arc;

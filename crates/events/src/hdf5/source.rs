@@ -7,11 +7,12 @@ use super::columns;
 use super::file::{Array, EventsFile, words};
 use super::opening::OpenedLayout;
 use super::packed_source::{PackedReader, PackedSource};
-use crate::error::{Location, Result};
-use crate::model::block::{Block, Buffer, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Form, Schema};
-use crate::model::source::{Reader, Source, check_entries, check_products};
+use crate::error::Result;
+use raddle_columns::block::{Block, Buffer, Column};
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Form, Schema};
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
@@ -234,11 +235,11 @@ impl Source for Hdf5Source {
         matches!(self.content, Content::Columns(_) | Content::Products(_))
     }
 
-    fn check_unchanged(&self) -> Result<()> {
-        self.file.check_unchanged()
+    fn check_unchanged(&self) -> Result<(), ColumnsError> {
+        Ok(self.file.check_unchanged()?)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.arrays(products).into_iter());
         let packed = self.packed().map(PackedSource::reader);
@@ -257,7 +258,7 @@ struct Hdf5Reader<'source> {
 }
 
 impl Reader for Hdf5Reader<'_> {
-    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         let Hdf5Source { file, ids, content, len_entries, .. } = self.source;
         check_entries(&file.place(), &entries, *len_entries)?;
         let ids = match self.with_ids {

@@ -11,13 +11,14 @@ use super::rank_chunks::RankChunks;
 use super::series::{PartitionedBlock, Series};
 use super::stored::StoredEvents;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
-use crate::error::{EventsError, Location, Result, Shape};
-use crate::model::block::Block;
-use crate::model::event_id::EventId;
-use crate::model::schema::Schema;
-use crate::model::sink::{Prepare, Sink};
-use crate::output::Output;
+use crate::error::Result;
 use raddle_codec::{EncodeState, Encoder, EncoderOptions};
+use raddle_columns::block::Block;
+use raddle_columns::error::{ColumnsError, Fault, Location, Shape};
+use raddle_columns::event_id::EventId;
+use raddle_columns::output::Output;
+use raddle_columns::schema::Schema;
+use raddle_columns::sink::{Prepare, Sink};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_hdf5::model::CreationOrder;
 use raddle_hdf5::write::{OutputFile, OutputOptions};
@@ -129,7 +130,7 @@ impl Hdf5Sink {
         schema: &Schema,
         arrangement: Box<dyn EventArrangement>,
         options: &Hdf5Options,
-        begin: impl FnOnce() -> Result<Output>,
+        begin: impl FnOnce() -> Result<Output, ColumnsError>,
     ) -> Result<Self> {
         let plan = arrangement.plan();
         let compress = if plan.is_extensible { None } else { options.compress };
@@ -179,14 +180,14 @@ impl Hdf5Sink {
     }
 
     /// Fails if some entries have ids and others do not.
-    pub(super) fn check_ids(&self) -> Result<()> {
+    pub(super) fn check_ids(&self) -> Result<(), ColumnsError> {
         let series = self.growing.iter().zip(&self.arrangement.plan().series);
         let mut ids = series.filter(|(_, series)| series.is_optional).map(|(growing, _)| growing.len);
         match ids.find(|&len| len != 0 && len != self.entries) {
             None => Ok(()),
             Some(got) => {
                 let shape = Shape::Ids { got, expected: self.entries };
-                Err(crate::Fault::from(shape).at(&Location::file(self.output.path())))
+                Err(Fault::from(shape).at(&Location::file(self.output.path())))
             }
         }
     }
@@ -207,6 +208,21 @@ impl Hdf5Sink {
     /// Returns the output file.
     pub(super) fn output(&self) -> &Output {
         &self.output
+    }
+
+    /// Writes the metadata and publishes the file.
+    fn close(self) -> Result<Hdf5Summary> {
+        let begun = Instant::now();
+        let mut file = OutputFile::create_in(self.output.file()?, self.output.path(), &self.output_options)?;
+        file.set_raw_end(self.end_address);
+        let plan = self.arrangement.plan();
+        let last = self.arrangement.last_attributes(self.entries, self.first);
+        let datasets = objects::create(&mut file, plan, (&self.growing, &self.encoders), self.entries, &last)?;
+        let written = file.finish()?;
+        let metadata_s = begun.elapsed().as_secs_f64();
+        let summary = Hdf5Summary { metadata_s, ..self.summary(datasets, written.file_len_bytes) };
+        self.output.publish()?;
+        Ok(summary)
     }
 
     /// Summarizes what has been written to a file of length `len_bytes`.
@@ -282,7 +298,7 @@ impl Sink for Hdf5Sink {
     type Encoded = EncodedTile;
     type Summary = Hdf5Summary;
 
-    fn preparer(&self) -> Result<Hdf5Preparer> {
+    fn preparer(&self) -> Result<Hdf5Preparer, ColumnsError> {
         Ok(Hdf5Preparer {
             path: self.output.path().to_path_buf(),
             schema: Arc::clone(&self.schema),
@@ -300,7 +316,7 @@ impl Sink for Hdf5Sink {
         self.encoders.iter().map(|encoder| encoder.state_len_bytes(self.chunk_len_bytes)).max().unwrap_or(0)
     }
 
-    fn commit(&mut self, prepared: Pieces) -> Result<Vec<Tile>> {
+    fn commit(&mut self, prepared: Pieces) -> Result<Vec<Tile>, ColumnsError> {
         let Pieces { arranged, first } = prepared;
         if self.entries == 0 {
             self.first = first;
@@ -314,7 +330,7 @@ impl Sink for Hdf5Sink {
         Ok(tiles)
     }
 
-    fn rest(&mut self) -> Result<Vec<Tile>> {
+    fn rest(&mut self) -> Result<Vec<Tile>, ColumnsError> {
         self.check_ids()?;
         let rest = |(series, growing): (usize, &mut ChunkBuilder)| {
             growing.rest().map(|raw| Tile { series, raw, is_all: growing.is_short() })
@@ -322,24 +338,14 @@ impl Sink for Hdf5Sink {
         Ok(self.growing.iter_mut().enumerate().filter_map(rest).collect())
     }
 
-    fn place(&mut self, encoded: EncodedTile) -> Result<()> {
+    fn place(&mut self, encoded: EncodedTile) -> Result<(), ColumnsError> {
         let EncodedTile { series, stored, filter_mask } = encoded;
         let address = self.take_place(series, stored.len() as u64, filter_mask);
         self.output.write_at(&stored, address)
     }
 
-    fn finish(self) -> Result<Hdf5Summary> {
-        let begun = Instant::now();
-        let mut file = OutputFile::create_in(self.output.file()?, self.output.path(), &self.output_options)?;
-        file.set_raw_end(self.end_address);
-        let plan = self.arrangement.plan();
-        let last = self.arrangement.last_attributes(self.entries, self.first);
-        let datasets = objects::create(&mut file, plan, (&self.growing, &self.encoders), self.entries, &last)?;
-        let written = file.finish()?;
-        let metadata_s = begun.elapsed().as_secs_f64();
-        let summary = Hdf5Summary { metadata_s, ..self.summary(datasets, written.file_len_bytes) };
-        self.output.publish()?;
-        Ok(summary)
+    fn finish(self) -> Result<Hdf5Summary, ColumnsError> {
+        Ok(self.close()?)
     }
 }
 
@@ -348,7 +354,7 @@ impl Prepare for Hdf5Preparer {
     type Tile = Tile;
     type Encoded = EncodedTile;
 
-    fn prepare(&mut self, block: Block) -> Result<Pieces> {
+    fn prepare(&mut self, block: Block) -> Result<Pieces, ColumnsError> {
         let place = Location::file(&self.path).entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
@@ -358,7 +364,7 @@ impl Prepare for Hdf5Preparer {
         Ok(Pieces { arranged: self.arranger.arrange(block, &place)?, first })
     }
 
-    fn encode(&mut self, tile: Tile) -> Result<EncodedTile> {
+    fn encode(&mut self, tile: Tile) -> Result<EncodedTile, ColumnsError> {
         let Tile { series, raw, is_all } = tile;
         let encoder = &self.encoders[series];
         if encoder.filters().is_empty() {
@@ -367,7 +373,7 @@ impl Prepare for Hdf5Preparer {
         let mut stored = Vec::new();
         let filter_mask = encoder
             .encode(&mut self.state, &raw, &mut stored)
-            .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
+            .map_err(|source| ColumnsError::Compress { path: self.path.clone(), source })?;
         if is_all && stored.len() + INDEX_LEN_BYTES >= raw.len() {
             return Ok(EncodedTile { series, stored: raw, filter_mask: 0 });
         }

@@ -13,13 +13,14 @@ use super::packed::Packed;
 use super::packed_source::PackedSource;
 use super::series::{Attribute, PartitionedBlock, Piece};
 use super::source::{Hdf5Source, Ids};
-use crate::error::{Location, Result};
-use crate::model::block::{Block, Buffer, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Form, Number, Product, Schema, Serialization};
-use crate::model::source::{Reader, Source, check_entries, check_products};
+use crate::error::Result;
 use crate::pds::PdsCodec;
 use crate::sources::concat::ConcatSource;
+use raddle_columns::block::{Block, Buffer, Column};
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::{Form, Number, Product, Schema, Serialization};
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use raddle_hdf5::read::DatasetReader;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -156,11 +157,11 @@ impl Source for StoredFile {
         (address(entries.end) - address(entries.start)).saturating_add(count.saturating_mul(beside as u64))
     }
 
-    fn check_unchanged(&self) -> Result<()> {
-        self.file.check_unchanged()
+    fn check_unchanged(&self) -> Result<(), ColumnsError> {
+        Ok(self.file.check_unchanged()?)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.ids.arrays().into_iter().chain(self.packed.arrays()));
         Ok(Box::new(StoredReader { source: self, products: products.to_vec(), datasets }))
@@ -174,7 +175,7 @@ struct StoredReader<'source> {
 }
 
 impl Reader for StoredReader<'_> {
-    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         let StoredFile { file, ids, packed, .. } = self.source;
         check_entries(&file.place(), &entries, packed.len_entries())?;
         let ids = ids.read(file, &mut self.datasets, entries.clone())?;

@@ -4,10 +4,10 @@
 //! only to existing classes.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
-use crate::error::Fault;
-use crate::model::schema::{Form, Product, Schema, Serialization};
-use crate::sources::bytes::Bytes;
-use crate::sources::input::InputFile;
+use raddle_columns::bytes::Bytes;
+use raddle_columns::error::Fault;
+use raddle_columns::input::InputFile;
+use raddle_columns::schema::{Form, Product, Schema, Serialization};
 use std::collections::{BTreeSet, HashSet};
 
 /// First word of a stream without the version: 3141592 shifted by 8 bits.

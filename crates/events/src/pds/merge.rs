@@ -5,8 +5,9 @@
 
 use super::PdsSummary;
 use super::reader::PdsSource;
-use crate::error::{EventsError, Location, Result};
-use crate::output::Output;
+use crate::error::{EventsError, Result};
+use raddle_columns::error::Location;
+use raddle_columns::output::Output;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Observer, Stage};
 use std::path::Path;

@@ -6,13 +6,13 @@
 use super::header::{self, Header};
 use super::record::{self, HEAD_LEN_BYTES, Head, RecordFilter};
 use super::{PdsCodec, WORD_LEN_BYTES};
-use crate::error::{Fault, Location, Result};
-use crate::model::block::{Block, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Schema, Serialization};
-use crate::model::source::{Reader, Source, check_entries, check_products};
-use crate::sources::input::InputFile;
 use raddle_codec::DecodeState;
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::event_id::EventId;
+use raddle_columns::input::InputFile;
+use raddle_columns::schema::{Schema, Serialization};
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use std::ops::Range;
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 //! Invariant: a written record is read back unchanged, except that blobs are padded with zeros to whole words.
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
-use crate::error::Fault;
-use crate::model::block::Column;
-use crate::model::event_id::EventId;
-use crate::sources::bytes::Bytes;
 use raddle_codec::{CodecError, DecodeState, RawStreamEncoder};
+use raddle_columns::block::Column;
+use raddle_columns::bytes::Bytes;
+use raddle_columns::error::Fault;
+use raddle_columns::event_id::EventId;
 
 /// Length of record type, run, subrun, two words of event number, and stored length.
 pub(super) const FRONT_LEN_BYTES: usize = 6 * WORD_LEN_BYTES;

@@ -6,13 +6,14 @@
 use super::PdsCodec;
 use super::header::Header;
 use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
-use crate::error::{EventsError, Location, NEEDS_BYTES, Result};
-use crate::model::block::{Block, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::{Form, Schema, Serialization};
-use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
-use crate::output::Output;
+use crate::error::NEEDS_BYTES;
 use raddle_codec::RawStreamEncoder;
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{ColumnsError, Location, Result};
+use raddle_columns::event_id::EventId;
+use raddle_columns::output::Output;
+use raddle_columns::schema::{Form, Schema, Serialization};
+use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use std::path::{Path, PathBuf};
 
@@ -86,7 +87,7 @@ fn header(schema: &Schema, options: PdsOptions) -> Result<Vec<u8>> {
 fn check_schema(schema: &Schema) -> Result<Serialization> {
     let mut first = None;
     for product in &schema.products {
-        let refused = |needed| EventsError::Form {
+        let refused = |needed| ColumnsError::Form {
             product: product.name.clone(),
             form: product.form.to_string(),
             layout: LAYOUT,
@@ -104,7 +105,7 @@ fn check_schema(schema: &Schema) -> Result<Serialization> {
         let expected = *first.get_or_insert(serialization);
         if serialization != expected {
             let product = product.name.clone();
-            return Err(EventsError::MixedSerialization { product, got: serialization, expected, layout: LAYOUT });
+            return Err(ColumnsError::MixedSerialization { product, got: serialization, expected, layout: LAYOUT });
         }
     }
     Ok(first.unwrap_or(Serialization::Root))
@@ -133,7 +134,7 @@ impl Sink for PdsSink {
 
     fn preparer(&self) -> Result<PdsPreparer> {
         let path = self.output.path().to_path_buf();
-        let compress = |source| EventsError::Compress { path: path.clone(), source };
+        let compress = |source| ColumnsError::Compress { path: path.clone(), source };
         let encoder = match self.options.codec {
             PdsCodec::None => None,
             PdsCodec::Lz4 => Some(RawStreamEncoder::lz4_block()),
@@ -203,7 +204,7 @@ impl Prepare for PdsPreparer {
             let blobs = || columns.iter().map(|(offsets, bytes)| blob(offsets, bytes, number));
             let len_bytes = record::payload_len_bytes(blobs().map(<[u8]>::len));
             if len_bytes > MAX_PAYLOAD_LEN_BYTES {
-                return Err(EventsError::Limit {
+                return Err(ColumnsError::Limit {
                     place: place.entries(entry..entry + 1).into(),
                     what: "an event",
                     got: len_bytes,
@@ -218,7 +219,7 @@ impl Prepare for PdsPreparer {
             let unknown = EventId { run: 1, lumi: 1, event: entry.saturating_add(1) };
             let id = block.ids.get(number).copied().unwrap_or(unknown);
             record::push(id, &self.payload, self.encoder.as_mut(), &mut bytes)
-                .map_err(|source| EventsError::Compress { path: self.path.clone(), source })?;
+                .map_err(|source| ColumnsError::Compress { path: self.path.clone(), source })?;
         }
         Ok(PdsRecords { events, bytes })
     }

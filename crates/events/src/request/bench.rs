@@ -7,14 +7,15 @@ use crate::convert::ranks::convert_collective;
 use crate::error::{EventsError, Result};
 use crate::formats::{Batch, Compat, EventCodec, EventCompression, OpenOptions, OutputLayout};
 use crate::formats::{WriteJob, WriteOptions, open_source, write};
-use crate::model::schema::Serialization;
-use crate::model::source::Source;
 use crate::pds::PdsCodec;
 use crate::sinks::NullSink;
 use crate::sources::generated::{
     CyclicSource, Empty, RandomOptions, RandomProducts, SizeLaw, TestProducts, ThrottledSource, parse_event_times,
 };
 use crate::sources::serializing::SerializingSource;
+use raddle_columns::error::ColumnsError;
+use raddle_columns::schema::Serialization;
+use raddle_columns::source::Source;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Silent, Watch};
 use raddle_core::size::Size;
@@ -307,7 +308,7 @@ impl ScratchFolder {
     fn create_collective(parent: Option<&Path>, ranks: &dyn Communicator) -> Result<Self> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let created = match ranks.rank() {
-            0 => tempfile::tempdir_in(&parent).map(Some).map_err(|source| EventsError::Io {
+            0 => tempfile::tempdir_in(&parent).map(Some).map_err(|source| ColumnsError::Io {
                 path: parent,
                 operation: "create a folder in it",
                 source,
@@ -326,7 +327,7 @@ fn recorded_times(path: &Path) -> Result<Vec<Duration>> {
     let path = path.to_path_buf();
     match std::fs::read_to_string(&path) {
         Ok(text) => parse_event_times(&text).map_err(|source| EventsError::Times { path, source }),
-        Err(source) => Err(EventsError::Io { path, operation: "read", source }),
+        Err(source) => Err(ColumnsError::Io { path, operation: "read", source }.into()),
     }
 }
 

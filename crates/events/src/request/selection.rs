@@ -3,11 +3,11 @@
 use super::check_bytes;
 use crate::error::{EventsError, Result};
 use crate::formats::{LeftOut, OpenOptions, WriteOptions, open_source};
-use crate::model::schema::{Form, ProductGlobs, Schema, Serialization};
-use crate::model::source::Source;
 use crate::sources::concat::{ConcatSource, MismatchPolicy};
 use crate::sources::decoding::DecodingSource;
 use crate::sources::serializing::SerializingSource;
+use raddle_columns::schema::{Form, ProductGlobs, Schema, Serialization};
+use raddle_columns::source::Source;
 use raddle_core::report::progress::{Event, Severity, Watch};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::Resources;
 use crate::error::{EventsError, Result};
 use crate::formats::{WriteJob, WriteOptions, WrittenEvents, write};
-use crate::model::source::Source;
+use raddle_columns::source::Source;
 use raddle_core::output::check::check_output;
 use raddle_core::output::publish::published_path;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};

@@ -2,11 +2,11 @@
 //!
 //! Numbers are compared as bits: NaN equals itself, and 0 differs from -0.
 
-use crate::error::{EventsError, Fault, Location, Result};
-use crate::model::block::{Block, Column};
-use crate::model::schema::{Form, Schema};
-use crate::model::sink::{NoTile, Prepare, Sink};
-use crate::model::source::{Reader, Source};
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::schema::{Form, Schema};
+use raddle_columns::sink::{NoTile, Prepare, Sink};
+use raddle_columns::source::{Reader, Source};
 
 /// Sink that compares entries with another source.
 pub struct CheckSink<'expected> {
@@ -36,14 +36,14 @@ impl<'expected> CheckSink<'expected> {
         let place = expected.place();
         let mut products = Vec::new();
         for product in &schema.products {
-            let number = expected.schema().position(&product.name).ok_or_else(|| EventsError::NoSuch {
+            let number = expected.schema().position(&product.name).ok_or_else(|| ColumnsError::NoSuch {
                 place: place.branch(&product.name).into(),
                 kind: "product",
                 available: expected.schema().products.iter().map(|product| product.name.clone()).collect(),
             })?;
             let form = &expected.schema().products[number].form;
             if *form != product.form {
-                return Err(EventsError::Form {
+                return Err(ColumnsError::Form {
                     product: product.name.clone(),
                     form: product.form.to_string(),
                     layout: "a comparison",
@@ -94,7 +94,7 @@ impl<'expected> Sink for CheckSink<'expected> {
         let expected = self.expected.len_entries();
         if self.checked.entries != expected {
             let place = self.expected.place().entries(0..self.checked.entries);
-            return Err(EventsError::NoSuchEntries { place: place.into(), len_entries: expected });
+            return Err(ColumnsError::NoSuchEntries { place: place.into(), len_entries: expected });
         }
         Ok(self.checked)
     }

@@ -1,9 +1,9 @@
 //! A sink that concatenates blocks in memory.
 
-use crate::error::{Location, Result};
-use crate::model::block::Block;
-use crate::model::schema::Schema;
-use crate::model::sink::{NoTile, Prepare, Sink};
+use raddle_columns::block::Block;
+use raddle_columns::error::{Location, Result};
+use raddle_columns::schema::Schema;
+use raddle_columns::sink::{NoTile, Prepare, Sink};
 
 /// Sink whose summary is one block of all entries.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 //! Values that JSON cannot represent: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`;
 //! bytes, and texts that are not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
 
-use crate::model::block::Buffer;
-use crate::model::schema::{Form, Number};
+use raddle_columns::block::Buffer;
+use raddle_columns::schema::{Form, Number};
 use std::fmt::Write as _;
 
 /// Style of the written values.
@@ -153,7 +153,7 @@ fn push_bytes(bytes: &[u8], style: Style, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::schema::{Field, Serialization};
+    use raddle_columns::schema::{Field, Serialization};
 
     fn shown(form: &Form, buffers: &[Buffer], number: u64, style: Style) -> String {
         let mut text = String::new();

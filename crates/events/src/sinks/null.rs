@@ -1,8 +1,8 @@
 //! A sink that discards entries, to measure the cost of a source alone.
 
-use crate::error::Result;
-use crate::model::block::Block;
-use crate::model::sink::{NoTile, Prepare, SharedSink, Sink};
+use raddle_columns::block::Block;
+use raddle_columns::error::Result;
+use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 
 /// Sink that keeps nothing; its summary is the number of entries.

@@ -1,9 +1,9 @@
 //! A sink that adds up the lengths of products and keeps nothing else.
 
-use crate::error::Result;
-use crate::model::block::{Block, Column};
-use crate::model::schema::Schema;
-use crate::model::sink::{NoTile, Prepare, Sink};
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::Result;
+use raddle_columns::schema::Schema;
+use raddle_columns::sink::{NoTile, Prepare, Sink};
 
 /// Sink that adds up lengths; its summary is the length of each product in memory, including offsets.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! A textual overview of the contents: names and lengths of each entry's products, or their averages.
 
-use crate::error::{EventsError, Result};
-use crate::model::block::{Block, Column};
-use crate::model::schema::Schema;
-use crate::model::sink::{NoTile, Prepare, Sink};
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{ColumnsError, Result};
+use raddle_columns::schema::Schema;
+use raddle_columns::sink::{NoTile, Prepare, Sink};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -34,7 +34,7 @@ impl<W: Write + Send> TextSink<W> {
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Io {
+        self.out.write_all(text.as_bytes()).map_err(|source| ColumnsError::Io {
             path: "text".into(),
             operation: "write",
             source,
@@ -88,7 +88,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
             }
             self.write(&text)?;
         }
-        self.out.flush().map_err(|source| EventsError::Io { path: "text".into(), operation: "flush", source })?;
+        self.out.flush().map_err(|source| ColumnsError::Io { path: "text".into(), operation: "flush", source })?;
         Ok(self.entries)
     }
 }
@@ -128,7 +128,7 @@ fn push_line(text: &mut String, name: &str, what: std::fmt::Arguments<'_>) {
 
 /// Returns the length of a column's values, without offsets.
 fn value_len_bytes(column: &Column) -> u64 {
-    use crate::model::block::Buffer;
+    use raddle_columns::block::Buffer;
     let len_bytes = |buffer: &Buffer| match buffer {
         Buffer::Values(bytes) => bytes.len() as u64,
         Buffer::Offsets(_) => 0,

@@ -5,10 +5,11 @@
 //! part of a value is left out.
 
 use super::json::{self, Style};
-use crate::error::{EventsError, Location, Result};
-use crate::model::block::Block;
-use crate::model::schema::Schema;
-use crate::model::sink::{NoTile, Prepare, Sink};
+use crate::error::{EventsError, Result};
+use raddle_columns::block::Block;
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::schema::Schema;
+use raddle_columns::sink::{NoTile, Prepare, Sink};
 use std::io::Write;
 
 /// Format of the written values.
@@ -59,24 +60,24 @@ impl<W: Write + Send> Sink for ValuesSink<W> {
     /// Number of entries.
     type Summary = u64;
 
-    fn preparer(&self) -> Result<ValuesPreparer> {
+    fn preparer(&self) -> Result<ValuesPreparer, ColumnsError> {
         let schema = self.schema.clone();
         let widths = schema.products.iter().map(|product| shown_name(&product.name).chars().count());
         let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
         Ok(ValuesPreparer { schema, format: self.format, width })
     }
 
-    fn commit(&mut self, (entries, text): (u64, String)) -> Result<Vec<NoTile>> {
+    fn commit(&mut self, (entries, text): (u64, String)) -> Result<Vec<NoTile>, ColumnsError> {
         self.entries += entries;
         self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Text { source })?;
         Ok(Vec::new())
     }
 
-    fn place(&mut self, encoded: NoTile) -> Result<()> {
+    fn place(&mut self, encoded: NoTile) -> Result<(), ColumnsError> {
         match encoded {}
     }
 
-    fn finish(mut self) -> Result<u64> {
+    fn finish(mut self) -> Result<u64, ColumnsError> {
         self.out.flush().map_err(|source| EventsError::Text { source })?;
         Ok(self.entries)
     }
@@ -87,7 +88,7 @@ impl Prepare for ValuesPreparer {
     type Tile = NoTile;
     type Encoded = NoTile;
 
-    fn prepare(&mut self, block: Block) -> Result<(u64, String)> {
+    fn prepare(&mut self, block: Block) -> Result<(u64, String), ColumnsError> {
         let place = Location::default().entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
@@ -103,7 +104,7 @@ impl Prepare for ValuesPreparer {
         Ok((block.len_entries(), text))
     }
 
-    fn encode(&mut self, tile: NoTile) -> Result<NoTile> {
+    fn encode(&mut self, tile: NoTile) -> Result<NoTile, ColumnsError> {
         match tile {}
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::convert::ConvertOptions;
 use crate::error::Result;
-use crate::model::baskets::Baskets;
-use crate::model::source::{Source, check_entries, check_products};
+use raddle_columns::baskets::Baskets;
+use raddle_columns::source::{Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::report::progress::{Event, Observer, Stage};

@@ -6,9 +6,9 @@
 
 use crate::convert::{ConvertOptions, convert};
 use crate::error::Result;
-use crate::model::block::Block;
-use crate::model::source::{Source, check_entries, check_products};
 use crate::sinks::CollectSink;
+use raddle_columns::block::Block;
+use raddle_columns::source::{Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::report::progress::{Event, Observer, Stage};

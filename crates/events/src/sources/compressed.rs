@@ -2,8 +2,8 @@
 //!
 //! Invariant: no more memory is allocated than the stored bytes could fill.
 
-use crate::error::Fault;
 use raddle_codec::{DecodeState, RawStreamCodec};
+use raddle_columns::error::Fault;
 
 /// Decodes a stream to `decoded_len_bytes` bytes, which replace the contents of `out`.
 pub(crate) fn decode(

@@ -3,11 +3,12 @@
 //! Invariants: products are found by name, so that a source that lacks a product, or has it in another form, never
 //! shifts the others; either all entries have ids or none.
 
-use crate::error::{EventsError, Location, Result};
-use crate::model::baskets::Baskets;
-use crate::model::block::{Block, Column};
-use crate::model::schema::{Form, Product, Schema};
-use crate::model::source::{Reader, Source, check_entries, check_products};
+use crate::error::{EventsError, Result};
+use raddle_columns::baskets::Baskets;
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{ColumnsError, Location};
+use raddle_columns::schema::{Form, Product, Schema};
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -81,7 +82,8 @@ impl ConcatSource {
             for (number, product) in schema.products.clone().into_iter().enumerate() {
                 match (find(&product, number, source.as_ref()), differing) {
                     (Ok(_), _) => {}
-                    (Err(EventsError::NoSuch { .. }), MismatchPolicy::Fill) if can_be_filled(&product.form) => {}
+                    (Err(EventsError::Columns(ColumnsError::NoSuch { .. })), MismatchPolicy::Fill)
+                        if can_be_filled(&product.form) => {}
                     (Err(error), MismatchPolicy::LeaveOut) => leave_out(&mut schema, product, error),
                     (Err(error), _) => return Err(error),
                 }
@@ -110,7 +112,7 @@ impl ConcatSource {
             let number = |(number, product): (usize, &Product)| match find(product, number, source.as_ref()) {
                 Ok(number) => Ok(Some(number)),
                 // With any other source, the product would have been refused or left out by now.
-                Err(EventsError::NoSuch { .. }) => Ok(None),
+                Err(EventsError::Columns(ColumnsError::NoSuch { .. })) => Ok(None),
                 Err(error) => Err(error),
             };
             let products = schema.products.iter().enumerate().map(number).collect::<Result<Vec<_>>>()?;
@@ -176,7 +178,7 @@ fn find(product: &Product, likely: usize, source: &dyn Source) -> Result<usize> 
     let own = source.schema();
     let place = || source.place().branch(&product.name).into();
     let Some(number) = own.position_near(&product.name, likely) else {
-        return Err(EventsError::NoSuch { place: place(), kind: "product", available: names(&own.products) });
+        return Err(ColumnsError::NoSuch { place: place(), kind: "product", available: names(&own.products) }.into());
     };
     let form = &own.products[number].form;
     match *form == product.form {
@@ -233,11 +235,11 @@ impl Source for ConcatSource {
         self.parts.iter().all(|part| part.source.reads_products_alone())
     }
 
-    fn check_unchanged(&self) -> Result<()> {
+    fn check_unchanged(&self) -> Result<(), ColumnsError> {
         self.parts.iter().try_for_each(|part| part.source.check_unchanged())
     }
 
-    fn basket_ends(&self, product: usize) -> Result<Vec<u64>> {
+    fn basket_ends(&self, product: usize) -> Result<Vec<u64>, ColumnsError> {
         check_products(&self.place(), &[product], &self.schema)?;
         let (mut ends, mut start) = (Vec::new(), 0);
         for part in &self.parts {
@@ -248,7 +250,12 @@ impl Source for ConcatSource {
         Ok(ends)
     }
 
-    fn read_baskets(&self, product: usize, baskets: Range<usize>, cancel: &CancelToken) -> Result<Baskets> {
+    fn read_baskets(
+        &self,
+        product: usize,
+        baskets: Range<usize>,
+        cancel: &CancelToken,
+    ) -> Result<Baskets, ColumnsError> {
         check_products(&self.place(), &[product], &self.schema)?;
         let (mut read, mut first, mut start) = (Baskets::default(), 0, 0);
         for part in &self.parts {
@@ -263,7 +270,7 @@ impl Source for ConcatSource {
         Ok(read)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let with_ids = self.has_ids;
         Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids }))
@@ -314,7 +321,7 @@ impl Reader for JoinedReader<'_> {
         self.open = None;
     }
 
-    fn read(&mut self, entries: Range<u64>) -> Result<Block> {
+    fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         let source = self.source;
         check_entries(&source.place(), &entries, source.len_entries())?;
         let mut whole = Block::new(&source.schema.select(&self.products), entries.start);

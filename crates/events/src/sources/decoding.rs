@@ -2,12 +2,12 @@
 //!
 //! Trees do not need it: they are read as columns directly.
 
-use crate::error::Fault;
-use crate::model::block::Column;
-use crate::model::schema::{Form, Product};
-use crate::model::source::Source;
-use crate::root::BlobDecoder;
 use crate::sources::map::{MapSource, Recode};
+use raddle_columns::block::Column;
+use raddle_columns::error::Fault;
+use raddle_columns::schema::{Form, Product};
+use raddle_columns::source::Source;
+use raddle_root::BlobDecoder;
 
 /// Source whose blobs are decoded.
 pub type DecodingSource = MapSource<BlobDecoder>;

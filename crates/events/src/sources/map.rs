@@ -2,11 +2,11 @@
 //!
 //! Invariant: columns that are not recoded are passed on unchanged.
 
-use crate::error::{Fault, Location, Result};
-use crate::model::baskets::Baskets;
-use crate::model::block::{Block, Column};
-use crate::model::schema::{Product, Schema};
-use crate::model::source::{Reader, Source};
+use raddle_columns::baskets::Baskets;
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::schema::{Product, Schema};
+use raddle_columns::source::{Reader, Source};
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 

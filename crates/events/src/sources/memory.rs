@@ -2,10 +2,10 @@
 //!
 //! Invariant: the columns match the schema, because they were checked.
 
-use crate::error::{Location, Result};
-use crate::model::block::Block;
-use crate::model::schema::Schema;
-use crate::model::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::block::Block;
+use raddle_columns::error::{Location, Result};
+use raddle_columns::schema::Schema;
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use std::ops::Range;
 
 /// Source of entries in memory.

@@ -1,13 +1,11 @@
 //! Sources that hold, generate, join or transform the entries of others.
 
 pub mod baskets;
-pub(crate) mod bytes;
 pub mod collect;
 pub(crate) mod compressed;
 pub mod concat;
 pub mod decoding;
 pub mod generated;
-pub(crate) mod input;
 pub mod map;
 pub mod memory;
 pub mod readable;

@@ -4,7 +4,7 @@
 //! on threads.
 
 use crate::error::{EventsError, Result};
-use crate::model::source::{Reader, Source};
+use raddle_columns::source::{Reader, Source};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use std::num::NonZeroUsize;

@@ -5,12 +5,12 @@
 //! unchanged, because their prefixes depend on their class descriptions, and so are collections that already have the
 //! wanted serialisation. The zeros with which packed data streams pad words are removed.
 
-use crate::error::Fault;
-use crate::model::block::Column;
-use crate::model::schema::{Form, Product, Serialization};
-use crate::model::source::Source;
-use crate::root::{NO_OBJECT, is_collection};
 use crate::sources::map::{MapSource, Recode};
+use raddle_columns::block::Column;
+use raddle_columns::error::Fault;
+use raddle_columns::schema::{Form, Product, Serialization};
+use raddle_columns::source::Source;
+use raddle_root::is_collection;
 
 /// Source with serialised collections.
 pub type SerializingSource = MapSource<Reserialize>;
@@ -65,12 +65,13 @@ impl Recode for Reserialize {
 /// Appends a blob of serialisation `own` to `out` in serialisation `wanted`.
 fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), Fault> {
     let damaged = |what: &str| Fault::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
+    let no_object = || Fault::NoObject { address: 0, structure: "serialised object" };
     let entry = if own == Serialization::Root {
-        let whole = counted(blob).ok_or_else(|| damaged(NO_OBJECT))?;
+        let whole = counted(blob).ok_or_else(no_object)?;
         whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends within its header"))?
     } else {
         // A collection has its own byte count.
-        counted(blob).ok_or_else(|| damaged(NO_OBJECT))?
+        counted(blob).ok_or_else(no_object)?
     };
     if wanted == Serialization::Root {
         let len_bytes = u32::try_from(entry.len() + FRONT_LEN_BYTES - 4).ok().filter(|len| *len < BYTE_COUNT);

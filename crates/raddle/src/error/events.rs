@@ -8,8 +8,9 @@ use crate::text::quantity;
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
 use raddle_core::output::publish::published_path;
-use raddle_events::EventsError;
+use raddle_events::{ColumnsError, EventsError, Fault};
 use raddle_hdf5::Hdf5Error;
+use raddle_root::ReassemblyError;
 use std::path::Path;
 
 impl Error {
@@ -17,28 +18,9 @@ impl Error {
     pub fn of_events(error: &EventsError, output: Option<&Path>) -> Self {
         let failure = Self::new(exit_of_events(error, output), &error.to_string());
         match error {
-            error if error.is_echo() => failure.echo(),
-            EventsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
-                let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
-                let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
-                Self::new(failure.exit, &what).advise(Advice::one_of(&[
-                    "raise --memory",
-                    "use fewer --jobs",
-                    "make smaller chunks (--chunk)",
-                ]))
-            }
-            EventsError::Io { source, .. } => failure.caused_by(source.raw_os_error()),
+            EventsError::Columns(error) => of_columns(error, failure),
             EventsError::Hdf5(source) => failure.caused_by(errno_of(source)),
-            EventsError::Form { .. } => failure.advise(Advice::one_of(&[
-                "choose products that it can hold with --products",
-                "write columns, which hold everything",
-            ])),
-            EventsError::NoSuch { kind: "product", .. } | EventsError::NotInFirst { .. } => {
-                failure.advise(Advice::one_of(&[
-                    "choose products that all inputs have with --products",
-                    "choose how to treat the others with --differing",
-                ]))
-            }
+            EventsError::NotInFirst { .. } => advise_on_products(failure),
             EventsError::FormDiffers { .. } => failure.advise(Advice::one_of(&[
                 "choose other products with --products",
                 "leave these out with --differing leave-out",
@@ -54,21 +36,6 @@ impl Error {
                 "convert inputs that have the same products",
                 "fill in missing products with --differing fill",
             ])),
-            EventsError::MixedSerialization { .. } => {
-                failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
-            }
-            EventsError::NoSuch { kind: "tree", available, .. } if !available.is_empty() => {
-                failure.advise(Advice::one_of(&["name one of them with --tree"]))
-            }
-            EventsError::Apart { .. } => failure.advise(Advice::one_of(&[
-                "choose other products with --products",
-                "leave such objects out with --skip-bad",
-                "read its branches as products of their own, without --whole",
-            ])),
-            EventsError::Bad { place, .. } if place.branch.is_some() => failure.advise(Advice::one_of(&[
-                "leave out unreadable products with --skip-bad",
-                "leave it out with --products",
-            ])),
             _ => failure,
         }
     }
@@ -79,25 +46,86 @@ impl Error {
     }
 }
 
-fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
-    let is_output = |path: &Path| output.is_some_and(|output| folder_of(output) == folder_of(path));
+/// Adds cause and advice to the error of a source or a sink.
+fn of_columns(error: &ColumnsError, failure: Error) -> Error {
     match error {
-        EventsError::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
-        // The output is written under a temporary name next to its final one.
-        EventsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
-            Exit::Output
+        ColumnsError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
+        ColumnsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
+            let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
+            let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
+            Error::new(failure.exit, &what).advise(Advice::one_of(&[
+                "raise --memory",
+                "use fewer --jobs",
+                "make smaller chunks (--chunk)",
+            ]))
         }
-        EventsError::Output(_) | EventsError::OutputExists { .. } | EventsError::Text { .. } => Exit::Output,
-        EventsError::Locked { .. } => Exit::Locked,
+        ColumnsError::Io { source, .. } => failure.caused_by(source.raw_os_error()),
+        ColumnsError::OutputExists { .. } => {
+            failure.advise(Advice::one_of(&["replace it with --force", "name another output"]))
+        }
+        ColumnsError::Form { .. } => failure.advise(Advice::one_of(&[
+            "choose products that it can hold with --products",
+            "write columns, which hold everything",
+        ])),
+        ColumnsError::NoSuch { kind: "product", .. } => advise_on_products(failure),
+        ColumnsError::MixedSerialization { .. } => {
+            failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
+        }
+        ColumnsError::NoSuch { kind: "tree", available, .. } if !available.is_empty() => {
+            failure.advise(Advice::one_of(&["name one of them with --tree"]))
+        }
+        ColumnsError::Format(error) if error.is::<ReassemblyError>() => failure.advise(Advice::one_of(&[
+            "choose other products with --products",
+            "leave such objects out with --skip-bad",
+            "read its branches as products of their own, without --whole",
+        ])),
+        ColumnsError::Bad { place, fault: Fault::NoObject { .. } } if place.branch.is_some() => {
+            failure.advise(Advice::one_of(&[
+                "convert the bytes as they are with --raw",
+                "leave out unreadable products with --skip-bad",
+                "leave it out with --products",
+            ]))
+        }
+        ColumnsError::Bad { place, .. } if place.branch.is_some() => failure
+            .advise(Advice::one_of(&["leave out unreadable products with --skip-bad", "leave it out with --products"])),
+        _ => failure,
+    }
+}
+
+fn advise_on_products(failure: Error) -> Error {
+    failure.advise(Advice::one_of(&[
+        "choose products that all inputs have with --products",
+        "choose how to treat the others with --differing",
+    ]))
+}
+
+fn exit_of_events(error: &EventsError, output: Option<&Path>) -> Exit {
+    match error {
+        EventsError::Columns(error) => exit_of_columns(error, output),
+        EventsError::Output(_) | EventsError::Text { .. } => Exit::Output,
         EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. })
             if output.is_some_and(|output| path == output) =>
         {
             Exit::Output
         }
         EventsError::Hdf5(error) => exit_of_hdf5(error, None),
-        EventsError::Core(CoreError::Cancelled) => Exit::Interrupted,
-        EventsError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
-        EventsError::Core(_) | EventsError::Compress { .. } => Exit::Internal,
+        _ => Exit::InputRefused,
+    }
+}
+
+fn exit_of_columns(error: &ColumnsError, output: Option<&Path>) -> Exit {
+    let is_output = |path: &Path| output.is_some_and(|output| folder_of(output) == folder_of(path));
+    match error {
+        ColumnsError::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
+        // The output is written under a temporary name next to its final one.
+        ColumnsError::Io { path, operation, .. } if is_output(path) && !matches!(*operation, "open" | "read") => {
+            Exit::Output
+        }
+        ColumnsError::OutputExists { .. } => Exit::Output,
+        ColumnsError::Locked { .. } => Exit::Locked,
+        ColumnsError::Core(CoreError::Cancelled) => Exit::Interrupted,
+        ColumnsError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        ColumnsError::Core(_) | ColumnsError::Compress { .. } => Exit::Internal,
         _ => Exit::InputRefused,
     }
 }

@@ -13,7 +13,7 @@ use raddle::options::compression::EVENTS_HELP;
 use raddle_events::formats::{Batch, EventCodec, EventCompression};
 use raddle_events::pds::PdsCodec;
 use raddle_events::request::{BenchSink, Measured};
-use raddle_events::{BenchRequest, EventsError};
+use raddle_events::{BenchRequest, ColumnsError, EventsError};
 use raddle_hdf5::Hdf5Error;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -130,7 +130,7 @@ impl BenchArgs {
     /// Converts an error. Every file except the source is an output.
     fn failure(&self, error: &EventsError) -> Error {
         let path = match error {
-            EventsError::Io { path, .. }
+            EventsError::Columns(ColumnsError::Io { path, .. })
             | EventsError::Hdf5(Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }) => Some(path.as_path()),
             _ => None,
         };

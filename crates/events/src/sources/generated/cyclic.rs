@@ -1,10 +1,10 @@
 //! The first entries of another source, held in memory and repeated: a source that costs nothing, for measuring sinks.
 
 use super::Generator;
-use crate::error::Result;
-use crate::model::block::{Block, Column};
-use crate::model::schema::Schema;
-use crate::model::source::Source;
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::Result;
+use raddle_columns::schema::Schema;
+use raddle_columns::source::Source;
 
 /// Source of entries in memory, repeated.
 #[derive(Debug, Clone)]

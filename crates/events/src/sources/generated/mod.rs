@@ -14,11 +14,11 @@ pub use products::TestProducts;
 pub use random::{RandomOptions, RandomProducts, SizeLaw};
 pub use throttled::{EventTimesError, ThrottledSource, parse_event_times};
 
-use crate::error::{Location, Result};
-use crate::model::block::{Block, Column};
-use crate::model::event_id::EventId;
-use crate::model::schema::Schema;
-use crate::model::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::block::{Block, Column};
+use raddle_columns::error::{Location, Result};
+use raddle_columns::event_id::EventId;
+use raddle_columns::schema::Schema;
+use raddle_columns::source::{Reader, Source, check_entries, check_products};
 use std::ops::Range;
 
 /// Generator of entries.
@@ -34,38 +34,45 @@ trait Generator: Send + Sync {
     fn push(&self, entry: u64, product: usize, column: &mut Column);
 }
 
-impl<G: Generator> Source for G {
-    fn place(&self) -> Location {
-        Location::default()
-    }
+/// Implements [`Source`] for generators. The trait is of another crate, so it cannot be implemented for all of them at once.
+macro_rules! sources {
+    ($($generator:ty),+) => {$(
+        impl Source for $generator {
+            fn place(&self) -> Location {
+                Location::default()
+            }
 
-    fn schema(&self) -> &Schema {
-        Generator::schema(self)
-    }
+            fn schema(&self) -> &Schema {
+                Generator::schema(self)
+            }
 
-    fn len_entries(&self) -> u64 {
-        Generator::len_entries(self)
-    }
+            fn len_entries(&self) -> u64 {
+                Generator::len_entries(self)
+            }
 
-    fn has_ids(&self) -> bool {
-        true
-    }
+            fn has_ids(&self) -> bool {
+                true
+            }
 
-    fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
-        let entries = (target_len_bytes / self.entry_len_bytes().max(1)).max(1);
-        start.saturating_add(entries).min(Generator::len_entries(self))
-    }
+            fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
+                let entries = (target_len_bytes / self.entry_len_bytes().max(1)).max(1);
+                start.saturating_add(entries).min(Generator::len_entries(self))
+            }
 
-    fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
-        (entries.end - entries.start).saturating_mul(self.entry_len_bytes())
-    }
+            fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
+                (entries.end - entries.start).saturating_mul(self.entry_len_bytes())
+            }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
-        check_products(&self.place(), products, Generator::schema(self))?;
-        let schema = Generator::schema(self).select(products);
-        Ok(Box::new(GeneratedReader { generator: self, products: products.to_vec(), schema }))
-    }
+            fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+                check_products(&self.place(), products, Generator::schema(self))?;
+                let schema = Generator::schema(self).select(products);
+                Ok(Box::new(GeneratedReader { generator: self, products: products.to_vec(), schema }))
+            }
+        }
+    )+};
 }
+
+sources!(CyclicSource, Empty, RandomProducts, TestProducts);
 
 struct GeneratedReader<'source, G> {
     generator: &'source G,

@@ -4,8 +4,8 @@
 //! Invariant: serialised products equal those of the framework and ROOT byte for byte.
 
 use super::Generator;
-use crate::model::block::{Buffer, Column};
-use crate::model::schema::{Form, Number, Product, Schema, Serialization};
+use raddle_columns::block::{Buffer, Column};
+use raddle_columns::schema::{Form, Number, Product, Schema, Serialization};
 
 /// Source of test products, as blobs or as columns.
 #[derive(Debug, Clone)]

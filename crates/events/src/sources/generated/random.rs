@@ -3,8 +3,8 @@
 //! They serve for measurements and tests, and cannot be deserialised.
 
 use super::Generator;
-use crate::model::block::{Buffer, Column};
-use crate::model::schema::{Form, Product, Schema, Serialization};
+use raddle_columns::block::{Buffer, Column};
+use raddle_columns::schema::{Form, Product, Schema, Serialization};
 
 /// Distribution of the lengths of blobs.
 #[derive(Debug, Clone, Copy, PartialEq)]

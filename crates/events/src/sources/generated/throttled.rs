@@ -2,10 +2,10 @@
 //!
 //! It sleeps rather than computes, to measure how well reading and writing overlap with other work.
 
-use crate::error::{Location, Result};
-use crate::model::block::Block;
-use crate::model::schema::Schema;
-use crate::model::source::{Reader, Source};
+use raddle_columns::block::Block;
+use raddle_columns::error::{Location, Result};
+use raddle_columns::schema::Schema;
+use raddle_columns::source::{Reader, Source};
 use std::ops::Range;
 use std::time::Duration;
 
