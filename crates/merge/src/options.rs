@@ -1,5 +1,8 @@
 //! Options of a merge as plain values, shared by the command, the Python package and all ranks.
 
+mod filters;
+mod links;
+
 use crate::conventions::ConventionOptions;
 use crate::inputs::selection::Selection;
 use crate::keys::DerivedSpec;
@@ -7,101 +10,20 @@ use crate::plan::alignment::Align;
 use crate::plan::chunk::Chunk;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::layout_rules::LayoutRule;
-use crate::plan::links::{Link, LinkPaths};
 use crate::schema::join::JoinOptions;
 use crate::subset::DimensionRange;
 use crate::subset::tables::TableSelection;
-use raddle_codec::{Compression, Effort};
 use raddle_hdf5::child::{ChildOptions, ReaderCommand};
 use raddle_hdf5::write::Compat;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use filters::{Compress, ParseCompressError, Shuffle};
+pub use links::{Link, LinkPaths};
 pub use raddle_core::report::progress::Watch;
-
-/// Compression of the output's chunks, written as a single word: that of a [`Compression`], `keep` or `none`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Compress {
-    /// One compression for all datasets. Gzip of level 0 stands for no compression.
-    Encode(Compression),
-    /// Each dataset's own filters; chunks are moved as stored where that is right.
-    Keep,
-    /// No compression.
-    None,
-}
-
-impl Compress {
-    /// Returns the compression for chunks that have no filters to keep; `None` if they stay uncompressed.
-    pub fn compression(self) -> Option<Compression> {
-        match self {
-            Self::Keep => Some(Compression::default()),
-            Self::None | Self::Encode(Compression::Deflate(Effort::Gzip(0))) => None,
-            Self::Encode(compression) => Some(compression),
-        }
-    }
-}
-
-impl Default for Compress {
-    fn default() -> Self {
-        Self::Encode(Compression::default())
-    }
-}
-
-impl<C: Into<Compression>> From<C> for Compress {
-    fn from(compression: C) -> Self {
-        Self::Encode(compression.into())
-    }
-}
-
-/// Error for a text that names neither a compression nor `keep` or `none`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid compression {text:?}; expected {}, keep or none", Compression::WORDS)]
-pub struct ParseCompressError {
-    text: String,
-}
-
-impl FromStr for Compress {
-    type Err = ParseCompressError;
-
-    fn from_str(text: &str) -> Result<Self, ParseCompressError> {
-        match text {
-            "keep" => Ok(Self::Keep),
-            "none" => Ok(Self::None),
-            _ => text.parse().map(Self::Encode).map_err(|_| ParseCompressError { text: text.to_owned() }),
-        }
-    }
-}
-
-impl fmt::Display for Compress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Encode(compression) => compression.fmt(f),
-            Self::Keep => f.write_str("keep"),
-            Self::None => f.write_str("none"),
-        }
-    }
-}
-
-/// Whether the bytes of elements are shuffled before compression: all first bytes, then all second bytes, and so on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Shuffle {
-    /// As in the first input.
-    #[default]
-    Keep,
-    /// In every compressed dataset.
-    Yes,
-    /// In none.
-    No,
-}
 
 /// Which datasets of a new file are extendible along axis 0, in addition to those that are extendible in an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -211,7 +133,7 @@ pub struct MergeOptions {
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
     pub conventions: ConventionOptions,
-    /// Names of options that decide values ([`crate::verify::remembered::Decisions`]) and were set explicitly to their
+    /// Names of options that decide values ([`crate::verify::record::Decisions`]) and were set explicitly to their
     /// default value: values recorded in a file do not override them.
     pub explicit: BTreeSet<&'static str>,
     /// Whether to decode chunks that are moved as stored, to compute digests of their values. Otherwise digests cover
@@ -294,23 +216,5 @@ impl MergeOptions {
         !self.layout_rules.is_empty()
             || matches!(self.chunk, Some(Chunk::Named(_)))
             || self.layout != self.layout.without_time()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_compressions_are_read_back() {
-        for text in ["balanced", "gzip:0", "gzip:9", "zstd:22", "lz4", "keep", "none"] {
-            assert_eq!(text.parse::<Compress>().unwrap().to_string(), text);
-        }
-        for text in ["", "gzip:10", "keep:1", "best"] {
-            let error = text.parse::<Compress>().unwrap_err().to_string();
-            assert!(error.contains(&format!("{text:?}")) && error.ends_with("lz4, keep or none"), "{error}");
-        }
-        assert_eq!("gzip:0".parse::<Compress>().unwrap().compression(), None);
-        assert_eq!(Compress::Keep.compression(), Some(Compression::default()));
     }
 }

@@ -7,7 +7,7 @@ use raddle_core::output::stripes::StripeSource;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::prediction::{Prediction, SHORT_S};
 use raddle_merge::plan::regrouping::{RegroupedDataset, scratch_space_len_bytes};
-use raddle_merge::schema::join::parent_path;
+use raddle_merge::schema::parent_path;
 use std::collections::HashMap;
 use std::path::PathBuf;
 

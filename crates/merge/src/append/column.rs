@@ -3,9 +3,9 @@
 //! Columns of new files are planned by [`crate::plan`]. Invariant: chunking, filters and index of existing storage are
 //! not changed; a dataset that cannot grow without that is refused.
 
-use super::growth::ColumnGrowth;
 use crate::error::{MergeError, Result};
 use crate::plan::asked_layout::AskedFilters;
+use crate::plan::growth::ColumnGrowth;
 use crate::plan::{ColumnPlan, LayoutDecision, Planner, Route, Storage, decoders, encoder_like, ids, library_filters};
 use crate::schema::{Column, ColumnIndex, display_path};
 use raddle_codec::{Encoder, EncoderOptions};

@@ -5,35 +5,16 @@
 //! digests as a file written with all rows at once and the same number of rows per block.
 
 use crate::error::{MergeError, Result};
+use crate::plan::growth::Growth;
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
+use crate::verify::digests::StoredColumn;
 use crate::verify::digests::blocks::{Gathering, block_rows};
-use crate::verify::digests::stored::{StoredColumn, StoredDigests};
 use crate::verify::digests::structure::not_as_written;
 use crate::verify::digests::{ColumnDigests, Digests, Form};
 use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
 use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
-
-/// Growth of the first input of a plan, to which the other inputs are appended.
-#[derive(Debug)]
-pub struct Growth {
-    /// Digests stored in the file; without them, the new rows get no digests either.
-    pub stored: Option<StoredDigests>,
-    /// Growth of each column.
-    pub columns: Vec<ColumnGrowth>,
-}
-
-/// Growth of one column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ColumnGrowth {
-    /// Number of existing rows.
-    pub old_rows: u64,
-    /// Number of rows to append.
-    pub new_rows: u64,
-    /// First row of the column's tiles: the start of the chunk in which the old rows end.
-    pub first_row: u64,
-}
 
 /// The part of a tile that is digested, and its position in the digested array and in the tile.
 pub struct Digested {

@@ -13,13 +13,16 @@ use crate::conventions::Choice;
 use crate::error::{MergeError, Result};
 use crate::inputs::same_file;
 use crate::options::{MergeOptions, Watch};
+use crate::plan::Growth;
 use crate::plan::dataset_specs::column_spec;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::schema::join::Join;
 use crate::schema::{Entry, display_path};
 use crate::verify::digests::Digests;
-use crate::verify::digests::blocks::{Form, InOrder};
+use crate::verify::digests::StoredDigests;
+use crate::verify::digests::blocks::InOrder;
+use crate::verify::digests::column::Form;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::verify::provenance::{gather, provenance_path};
@@ -29,7 +32,6 @@ use crate::write::ranks::share;
 use crate::write::resume::sample;
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
-use growth::Growth;
 use raddle_core::CoreError;
 use raddle_core::engine::{Claim, Committed, Context, EngineOptions, EngineReport, Execution, Placement};
 use raddle_core::memory::MemoryBudget;
@@ -224,7 +226,7 @@ pub fn plan_collective(
 }
 
 /// Completes `options` with the records of the file, and exempts the file from the selection.
-fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: &AppendLock) -> Result<MergeOptions> {
+fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, held: &AppendLock) -> Result<MergeOptions> {
     let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
     if recalled.join.join == Join::Union {
         // Rows are added to the datasets of all inputs.
@@ -257,7 +259,7 @@ fn recall(stored: Option<&stored::StoredDigests>, options: &MergeOptions, held: 
 
 /// Collective. Like [`repeated`], with each input checked by one of the `ranks`.
 fn repeated_collective(
-    stored: &stored::StoredDigests,
+    stored: &StoredDigests,
     inputs: &[PathBuf],
     ranks: &dyn Communicator,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
@@ -279,7 +281,7 @@ fn repeated_collective(
 }
 
 /// Returns the `inputs` that are already in the file, with their recorded paths.
-pub fn repeated(stored: &stored::StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathBuf, PathBuf)>> {
+pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut repeated = Vec::new();
     for input in inputs {
         let Ok(metadata) = std::fs::metadata(input) else { continue };

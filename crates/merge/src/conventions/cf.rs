@@ -12,12 +12,13 @@ mod new_dim;
 mod tiles;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::attribute::{named, replaced, text, with_text};
-use crate::rules::packing::{PACKING, VALID};
+use crate::rules::packed::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{Placement, Rule, TimeAttributes, Values};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
-use crate::schema::join::{Difference, parent_path};
+use crate::schema::attribute::{named, replaced, text, with_text};
+use crate::schema::join::Difference;
+use crate::schema::parent_path;
 use crate::schema::{AttributeValue, Role, child_path, display_path};
 use raddle_hdf5::model::TypeClass;
 use raddle_hdf5::number::NumberType;
@@ -283,7 +284,7 @@ impl<'f, 'a> Variables<'f, 'a> {
             if file.unlimited(at).first() == Some(&true) {
                 variables.unlimited.insert(path.clone());
             }
-            if let Some(id) = crate::rules::attribute::number(file.attributes(at), DIMENSION_NUMBER) {
+            if let Some(id) = crate::schema::attribute::number(file.attributes(at), DIMENSION_NUMBER) {
                 by_id.insert(id as i64, path.clone());
             }
             variables.all.insert(path);
@@ -299,7 +300,7 @@ impl<'f, 'a> Variables<'f, 'a> {
                 names = vec![Vec::new(); dims.len()];
                 names[0] = file.path_of(at).to_vec();
                 // A multidimensional coordinate variable has only the ids of its dimensions.
-                let ids = named(file.attributes(at), DIMENSION_NUMBERS).and_then(crate::rules::attribute::numbers);
+                let ids = named(file.attributes(at), DIMENSION_NUMBERS).and_then(crate::schema::attribute::numbers);
                 for (name, id) in names.iter_mut().zip(ids.unwrap_or_default()).skip(1) {
                     name.clone_from(by_id.get(&(id as i64)).unwrap_or(&Vec::new()));
                 }

@@ -12,19 +12,22 @@ pub mod nwb;
 pub mod options;
 pub mod pandas;
 mod plain;
+mod recognised;
+mod refusal;
 mod refused;
 pub mod tiling;
 mod view;
 
 pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use recognised::Recognised;
+pub use refusal::Refusal;
 pub use tiling::Tiles;
 pub use view::FileView;
 
-use crate::rules::settle::Declared;
+use crate::rules::settling::Declared;
 use crate::rules::{Rule, user};
 use crate::schema::join::Difference;
 use crate::schema::{Schema, display_path};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -77,39 +80,6 @@ pub(crate) struct Completion<'a> {
     pub is_new: bool,
     /// Paths of datasets to remove from the output.
     pub left_out: BTreeSet<Vec<u8>>,
-}
-
-/// Reason why a file cannot be merged with others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
-    /// Object that reveals it, escaped for display.
-    pub object: String,
-    /// Reason and remedy.
-    pub reason: String,
-}
-
-/// Result of the recognition of an input.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recognised {
-    /// Recognised convention, if any.
-    pub choice: Option<Choice>,
-    /// Reason for the recognition.
-    pub because: String,
-    /// Rules, with the numbers of their entries, ascending.
-    pub rules: Vec<(u32, Rule)>,
-    /// Reason why the input cannot be merged, if there is one.
-    pub refusal: Option<Refusal>,
-}
-
-impl Recognised {
-    /// Returns the rule of entry number `at`. Entries must be requested in ascending order; `cursor` keeps the
-    /// position.
-    pub fn rule(&self, at: usize, cursor: &mut usize) -> Option<&Rule> {
-        while self.rules.get(*cursor).is_some_and(|(entry, _)| (*entry as usize) < at) {
-            *cursor += 1;
-        }
-        self.rules.get(*cursor).filter(|(entry, _)| *entry as usize == at).map(|(_, rule)| rule)
-    }
 }
 
 /// Updates the attributes of files that follow no convention and were stacked along a new dimension.

@@ -4,9 +4,9 @@
 //! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::attribute::{named, texts};
 use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, Values};
-use crate::schema::join::parent_path;
+use crate::schema::attribute::{named, texts};
+use crate::schema::parent_path;
 use crate::schema::{child_path, display_path};
 
 /// The NeXus convention.

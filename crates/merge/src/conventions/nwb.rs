@@ -4,9 +4,9 @@
 //! other than columns of tables and samples of series must be equal in all inputs.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::attribute::{named, texts};
 use crate::rules::{PositionForm, Rule, Values};
-use crate::schema::join::parent_path;
+use crate::schema::attribute::{named, texts};
+use crate::schema::parent_path;
 use crate::schema::{AttributeValue, child_path, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 

@@ -6,8 +6,8 @@
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
-use crate::rules::attribute::{named, number, replaced, with_integers};
 use crate::schema::Role;
+use crate::schema::attribute::{named, number, replaced, with_integers};
 
 /// The convention of pandas and PyTables.
 pub struct Pandas;

@@ -8,10 +8,10 @@
 
 use super::cf::is_scale;
 use super::{Completion, ConcatAxis, ConventionOptions, FileView, Refusal};
-use crate::rules::attribute::{named, new, replaced, texts};
-use crate::rules::settle::Declared;
+use crate::rules::settling::Declared;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LABELS, REFERENCE_LIST, scales};
+use crate::schema::attribute::{named, new, replaced, texts};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{AttributeValue, Role, Schema, display_path};
 use raddle_hdf5::model::TypeClass;

@@ -3,8 +3,8 @@
 //! Invariant: nothing is read from the file here.
 
 use crate::inputs::paths::Paths;
-use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::attribute;
 use crate::schema::{AttributeValue, InputExtent, Role};
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
 use std::cell::OnceCell;

@@ -2,6 +2,7 @@
 //!
 //! Tables of different lengths belong together input by input, so that they are not divided at a row.
 
+use super::column_len_bytes;
 use super::variables::OutputVariable;
 use super::{OutputPart, range_of};
 use crate::error::{MergeError, Result};
@@ -188,10 +189,4 @@ fn between_inputs(
         OutputPart { number, inputs: Some(inputs), logical_len_bytes, ..whole.clone() }
     });
     Ok(parts.collect())
-}
-
-/// Returns the uncompressed length of a column in the output.
-pub(super) fn column_len_bytes(plan: &MergePlan, column: ColumnIndex) -> u64 {
-    let element_len_bytes = plan.schema.columns[column as usize].model().datatype.class.len_bytes();
-    plan.columns[column as usize].logical_len_bytes(element_len_bytes)
 }

@@ -13,6 +13,7 @@ use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
 use crate::options::MergeOptions;
 use crate::plan::MergePlan;
+use crate::schema::ColumnIndex;
 use crate::schema::{display_path, is_named};
 use crate::subset::{DimensionRange, Limits};
 use along::Along;
@@ -124,4 +125,10 @@ fn range_of(dimension: &[u8], elements: &Range<u64>) -> DimensionRange {
     let number = |position: u64| Some(i64::try_from(position).unwrap_or(i64::MAX));
     let limits = Limits::Elements { start: number(elements.start), end: number(elements.end) };
     DimensionRange { dimension: String::from_utf8_lossy(dimension).into_owned(), limits }
+}
+
+/// Returns the uncompressed length of a column in the output.
+fn column_len_bytes(plan: &MergePlan, column: ColumnIndex) -> u64 {
+    let element_len_bytes = plan.schema.columns[column as usize].model().datatype.class.len_bytes();
+    plan.columns[column as usize].logical_len_bytes(element_len_bytes)
 }

@@ -4,10 +4,10 @@
 //! `coordinates`, `bounds`, `climatology`, `cell_measures`, `grid_mapping` and `formula_terms`. Invariant: each dataset
 //! is a variable of its own or describes one.
 
-use super::along::column_len_bytes;
+use super::column_len_bytes;
 use crate::plan::{Dimensions, MergePlan};
-use crate::rules::attribute::text;
-use crate::schema::join::parent_path;
+use crate::schema::attribute::text;
+use crate::schema::parent_path;
 use crate::schema::{ABSENT, ColumnIndex, Entry, EntryIndex, Role, child_path};
 use std::collections::{BTreeMap, BTreeSet};
 

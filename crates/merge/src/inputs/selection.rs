@@ -5,11 +5,10 @@
 //! pruned tree still has all its objects; excluded ones merely have no link.
 
 use crate::error::{MergeError, Result};
-use crate::options::Watch;
 use crate::schema::{PROVENANCE_GROUP, child_path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use raddle_core::ranks::communicator::Communicator;
-use raddle_core::report::progress::{Event, Severity};
+use raddle_core::report::progress::{Event, Severity, Watch};
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -2,17 +2,20 @@
 //! columns.
 
 use super::derived::{DerivedColumn, KeyedTable, StoredRuns, Values};
+use super::first_value::{ConstantColumn, constant_column};
+use super::groups::{KeyGroups, key_groups, maker};
+use super::growth;
 use super::ids::{Domain, IdTable, Ids};
 use super::index::Index;
 use super::runs::{RunStore, TableRuns};
 use super::shared_join::{JOIN, join_collective};
 use super::table::{Join, KeyTable, fault_of};
 use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, last_name};
-use super::{first_value, growth};
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
-use crate::schema::join::{Difference, DifferenceKind, parent_path};
+use crate::schema::join::{Difference, DifferenceKind};
+use crate::schema::parent_path;
 use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
@@ -23,7 +26,7 @@ use raddle_hdf5::model::{
     BitRange, ByteOrder, CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout, TypeClass,
 };
 use raddle_hdf5::source::InputPool;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Deflate and its level: the only filter that readers of keys support.
@@ -52,16 +55,6 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
         replaced += schema.remove_columns(makes);
     }
     Ok(replaced)
-}
-
-/// Returns a function that tests whether a path of `schema` is a dataset that `spec` computes. Keys are only computed
-/// in groups that get them.
-pub(super) fn maker<'a>(schema: &Schema, spec: &'a DerivedSpec) -> Result<impl Fn(&[u8]) -> bool + use<'a>> {
-    let groups: Option<HashSet<Vec<u8>>> = match spec {
-        DerivedSpec::Keys(keys) => Some(key_groups(schema, keys)?.keyed.into_iter().map(|(group, _)| group).collect()),
-        DerivedSpec::FirstValue(_) => None,
-    };
-    Ok(move |path: &[u8]| spec.makes(path) && groups.as_ref().is_none_or(|groups| groups.contains(parent_path(path))))
 }
 
 /// Returns the part of `earlier` whose datasets remain in the file after `spec` has added its own; `None` if there are
@@ -149,7 +142,8 @@ pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator)
         match spec {
             DerivedSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
             DerivedSpec::FirstValue(spec) => {
-                ranks.agree("find the first value", first_value::attach(plan, &spec, watch))?;
+                let found = constant_column(plan, &spec, watch).and_then(|column| add_constant(plan, column));
+                ranks.agree("find the first value", found)?;
             }
         }
     }
@@ -259,87 +253,6 @@ fn find_tables(plan: &MergePlan, spec: &KeySpec) -> Result<Tables> {
         });
     }
     Ok(Tables { tables, without, unmatched_skips })
-}
-
-/// Groups with datasets, and whether they get keys.
-struct KeyGroups {
-    /// Groups that get keys, the index first, with their id columns.
-    keyed: Vec<(Vec<u8>, Vec<ColumnIndex>)>,
-    /// Paths of groups that lack an id column, escaped for display.
-    without: Vec<String>,
-    /// Patterns that match no group.
-    unmatched_skips: Vec<String>,
-}
-
-/// Finds the groups that get keys.
-///
-/// # Errors
-/// Id columns that the index group does not have, or that are in several groups; patterns that are not valid.
-fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
-    let refuse = |object: &str, reason: &str| {
-        Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
-    };
-    let Some(first) = spec.columns.first() else { return refuse("/", "no column of a key was named") };
-    let index_group = parent_path(first.as_bytes()).to_vec();
-    let mut names: Vec<&[u8]> = Vec::new();
-    for path in &spec.columns {
-        if !path.starts_with('/') {
-            return refuse(path, "is not an absolute path; name a column of the index group, such as /spill/evt");
-        }
-        if parent_path(path.as_bytes()) != index_group {
-            return refuse(path, "is in another group than the first column of the key");
-        }
-        if names.contains(&last_name(path.as_bytes())) {
-            return refuse(path, "is named twice");
-        }
-        names.push(last_name(path.as_bytes()));
-    }
-    let mut skip = globset::GlobSetBuilder::new();
-    for pattern in &spec.skip {
-        let glob = globset::Glob::new(pattern);
-        skip.add(glob.map_err(|source| MergeError::Pattern { pattern: pattern.clone(), source })?);
-    }
-    let pattern = || spec.skip.join(", ");
-    let skip = skip.build().map_err(|source| MergeError::Pattern { pattern: pattern(), source })?;
-
-    let mut groups: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-    let mut columns: HashMap<&[u8], HashMap<&[u8], ColumnIndex>> = HashMap::new();
-    for (place, entry) in schema.entries.iter().enumerate() {
-        if let Role::Column(column) = entry.role {
-            let group = parent_path(&entry.path);
-            let known = columns.entry(group).or_insert_with(|| {
-                groups.insert(place, group.to_vec());
-                HashMap::new()
-            });
-            known.insert(last_name(&entry.path), column);
-        }
-    }
-    let Some(of_index) = columns.get(index_group.as_slice()) else {
-        return refuse(first, "is not in the inputs; name the columns of the group that has a row per event");
-    };
-    if let Some(missing) = spec.columns.iter().find(|path| !of_index.contains_key(last_name(path.as_bytes()))) {
-        return refuse(missing, "is not in the inputs; name the columns of the group that has a row per event");
-    }
-    let (mut keyed, mut without) = (Vec::new(), Vec::new());
-    let mut has_matched = vec![false; spec.skip.len()];
-    let others = groups.into_values().filter(|group| *group != index_group);
-    for group in std::iter::once(index_group.clone()).chain(others) {
-        if group != index_group {
-            let skipping = skip.matches(String::from_utf8_lossy(&group).as_ref());
-            skipping.iter().for_each(|&at| has_matched[at] = true);
-            if !skipping.is_empty() {
-                continue;
-            }
-        }
-        let of_group = &columns[group.as_slice()];
-        let keys: Option<Vec<ColumnIndex>> = names.iter().map(|name| of_group.get(name).copied()).collect();
-        match keys {
-            Some(keys) => keyed.push((group, keys)),
-            None => without.push(display_path(&group)),
-        }
-    }
-    let unmatched = spec.skip.iter().zip(has_matched).filter(|(_, has_matched)| !has_matched);
-    Ok(KeyGroups { keyed, without, unmatched_skips: unmatched.map(|(pattern, _)| pattern.clone()).collect() })
 }
 
 fn key_table(plan: &MergePlan, group: Vec<u8>, keys: &[ColumnIndex]) -> Result<KeyTable> {
@@ -491,13 +404,8 @@ fn template(class: Arc<TypeClass>, dims: Vec<u64>, fill: Option<FillValue>) -> D
 }
 
 /// Adds a column to the index group that has the same element in all rows.
-pub(super) fn add_constant(
-    plan: &mut MergePlan,
-    name: &[u8],
-    like: ColumnIndex,
-    class: Arc<TypeClass>,
-    element: Vec<u8>,
-) -> Result<()> {
+fn add_constant(plan: &mut MergePlan, column: ConstantColumn) -> Result<()> {
+    let ConstantColumn { name, like, class, element } = column;
     let group = parent_path(plan.schema.column_path(like)).to_vec();
     let dims = plan.columns[like as usize].dims.clone();
     let rows = plan.schema.columns[like as usize].facts.iter().map(|fact| fact.rows).collect();
@@ -506,6 +414,6 @@ pub(super) fn add_constant(
         starts: starts_of(plan, like),
         recorded_starts: Some(recorded_starts(plan, like)?),
     };
-    let new = NewColumn { entry: entry(child_path(&group, name)), template: template(class, dims, None), rows };
+    let new = NewColumn { entry: entry(child_path(&group, &name)), template: template(class, dims, None), rows };
     place(plan, vec![(new, made)])
 }

@@ -6,7 +6,7 @@ use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
 use crate::plan::memory::ReaderMemory;
-use crate::schema::join::parent_path;
+use crate::schema::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::verify::plan_file;
 use crate::write::values::{ColumnReader, open_pool};

@@ -1,40 +1,37 @@
 //! A column of the index group that holds the first value of another dataset in all rows. It completes ids if one part
 //! of them (such as the cycle of a simulation) is constant in a file and stored elsewhere.
 
-use super::attach::add_constant;
+use super::FirstValueSpec;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::schema::join::parent_path;
+use crate::schema::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::report::progress::{Event, Severity};
-use serde::{Deserialize, Serialize};
+use raddle_hdf5::model::TypeClass;
+use std::sync::Arc;
 
 /// Number of rows that are compared with the first at once.
 const READ_ROWS: u64 = 1 << 16;
 
-/// Specification of the column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FirstValueSpec {
-    /// Path of the dataset whose first value is taken.
-    pub dataset: String,
-    /// Path of the group that gets a column of the same name.
-    pub group: String,
-    /// Whether to recompute an existing column, which is an error otherwise.
-    pub replace: bool,
+/// Column that has the same value in all rows.
+pub(super) struct ConstantColumn {
+    /// Name in the index group.
+    pub name: Vec<u8>,
+    /// Column of the index group that has as many rows.
+    pub like: ColumnIndex,
+    /// Type of the value.
+    pub class: Arc<TypeClass>,
+    /// The value, as stored.
+    pub element: Vec<u8>,
 }
 
-impl FirstValueSpec {
-    /// Returns the path of the computed column.
-    pub fn made_path(&self) -> Vec<u8> {
-        let name = self.dataset.rsplit('/').next().unwrap_or_default();
-        crate::schema::child_path(self.group.as_bytes(), name.as_bytes())
-    }
-}
-
-/// Adds the column to a plan.
-pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<'_>) -> Result<()> {
+/// Finds the first value for the column that `spec` describes.
+///
+/// # Errors
+/// The dataset or the group does not exist, or has no single value per row.
+pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &Watch<'_>) -> Result<ConstantColumn> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
     };
@@ -67,7 +64,7 @@ pub(super) fn attach(plan: &mut MergePlan, spec: &FirstValueSpec, watch: &Watch<
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
     let name = made.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
-    add_constant(plan, &name, like, class, element)
+    Ok(ConstantColumn { name, like, class, element })
 }
 
 /// Returns the first value of a column, and the first row with a different value.

@@ -4,8 +4,8 @@
 //! written. Invariant: after an append the columns equal those of one merge of all inputs. An append that would change
 //! the value of an existing row is refused.
 
-use super::attach::maker;
 use super::derived::{DerivedColumn, StoredRuns};
+use super::groups::maker;
 use super::table::KeyTable;
 use super::{DerivedSpec, KeyDatasets};
 use crate::error::{MergeError, Result};
@@ -122,7 +122,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn
             tiles: std::mem::take(&mut plan.tiles.arrays),
             column_of_array: std::mem::take(&mut plan.column_of_array),
             segments: raddle_core::plan::SegmentLists::default(),
-            link: crate::plan::links::Link::No,
+            link: crate::options::Link::No,
             growable: Growable::AsTheInputs,
         };
         let grown = planner.grown_column(column, &plan.schema.columns[column as usize], &entry.path);

@@ -18,7 +18,8 @@ pub mod attach;
 pub mod check;
 pub mod derived;
 mod faults;
-pub mod first_value;
+mod first_value;
+mod groups;
 pub(crate) mod growth;
 pub(crate) mod ids;
 mod index;
@@ -42,7 +43,26 @@ pub enum DerivedSpec {
     /// Partition keys.
     Keys(KeySpec),
     /// Column of the index group with the first value of another dataset.
-    FirstValue(first_value::FirstValueSpec),
+    FirstValue(FirstValueSpec),
+}
+
+/// Specification of a column of the index group with the first value of another dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstValueSpec {
+    /// Path of the dataset whose first value is taken.
+    pub dataset: String,
+    /// Path of the group that gets a column of the same name.
+    pub group: String,
+    /// Whether to recompute an existing column, which is an error otherwise.
+    pub replace: bool,
+}
+
+impl FirstValueSpec {
+    /// Returns the path of the computed column.
+    pub fn made_path(&self) -> Vec<u8> {
+        let name = self.dataset.rsplit('/').next().unwrap_or_default();
+        crate::schema::child_path(self.group.as_bytes(), name.as_bytes())
+    }
 }
 
 impl DerivedSpec {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
-use crate::schema::join::parent_path;
+use crate::schema::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::verify::plan_file;
 use serde::{Deserialize, Serialize};

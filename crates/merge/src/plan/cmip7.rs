@@ -6,8 +6,8 @@
 //! is kept.
 
 use super::layout::Shape;
-use crate::rules::attribute;
 use crate::schema::Schema;
+use crate::schema::attribute;
 
 /// Minimum size of a chunk of the data variable, in bytes.
 const MIN_CHUNK_LEN_BYTES: u64 = 4 << 20;

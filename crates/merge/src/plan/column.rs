@@ -6,26 +6,22 @@
 use super::filters::{self, library_filters};
 use super::flat::can_be_flat;
 use super::growable::Growable;
+use super::unchunked::{COMPACT_LIMIT_BYTES, DIRECT_LIMIT_BYTES, chunk_shape_of};
 use super::{ColumnPlan, LayoutDecision, Route, Storage};
 use crate::error::{MergeError, Result};
+use crate::options::Link;
 use crate::options::{Compress, Empty, MergeOptions};
 use crate::plan::asked_layout::{AskedFilters, AskedLayout, AskedLayouts, ChunkSource};
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
 use crate::plan::layout_rules::Unchunked;
-use crate::plan::links::{Link, can_be_virtual};
+use crate::plan::links::can_be_virtual;
 use crate::schema::{ABSENT, Column, ColumnIndex, Entry, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
 use std::sync::Arc;
 
-/// Datasets up to this size that the inputs store unchunked are written whole by libhdf5, which costs less than a chunk
-/// index.
-const DIRECT_LIMIT_BYTES: u64 = 4096;
-/// Largest compact dataset: HDF5 limits object header messages to 64 KiB, and a part of that is needed for the message
-/// itself.
-const COMPACT_LIMIT_BYTES: u64 = 64_000;
 /// Limit of HDF5 for the size of a chunk, which it stores in 32 bits.
 const CHUNK_LIMIT_BYTES: u64 = 1 << 32;
 
@@ -340,31 +336,6 @@ fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
         *max = (*max).max(*dim);
     }
     (dims, max_dims)
-}
-
-/// Whether a dataset is stored unchunked unless it must be extendible.
-pub(super) fn is_stored_whole(column: &Column) -> bool {
-    let row_len_bytes = column
-        .model()
-        .dataspace
-        .dims()
-        .iter()
-        .enumerate()
-        .filter(|(axis, _)| *axis != column.axis)
-        .fold(column.model().datatype.class.len_bytes(), |product, (_, &dim)| product.saturating_mul(dim));
-    let limit = match column.model().layout {
-        Layout::Compact(_) => COMPACT_LIMIT_BYTES,
-        _ => DIRECT_LIMIT_BYTES,
-    };
-    let is_unchunked = column.templates.iter().all(|template| chunk_shape_of(template).is_none());
-    is_unchunked && (1..=limit).contains(&row_len_bytes.saturating_mul(column.rows()))
-}
-
-fn chunk_shape_of(dataset: &Dataset) -> Option<&[u64]> {
-    match &dataset.layout {
-        Layout::Chunked { chunk_shape, .. } => Some(chunk_shape),
-        _ => None,
-    }
 }
 
 /// Clamps a chunk shape to the limits of HDF5: no chunk may exceed a fixed dimension, 4 GiB, or 2^32 elements.

@@ -4,7 +4,7 @@
 //! created.
 
 use crate::plan::{MergePlan, Route, Storage};
-use crate::schema::join::parent_path;
+use crate::schema::parent_path;
 use crate::schema::{ABSENT, AttributeValue, Entry, Role};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout, TypeClass};
 use raddle_hdf5::write::{

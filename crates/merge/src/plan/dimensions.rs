@@ -3,9 +3,9 @@
 //! Invariant: dimensions are those of the output, as its readers see them.
 
 use crate::conventions::cf::axes::AxisRole;
-use crate::rules::attribute::{named, number, numbers, text, texts};
 use crate::scan::scale_lists::{DIMENSION_LABELS, scales};
-use crate::schema::join::parent_path;
+use crate::schema::attribute::{named, number, numbers, text, texts};
+use crate::schema::parent_path;
 use crate::schema::{AttributeValue, Entry, Role, Schema, child_path};
 use std::collections::{HashMap, HashSet};
 

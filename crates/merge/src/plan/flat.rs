@@ -4,8 +4,8 @@
 //! origins of chunks. Invariant: no other object of the output depends on the rank of a flattened dataset.
 
 use crate::error::{MergeError, Result};
-use crate::rules::attribute::named;
 use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
+use crate::schema::attribute::named;
 use crate::schema::{Column, Entry, Role, Schema, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 

@@ -5,7 +5,7 @@
 //! be chunked: this costs a chunk index for small datasets that would be stored contiguously, and nothing for others.
 //! Invariant: by default a merge adds at most [`MAX_ADDED`] of the bytes stored by its inputs.
 
-use super::column::is_stored_whole;
+use super::unchunked::is_stored_whole;
 use crate::options::Extendible;
 use crate::schema::{ABSENT, Column, Schema};
 

@@ -5,42 +5,44 @@
 
 use super::flat;
 use super::growable::Growable;
+use super::growth::Growth;
+use super::new_columns::table_rows;
 use super::null::make_null;
 use super::{MergePlan, PlannedInput, Planner, sizes};
-use crate::append::growth::Growth;
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
 use crate::error::{BadInput, MergeError, Result};
 use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
-use crate::options::{Compress, Empty, MergeOptions, Watch};
+use crate::options::Link;
+use crate::options::{Empty, MergeOptions, Watch};
 use crate::plan::alignment;
 use crate::plan::asked_layout::AskedLayouts;
 use crate::plan::fill_references;
-use crate::plan::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
-use crate::plan::links::{self, Link, RootObjects};
+use crate::plan::layout::LayoutPolicy;
+use crate::plan::links::{self, RootObjects};
 use crate::plan::memory::ReaderMemory;
+use crate::rules::pick::Counts;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
-    repack::{self, Ranges},
-    user,
+    packed::Ranges,
+    repack, user,
 };
 use crate::scan::dimension_scales;
 use crate::scan::{self, ScannedFile, ScannedInput};
-use crate::schema::join::{Difference, DifferenceKind, Join, Joined, Joiner, parent_path};
-use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema};
+use crate::schema::ColumnIndex;
+use crate::schema::join::{Difference, DifferenceKind, Join, Joined, Joiner};
+use crate::schema::parent_path;
 use crate::subset;
-use crate::subset::resolve::SelectedElements;
-use crate::verify::digests::stored::{Records, StoredDigests};
-use crate::verify::remembered::Remembered;
-use crate::write::picking::{self, Counts};
+use crate::subset::selected::SelectedElements;
+use crate::verify::digests::{Records, StoredDigests};
+use crate::verify::record::Remembered;
+use crate::write::counting;
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Severity, Stage};
-use raddle_hdf5::model::Dataset;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Operation named in errors on other ranks.
@@ -107,7 +109,7 @@ pub(crate) fn plan_from(
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
         if !plan.uncounted.is_empty() {
-            counts.extend(ranks.agree(PLANNING, picking::count(&plan, &plan.uncounted, watch))?);
+            counts.extend(ranks.agree(PLANNING, counting::count(&plan, &plan.uncounted, watch))?);
             taken = RecordTrims::default();
             continue;
         }
@@ -502,73 +504,4 @@ fn user_blocks(planned: &[PlannedInput], stay: usize) -> Option<Difference> {
     let inputs: Vec<u32> = (0..).zip(planned).skip(stay).filter(has_one).map(|(number, _)| number).collect();
     let (path, expected, found) = ("/".to_owned(), "no user block".to_owned(), "a user block".to_owned());
     (!inputs.is_empty()).then_some(Difference { path, kind: DifferenceKind::UserBlock, expected, found, inputs })
-}
-
-/// A column to add to a plan. Its chunks have as many rows as those of the other columns in its group.
-pub(crate) struct NewColumn {
-    /// Entry of the column; its role is set when it is added.
-    pub entry: Entry,
-    /// Description of the dataset; `dims[0]` is ignored.
-    pub template: Dataset,
-    /// Number of rows that each input contributes.
-    pub rows: Vec<u64>,
-}
-
-impl MergePlan {
-    /// Adds columns after all others.
-    pub(crate) fn add_columns(&mut self, new: Vec<NewColumn>) -> Result<Vec<ColumnIndex>> {
-        let table_rows = table_rows(&self.schema, self.options.layout);
-        let mut options = self.options.clone();
-        if options.compress == Compress::Keep {
-            // Only filters of inputs can be kept, and no input has values of these columns.
-            options.compress = Compress::default();
-        }
-        let tiles = std::mem::take(&mut self.tiles.arrays);
-        let column_of_array = std::mem::take(&mut self.column_of_array);
-        // No input holds their values, so they cannot be linked.
-        let segments = SegmentLists::default();
-        let growable = Growable::of(&self.schema, options.extendible, false);
-        let mut planner = Planner { options: &options, tiles, column_of_array, segments, link: Link::No, growable };
-        let layouts = AskedLayouts::without_dimensions(&options)?;
-        let mut indices = Vec::with_capacity(new.len());
-        for NewColumn { mut entry, template, rows } in new {
-            let index = self.schema.columns.len() as ColumnIndex;
-            entry.role = Role::Column(index);
-            let facts = rows.into_iter().map(|rows| InputExtent { template: 0, ..InputExtent::absent(rows) }).collect();
-            let mut column = Column::new(Arc::new(template), None, facts);
-            column.entry = self.schema.entries.len() as u32;
-            let rows = table_rows.get(parent_path(&entry.path)).copied().unwrap_or(1);
-            self.columns.push(planner.column(index, &column, &entry, &layouts, rows)?);
-            self.schema.columns.push(column);
-            self.schema.entries.push(entry);
-            indices.push(index);
-        }
-        let Planner { tiles, column_of_array, .. } = planner;
-        (self.tiles.arrays, self.column_of_array) = (tiles, column_of_array);
-        self.tiles.validate()?;
-        Ok(indices)
-    }
-}
-
-/// Returns the number of rows per chunk for the tables, by path of their group; only [`LayoutPolicy::Events`] needs it.
-fn table_rows(schema: &Schema, policy: LayoutPolicy) -> HashMap<Vec<u8>, u64> {
-    if policy.without_time() != LayoutPolicy::Events {
-        return HashMap::new();
-    }
-    let mut tables: HashMap<&[u8], Vec<ColumnIndex>> = HashMap::new();
-    for index in 0..schema.columns.len() as ColumnIndex {
-        tables.entry(parent_path(schema.column_path(index))).or_default().push(index);
-    }
-    let rows_of = |columns: &Vec<ColumnIndex>| {
-        let shapes = columns.iter().map(|&index| {
-            let model = schema.columns[index as usize].model();
-            Shape {
-                dims: model.dataspace.dims(),
-                element_len_bytes: model.datatype.class.len_bytes(),
-                input_chunk: None,
-            }
-        });
-        table_rows_per_chunk(shapes)
-    };
-    tables.iter().map(|(group, columns)| (group.to_vec(), rows_of(columns))).collect()
 }

@@ -3,8 +3,8 @@
 //! Invariant: a dataset with elements remains a column, in its original order among the others.
 
 use crate::error::{MergeError, Result};
-use crate::rules::attribute::named;
 use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST, REFERENCE_LIST};
+use crate::schema::attribute::named;
 use crate::schema::join::Joined;
 use crate::schema::{Column, Entry, Role};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};

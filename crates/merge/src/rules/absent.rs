@@ -3,11 +3,11 @@
 //! Invariant: the number of such records equals that of the other variables along their dimension, and a number that
 //! represents a missing value is one that the variable's attributes name.
 
-use super::attribute::{self, named, numbers};
 use super::conversion::ElementMap;
-use super::packing::nan_fill;
-use super::settle::{Declared, Mismatch, Settling};
+use super::settling::{Declared, Mismatch, Settling};
+use super::unpack::nan_fill;
 use super::{Placement, Values};
+use crate::schema::attribute::{self, named, numbers};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
 use raddle_hdf5::model::{Dataset, InlineData, TypeClass};

@@ -3,9 +3,9 @@
 //! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::write::values::ColumnReader) applies them. Invariant: a
 //! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
-use super::attribute::string;
+use super::packed::OnePacking;
 use super::pick::Pick;
-use super::repack::OnePacking;
+use crate::schema::attribute::string;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::TypeClass;

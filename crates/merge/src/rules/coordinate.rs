@@ -3,13 +3,13 @@
 //! Invariant: a time keeps its instant exactly, or the merge is refused; the output's times have the first input's type
 //! if that can hold all of them.
 
-use super::attribute::{named, replaced, text, with_text};
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::packing::missing_values;
-use super::settle::{Declared, Mismatch, Settling, common_number};
+use super::settling::{Declared, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
+use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, Values};
+use crate::schema::attribute::{named, replaced, text, with_text};
 use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
 

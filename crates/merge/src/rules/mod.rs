@@ -7,27 +7,29 @@
 //! elsewhere ([`crate::conventions`]). Invariant: a dataset without a rule is neither read nor changed here.
 
 pub(crate) mod absent;
-pub(crate) mod attribute;
 pub(crate) mod calendar;
 pub(crate) mod check;
 mod conversion;
 mod coordinate;
 pub(crate) mod once;
 pub(crate) mod overlaps;
-pub(crate) mod packing;
+pub(crate) mod packed;
+mod packing;
 pub(crate) mod pick;
 mod positions;
 pub(crate) mod repack;
 pub(crate) mod settle;
+pub(crate) mod settling;
 pub(crate) mod time_units;
 mod units;
+mod unpack;
 pub mod user;
 mod versions;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
+pub use packed::OnePacking;
 pub use pick::{Pick, PickForm};
-pub use repack::OnePacking;
 
 use serde::{Deserialize, Serialize};
 

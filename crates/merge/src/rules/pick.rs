@@ -4,10 +4,10 @@
 //! located by its block. Invariant: memory holds one block of numbers, and one count per block.
 
 use raddle_hdf5::model::TypeClass;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-
 use raddle_hdf5::number::NumberType;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Number of elements in a block: 256 KiB of 32-bit numbers.
 pub(crate) const BLOCK_ELEMENTS: u64 = 1 << 16;
@@ -26,6 +26,20 @@ pub struct Pick {
     /// Kind of the selected values.
     pub form: PickForm,
 }
+
+/// Elements of an input that must be counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Uncounted {
+    /// Path of the dataset with the numbers of the elements.
+    pub numbers: Vec<u8>,
+    /// Number of the input.
+    pub input: u32,
+    /// Whether the element with each number is selected.
+    pub is_taken: Arc<[bool]>,
+}
+
+/// Number of selected elements before each block, by path of their numbers and input.
+pub(crate) type Counts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
 
 /// Contents of a dataset with a [`Pick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

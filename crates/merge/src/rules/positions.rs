@@ -5,7 +5,7 @@
 
 use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
-use super::settle::{Declared, Mismatch, Settling, common_number};
+use super::settling::{Declared, Mismatch, Settling, common_number};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path};
 
 /// Settles positions of rows of the dataset at `target`.

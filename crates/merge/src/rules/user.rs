@@ -99,7 +99,7 @@ impl UserRule {
                 };
                 let target = match target.starts_with('/') {
                     true => target.as_bytes().to_vec(),
-                    false => crate::schema::child_path(crate::schema::join::parent_path(path), target.as_bytes()),
+                    false => crate::schema::child_path(crate::schema::parent_path(path), target.as_bytes()),
                 };
                 Some(Rule::positions(target, form))
             }

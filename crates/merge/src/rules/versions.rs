@@ -3,8 +3,8 @@
 //! Files of an earlier version of CF 1 conform to every later one, so the output states the latest one. The other words
 //! of the attribute must be equal.
 
-use super::attribute::{named, replaced, text, with_text};
-use super::settle::{Declared, Settling};
+use super::settling::{Declared, Settling};
+use crate::schema::attribute::{named, replaced, text, with_text};
 
 /// Name of the attribute.
 pub(super) const CONVENTIONS: &str = "Conventions";

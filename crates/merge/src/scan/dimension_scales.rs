@@ -7,9 +7,9 @@
 //! axis is concatenated, as is everything along it.
 
 use crate::inputs::paths::Paths;
-use crate::rules::attribute::{named, replaced, without};
 use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::attribute::{named, replaced, without};
 use crate::schema::{AttributeValue, Schema};
 use raddle_hdf5::model::Dataspace;
 use std::collections::HashSet;

@@ -7,11 +7,13 @@
 
 pub(crate) mod chunk_checks;
 pub(crate) mod dimension_scales;
+mod entry;
 pub(crate) mod exchange;
-pub mod extents;
 pub(crate) mod scale_lists;
 mod scanner;
 mod visits;
+
+pub use entry::{ScannedEntry, ScannedRole};
 
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
 use crate::error::{BadInput, MergeError, Result};
@@ -20,10 +22,10 @@ use crate::inputs::reader::InputReader;
 use crate::options::{MergeOptions, Watch};
 use crate::scan::chunk_checks::FormedChunks;
 use crate::scan::dimension_scales::kept_once;
+use crate::schema::display_path;
 use crate::schema::join::Join;
-use crate::schema::{AttributeValue, InputExtent, Role, display_path};
-use crate::verify::digests::stored::{self, Records};
-use crate::verify::remembered;
+use crate::verify::digests::{Records, stored};
+use crate::verify::record;
 use crate::write::ranks::share;
 use foldhash::HashMap;
 use raddle_core::parallel::ordered::OrderedQueue;
@@ -32,7 +34,6 @@ use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
-use raddle_hdf5::model::{CreationOrder, Dataset};
 use raddle_hdf5::native::{Encoding, HeaderTemplateCache};
 use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
 use scanner::{Scanner, follow};
@@ -40,47 +41,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 use visits::{paths_limit_bytes, walk};
-
-/// An object or link of one input; its path is in [`ScannedInput::paths`].
-#[derive(Debug, Clone)]
-pub struct ScannedEntry {
-    /// Whether the last component is marked UTF-8.
-    pub utf8: bool,
-    /// Kind of object or link.
-    pub role: ScannedRole,
-    /// Attributes in canonical bytes.
-    pub attributes: Arc<[AttributeValue]>,
-    /// Whether the object tracks the creation order of attributes.
-    pub attribute_order: CreationOrder,
-    /// Comment of the object.
-    pub comment: Option<Vec<u8>>,
-    /// Names of attributes with references to objects missing from the file, which became null references, and their
-    /// number.
-    pub dangling: Vec<(Vec<u8>, u64)>,
-}
-
-/// Kind of object or link at a path of an input.
-#[derive(Debug, Clone)]
-pub enum ScannedRole {
-    /// A dataset to be concatenated.
-    Column {
-        /// Description that inputs may share.
-        template: Arc<Dataset>,
-        /// Location and size of this input's part.
-        fact: InputExtent,
-        /// Path of the committed datatype, if it has one.
-        committed: Option<Vec<u8>>,
-        /// Digest of all values, if the dataset is stored once instead of being concatenated: see `kept_once`.
-        kept: Option<u64>,
-        /// All values, if a rule keeps them.
-        values: Option<Arc<[u8]>>,
-    },
-    /// Any other object or link.
-    Other(Role),
-}
 
 /// A scanned input.
 #[derive(Debug, Clone)]
@@ -109,7 +71,7 @@ pub struct ScannedFile {
     /// Convention that the file was recognised as.
     pub recognised: Recognised,
     /// Records of the merge that wrote the file, if it has any.
-    #[serde(with = "remembered::as_text")]
+    #[serde(with = "record::as_text")]
     pub records: Records,
 }
 

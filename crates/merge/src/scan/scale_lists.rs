@@ -4,8 +4,8 @@
 //! These attributes are read and created here in canonical bytes. How a merge uses scales is decided elsewhere.
 //! Invariant: a list that is created here reads back as its source.
 
-use crate::rules::attribute::{named, new};
 use crate::schema::AttributeValue;
+use crate::schema::attribute::{named, new};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Member, ReferenceKind, TypeClass};
 use raddle_hdf5::number::NumberType;

@@ -4,18 +4,24 @@
 //! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
+pub(crate) mod attribute;
 pub mod boxes;
+pub mod extents;
 pub mod join;
 pub(crate) mod lifted;
 pub(crate) mod stacked_scalars;
 
-use crate::rules::attribute::text;
+pub(crate) use crate::object_path::is_named;
+pub use crate::object_path::{child_path, display_path, parent_path};
+pub use attribute::AttributeValue;
+
 use crate::rules::{Conversion, InputConversion, Trim};
-use crate::scan::extents::InputExtents;
+use crate::schema::attribute::text;
 use crate::schema::boxes::BoxLayout;
+use crate::schema::extents::InputExtents;
 use raddle_core::plan::Segments;
 use raddle_hdf5::model::template::{self, DatasetLocation};
-use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
+use raddle_hdf5::model::{ChunkIndex, CreationOrder, Dataset, Dataspace, InlineData, Layout, TypeClass};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -115,23 +121,6 @@ impl Role {
             Self::UserLink { .. } => "user-defined link",
         }
     }
-}
-
-/// An attribute with its value in canonical bytes, which are comparable between files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AttributeValue {
-    /// Name.
-    pub name: Vec<u8>,
-    /// Whether the name is marked UTF-8.
-    pub utf8: bool,
-    /// Type of one element.
-    pub datatype: Datatype,
-    /// Path of its committed datatype, if it has one.
-    pub committed: Option<Vec<u8>>,
-    /// Extent.
-    pub dataspace: Dataspace,
-    /// Canonical bytes of all elements.
-    pub value: Vec<u8>,
 }
 
 /// A concatenated dataset; along axis 0 if no rule says otherwise.
@@ -397,55 +386,5 @@ impl Schema {
     /// Returns the path of a column.
     pub fn column_path(&self, column: ColumnIndex) -> &[u8] {
         &self.entries[self.columns[column as usize].entry as usize].path
-    }
-}
-
-/// Returns the path of a child; `parent` is an absolute path.
-pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(parent.len() + 1 + name.len());
-    path.extend_from_slice(if parent == b"/" { b"" } else { parent });
-    path.push(b'/');
-    path.extend_from_slice(name);
-    path
-}
-
-/// Whether an object has a name: its path, or the last part of it.
-pub(crate) fn is_named(path: &[u8], name: &str) -> bool {
-    path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
-}
-
-/// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
-pub fn display_path(path: &[u8]) -> String {
-    let mut shown = String::new();
-    for chunk in path.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            let bidirectional =
-                matches!(character, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            if character.is_control() || bidirectional {
-                shown.extend(character.escape_unicode());
-            } else {
-                shown.push(character);
-            }
-        }
-        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_shown_without_surprises() {
-        assert_eq!(display_path(b"/g/\x1b[31m"), "/g/\\u{1b}[31m");
-        assert_eq!(display_path(b"/g/\xff"), "/g/\\xff");
-        assert_eq!(display_path("/é/\u{202e}x".as_bytes()), "/é/\\u{202e}x");
-    }
-
-    #[test]
-    fn child_paths_have_one_slash() {
-        assert_eq!(child_path(b"/", b"a"), b"/a");
-        assert_eq!(child_path(b"/a", b"b"), b"/a/b");
     }
 }

@@ -11,7 +11,7 @@ use crate::inputs::paths::Paths;
 use crate::plan::layout::WIDE_ROW_LEN_BYTES;
 use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
 use crate::schema::{InputExtent, Role};
-use crate::verify::digests::stored::Records;
+use crate::verify::digests::Records;
 use raddle_codec::Filter;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::{

@@ -3,15 +3,15 @@
 //! A range along the axis of concatenation leaves out rows of inputs; ranges along other axes make boxes of the inputs.
 //! Invariant: values that refer to positions along a dimension are refused if that dimension is restricted.
 
-use super::resolve::SelectedElements;
+use super::selected::SelectedElements;
 use crate::conventions::cf;
 use crate::error::{MergeError, Result};
 use crate::plan::Dimensions;
-use crate::rules::attribute::text;
-use crate::rules::settle::Declared;
+use crate::rules::settling::Declared;
 use crate::rules::{Trim, Values};
-use crate::scan::extents::InputExtents;
+use crate::schema::attribute::text;
 use crate::schema::boxes::BoxLayout;
+use crate::schema::extents::InputExtents;
 use crate::schema::{ABSENT, Column, Entry, InputExtent, Role, Schema, display_path, is_named};
 use raddle_core::plan::boxes::{Boxes, PlacedBox};
 use raddle_core::plan::extent::{Coordinates, Extent};

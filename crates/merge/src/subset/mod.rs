@@ -6,6 +6,7 @@
 pub(crate) mod cut;
 mod of_values;
 pub(crate) mod resolve;
+pub(crate) mod selected;
 pub mod tables;
 
 use crate::schema::is_named;

@@ -3,10 +3,10 @@
 //! Limits of numbers are included. Limits of times are dates in the calendar of the coordinate; a date without a day or
 //! month stands for the whole month or year, as in pandas. Invariant: the elements are consecutive, or there is an error.
 
-use crate::rules::attribute::text;
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::{TimeUnits, is_time_units, reference_ns};
 use crate::schema::AttributeValue;
+use crate::schema::attribute::text;
 use raddle_hdf5::number::NumberType;
 use std::ops::Range;
 
@@ -121,7 +121,7 @@ fn period_ns(text: &str, calendar: Calendar) -> Option<(i128, i128)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::attribute;
+    use crate::schema::attribute;
 
     const DOUBLE: NumberType = NumberType::Float { len_bytes: 8, is_big_endian: false };
 

@@ -1,32 +1,17 @@
 //! Determines the elements that ranges of dimensions select, from the dimensions of a plan and the values of coordinates.
 
 use super::of_values;
+use super::selected::SelectedElements;
 use super::{DimensionRange, Limits};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
-use crate::rules::attribute::named;
 use crate::rules::check::coordinates;
+use crate::schema::attribute::named;
 use crate::schema::{ColumnIndex, Role, display_path, is_named};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::number::NumberType;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// Selected elements of dimensions, by path of the dimension scale or by label.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SelectedElements(BTreeMap<Vec<u8>, Range<u64>>);
-
-impl SelectedElements {
-    /// Returns the selected elements of a dimension; `None` if all are.
-    pub fn of(&self, dimension: &[u8]) -> Option<&Range<u64>> {
-        self.0.get(dimension)
-    }
-
-    /// Returns the dimensions that are restricted.
-    pub fn paths(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.keys().map(Vec::as_slice)
-    }
-}
 
 /// Determines the elements that the ranges in the options of `plan` select; `plan` has all elements. Reads coordinates
 /// that are selected by their values.

@@ -8,15 +8,16 @@ mod boxes;
 mod comparison;
 pub mod digests;
 pub mod provenance;
+pub mod record;
 pub mod remembered;
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
 use crate::keys::DerivedSpec;
+use crate::options::Link;
 use crate::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
 use crate::plan::layout::LayoutPolicy;
-use crate::plan::links::Link;
 use crate::plan::{MergePlan, plan_collective};
 use crate::schema::join::JoinOptions;
 use crate::verify::comparison::Comparison;

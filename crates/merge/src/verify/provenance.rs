@@ -8,7 +8,7 @@
 //! | attribute `raddle_version` | string | version that wrote the file |
 //! | attribute `digest_algorithm` | string | name of the digest |
 //! | attribute `made` | string | how added datasets were computed, in JSON ([`crate::keys::DerivedSpec`]); absent if there are none |
-//! | attribute `link` | string | that values are stored in the inputs and how these are named, in JSON ([`crate::plan::links`]); absent if they are not |
+//! | attribute `link` | string | that values are stored in the inputs and how these are named, in JSON ([`crate::options::Link`]); absent if they are not |
 //! | attribute `join` | string | settings by which the inputs were joined, in JSON ([`crate::verify::remembered`]); absent if all were defaults |
 //! | attribute `seal` | u64 | digest of all other attributes and tables: see [`seal`] |
 //! | `inputs/path` | (n) string | paths of the inputs, as specified by the caller |
@@ -28,13 +28,13 @@
 //!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
 
-use crate::plan::links::Link;
+use crate::options::Link;
 use crate::plan::{MergePlan, PlannedInput};
 use crate::schema::{PROVENANCE_GROUP, Role};
-use crate::verify::digests::stored::StoredDigests;
+use crate::verify::digests::StoredDigests;
 use crate::verify::digests::structure::structure_digests;
 use crate::verify::digests::{ColumnDigests, Digests};
-use crate::verify::remembered::{JOIN, Remembered};
+use crate::verify::record::{JOIN, Remembered};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 use std::collections::HashMap;

@@ -5,6 +5,7 @@
 //! input changed in the meantime.
 
 pub(crate) mod commit;
+pub(crate) mod counting;
 pub(crate) mod parallel_hdf5;
 pub mod parts;
 pub(crate) mod picking;

@@ -1,73 +1,14 @@
-//! Selection of elements of inputs by number: counting them for a plan, and reading the selected ones.
+//! Reading of elements of inputs that are selected by number. [`super::counting`] counts them before.
 //!
 //! Which elements are selected is defined by [`crate::rules::Pick`]. Invariant: the elements read are those that were
 //! counted.
 
 use crate::error::{MergeError, Result};
-use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::rules::Pick;
-use crate::rules::pick::{BLOCK_ELEMENTS, taken};
+use crate::rules::pick::BLOCK_ELEMENTS;
 use crate::schema::{ColumnIndex, display_path};
-use crate::write::values::{ColumnReader, open_pool};
-use std::collections::HashMap;
-use std::sync::Arc;
-
-/// Elements of an input that must be counted.
-#[derive(Debug, Clone)]
-pub(crate) struct Uncounted {
-    /// Path of the dataset with the numbers of the elements.
-    pub numbers: Vec<u8>,
-    /// Number of the input.
-    pub input: u32,
-    /// Whether the element with each number is selected.
-    pub is_taken: Arc<[bool]>,
-}
-
-/// Number of selected elements before each block, by path of their numbers and input.
-pub(crate) type Counts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
-
-/// Counts the selected elements of the inputs of `plan`.
-pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>) -> Result<Counts> {
-    let pool = open_pool(plan);
-    let mut reader = ColumnReader::new(plan, &pool);
-    let mut counts = Counts::new();
-    for one in uncounted {
-        let column = column_at(plan, &one.numbers)?;
-        let rows = plan.schema.columns[column as usize].facts[one.input as usize].rows;
-        let (mut before, mut sum) = (vec![0], 0);
-        let (mut bytes, mut scratch, mut is_taken) = (Vec::new(), Vec::new(), Vec::new());
-        for start in (0..rows).step_by(BLOCK_ELEMENTS as usize) {
-            watch.cancel.check()?;
-            let elements = BLOCK_ELEMENTS.min(rows - start);
-            let class = reader.read_stored(column, one.input, start, elements, &mut bytes)?;
-            let found = taken(&one.is_taken, &class, &bytes, &mut scratch, &mut is_taken);
-            found.map_err(|number| beyond(plan, column, one.input, number))?;
-            sum += is_taken.iter().filter(|&&taken| taken).count() as u64;
-            before.push(sum);
-        }
-        counts.insert((one.numbers.clone(), one.input), before.into());
-    }
-    Ok(counts)
-}
-
-/// Returns the column of the dataset at `path`.
-pub(crate) fn column_at(plan: &MergePlan, path: &[u8]) -> Result<ColumnIndex> {
-    let columns = 0..plan.schema.columns.len() as ColumnIndex;
-    columns.into_iter().find(|&column| plan.schema.column_path(column) == path).ok_or_else(|| MergeError::Object {
-        object: display_path(path),
-        reason: "is missing, but its numbers select elements of other datasets".to_owned(),
-    })
-}
-
-fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> MergeError {
-    MergeError::Inexact {
-        object: display_path(plan.schema.column_path(column)),
-        input: plan.inputs[input as usize].path.clone(),
-        value: number.to_string(),
-        reason: "refers to an element beyond the last".to_owned(),
-    }
-}
+use crate::write::values::ColumnReader;
 
 /// Block-wise reader of the numbers of elements; belongs to a reader of values.
 pub(crate) struct Picker<'p> {
@@ -170,6 +111,25 @@ impl<'p> Picker<'p> {
             *position = (pick.before.get(block as usize).copied().unwrap_or_else(|| pick.count()) + sum) as i64;
         }
         Ok(())
+    }
+}
+
+/// Returns the column of the dataset at `path`.
+pub(crate) fn column_at(plan: &MergePlan, path: &[u8]) -> Result<ColumnIndex> {
+    let columns = 0..plan.schema.columns.len() as ColumnIndex;
+    columns.into_iter().find(|&column| plan.schema.column_path(column) == path).ok_or_else(|| MergeError::Object {
+        object: display_path(path),
+        reason: "is missing, but its numbers select elements of other datasets".to_owned(),
+    })
+}
+
+/// Returns the error of a number that refers to no element.
+pub(super) fn beyond(plan: &MergePlan, column: ColumnIndex, input: u32, number: i64) -> MergeError {
+    MergeError::Inexact {
+        object: display_path(plan.schema.column_path(column)),
+        input: plan.inputs[input as usize].path.clone(),
+        value: number.to_string(),
+        reason: "refers to an element beyond the last".to_owned(),
     }
 }
 

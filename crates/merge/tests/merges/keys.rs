@@ -3,7 +3,7 @@
 use crate::watched::watched;
 use proptest::prelude::*;
 use raddle_hdf5::model::{ByteOrder, TypeClass};
-use raddle_merge::keys::first_value::FirstValueSpec;
+use raddle_merge::keys::FirstValueSpec;
 use raddle_merge::keys::rewrite::{plan_rewrite, write};
 use raddle_merge::keys::{DerivedSpec, KeyFaultKind, KeyScope, KeySpec, RepeatedIds, check as keys_check};
 use raddle_merge::verify::digests::check::check;

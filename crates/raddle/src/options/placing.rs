@@ -4,8 +4,8 @@ use super::{LayoutOptions, SchemaOptions};
 use crate::error::Error;
 use raddle_merge::options::{Compress, MergeOptions, Shuffle};
 use raddle_merge::plan::layout::LayoutPolicy;
-use raddle_merge::plan::links::{Link, LinkPaths};
 use raddle_merge::schema::join::Join;
+use raddle_merge::{Link, LinkPaths};
 use serde::{Deserialize, Serialize};
 
 /// Options for outputs that copy the inputs' datasets as they are, or link to them.

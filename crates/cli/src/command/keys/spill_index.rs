@@ -5,7 +5,7 @@ use crate::options::running::RuntimeArgs;
 use crate::ranks::Ranks;
 use raddle::Error;
 use raddle_merge::keys::DerivedSpec;
-use raddle_merge::keys::first_value::FirstValueSpec;
+use raddle_merge::keys::FirstValueSpec;
 use std::path::PathBuf;
 
 /// Options of `raddle keys spill-index`.

@@ -8,8 +8,8 @@ use super::names::Alignment;
 use super::output::{Form, Output, Piece, cast, constant_like};
 use super::tree::{Node, Outcome};
 use crate::conventions::Axis;
-use crate::rules::attribute::{named, numbers, replaced, with_integers};
 use crate::rules::{ElementMap, InputConversion, Pick, PickForm, PositionForm, Rule};
+use crate::schema::attribute::{named, numbers, replaced, with_integers};
 use crate::schema::child_path;
 use raddle_core::plan::Segment;
 use raddle_hdf5::number::NumberType;
@@ -61,7 +61,7 @@ pub(super) fn rows(
         let expected = shape_of(rows, own_columns);
         if numbers(shape) != Some(expected.map(|size| size as f64).to_vec()) {
             return node
-                .refuse(format!("shape {expected:?}"), format!("shape {}", crate::rules::attribute::words(shape)));
+                .refuse(format!("shape {expected:?}"), format!("shape {}", crate::schema::attribute::words(shape)));
         }
         if let Some(stray) = node.children().find(|child| !PARTS.contains(&child.name())) {
             return stray.refuse("data, indices and indptr", "another object");

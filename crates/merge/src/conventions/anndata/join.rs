@@ -10,9 +10,9 @@ use super::output::Output;
 use super::tree::{Files, Node, Outcome, refuse};
 use super::value::{Axes, frame_columns, index_name};
 use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
+use crate::rules::pick::Counts;
 use crate::schema::child_path;
 use crate::schema::join::{Join, Joined};
-use crate::write::picking::Counts;
 use std::sync::Arc;
 
 /// Names of the objects in the root group.
@@ -228,8 +228,8 @@ fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
     for node in nodes {
         let width = match node.encoding().as_str() {
             "array" => node.dims().and_then(|dims| dims.get(1).copied()),
-            _ => crate::rules::attribute::named(node.attributes(), "shape")
-                .and_then(crate::rules::attribute::numbers)
+            _ => crate::schema::attribute::named(node.attributes(), "shape")
+                .and_then(crate::schema::attribute::numbers)
                 .and_then(|shape| shape.get(1).map(|&size| size as u64)),
         };
         let Some(width) = width else {

@@ -97,7 +97,7 @@ pub(crate) fn refuse_append() -> Difference {
 fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     let path = file.path_of(at);
     let is_along = along(axis).iter().any(|root| path.starts_with(root));
-    let group = file.find(crate::schema::join::parent_path(path));
+    let group = file.find(crate::schema::parent_path(path));
     // Variables are columns of X and layers, but rows of varm and varp.
     let is_of_both = [b"/X".as_slice(), b"/layers", b"/raw/X"].iter().any(|root| path.starts_with(root));
     let interleaved = if axis == Axis::Var && is_of_both { "csr_matrix" } else { "csc_matrix" };

@@ -3,12 +3,12 @@
 //! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
 use super::tree::{Node, Outcome, refuse};
-use crate::rules::settle::Declared;
+use crate::rules::pick::{Counts, Uncounted};
+use crate::rules::settling::Declared;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, Pick, PickForm, Rule, Trim};
-use crate::scan::extents::InputExtents;
+use crate::schema::extents::InputExtents;
 use crate::schema::join::{Difference, DifferenceKind, Joined};
 use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, Role, display_path, split_again};
-use crate::write::picking::{Counts, Uncounted};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use raddle_hdf5::number::NumberType;

@@ -6,7 +6,7 @@ use crate::conventions::Choice;
 use crate::error::Result;
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::rules::attribute::{string, text};
+use crate::schema::attribute::{string, text};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{Role, child_path, display_path};
 use crate::write::values::{ColumnReader, open_pool};

@@ -4,8 +4,8 @@
 //! are held once.
 
 use crate::inputs::paths::Paths;
-use crate::rules::attribute;
 use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::attribute;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{AttributeValue, InputExtent, Role, display_path};
 use raddle_hdf5::model::{Dataset, TypeClass};
@@ -39,7 +39,7 @@ impl Files {
         let by_path: HashMap<Vec<u8>, usize> = paths.iter().enumerate().map(|(at, path)| (path.to_vec(), at)).collect();
         let mut children = vec![Vec::new(); entries.len()];
         for (at, path) in paths.iter().enumerate().skip(1) {
-            if let Some(&parent) = by_path.get(crate::schema::join::parent_path(path)) {
+            if let Some(&parent) = by_path.get(crate::schema::parent_path(path)) {
                 children[parent].push(at);
             }
         }

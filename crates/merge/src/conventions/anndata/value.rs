@@ -6,7 +6,7 @@
 use super::names::Alignment;
 use super::output::{Output, constant_like};
 use super::tree::{Node, Outcome};
-use crate::rules::attribute::{named, string, texts};
+use crate::schema::attribute::{named, string, texts};
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::{CanonicalElements, append_null};
 use raddle_hdf5::model::{Dataset, Dataspace, TypeClass};
@@ -291,7 +291,7 @@ impl Value<'_> {
 
     /// Whether two matrices are equal as stored, or by their elements if both are small.
     fn is_same_matrix(&self, other: &Self) -> Outcome<bool> {
-        let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::rules::attribute::numbers);
+        let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::schema::attribute::numbers);
         if shape(self) != shape(other) {
             return Ok(false);
         }

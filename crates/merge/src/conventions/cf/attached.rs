@@ -4,9 +4,9 @@
 //! Invariant: the lists of scales follow from those of variables; a list with the same contents in another order is
 //! kept.
 
-use crate::rules::attribute::{named, replaced, without};
 use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::schema::Schema;
+use crate::schema::attribute::{named, replaced, without};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Updates the lists of all scales.

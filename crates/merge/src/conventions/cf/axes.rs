@@ -2,9 +2,9 @@
 //!
 //! Source: CF conventions 1.11, chapter 4. A coordinate is recognised by its attributes alone, whatever its name.
 
-use crate::rules::attribute::text;
 use crate::rules::time_units::is_time_units;
 use crate::schema::AttributeValue;
+use crate::schema::attribute::text;
 
 /// Role of a coordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl AxisRole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::attribute::new;
+    use crate::schema::attribute::new;
     use raddle_hdf5::model::TypeClass;
 
     fn role(attributes: &[(&str, &str)]) -> AxisRole {

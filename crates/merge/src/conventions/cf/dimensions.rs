@@ -9,10 +9,10 @@
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
-use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
-use crate::rules::settle::Declared;
+use crate::rules::settling::Declared;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LIST, scales};
+use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, Entry, EntryIndex, Role, Schema, display_path};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

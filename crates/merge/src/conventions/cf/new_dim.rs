@@ -10,9 +10,9 @@ use super::{
 };
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
-use crate::rules::attribute::{fixed_text, named, number, numbers, replaced, with_integers};
 use crate::scan::scale_lists::{DIMENSION_LIST, with_first_scale};
-use crate::schema::join::parent_path;
+use crate::schema::attribute::{fixed_text, named, number, numbers, replaced, with_integers};
+use crate::schema::parent_path;
 use crate::schema::{AttributeValue, Role, Schema, display_path};
 use raddle_hdf5::model::{Dataspace, Datatype};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@
 
 use super::attributes::shown;
 use super::{Difference, DifferenceKind};
-use crate::rules::attribute::string;
+use crate::schema::attribute::string;
 use crate::schema::{AttributeValue, Column, display_path};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::{Dataspace, TypeClass};

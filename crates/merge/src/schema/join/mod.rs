@@ -29,13 +29,15 @@ use crate::conventions::{Choice, Recognised, Refusal};
 use crate::inputs::paths::Paths;
 use crate::keys::DerivedSpec;
 use crate::rules::once::OTHER_VALUES;
-use crate::rules::settle::Declared;
+use crate::rules::pick::Uncounted;
+use crate::rules::settling::Declared;
 use crate::rules::{Placement, Rule, Values};
-use crate::scan::extents::InputExtents;
 use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::extents::InputExtents;
 use crate::schema::stacked_scalars::StackedScalars;
-use crate::schema::{ABSENT, AttributeValue, Column, Entry, EntryIndex, InputExtent, Role, Schema, display_path};
-use crate::write::picking::Uncounted;
+use crate::schema::{
+    ABSENT, AttributeValue, Column, Entry, EntryIndex, InputExtent, Role, Schema, display_path, parent_path,
+};
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
 use fill::{AmbiguousFill, fill_absent_rows};
@@ -627,12 +629,4 @@ fn sort_parents_first(entries: Vec<JoinedEntry>) -> Vec<JoinedEntry> {
 fn is_table_index(entry: &ScannedEntry) -> bool {
     matches!(entry.role, ScannedRole::Other(Role::Group { .. }))
         && entry.attributes.iter().any(|attribute| attribute.name == b"CLASS" && attribute.value.starts_with(b"TINDEX"))
-}
-
-/// Returns the parent of an absolute path; the root is its own parent.
-pub fn parent_path(path: &[u8]) -> &[u8] {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(0) | None => b"/",
-        Some(slash) => &path[..slash],
-    }
 }

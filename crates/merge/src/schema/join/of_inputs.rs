@@ -8,11 +8,12 @@
 use super::added::AddedColumn;
 use super::attribute_rows::{Made, Source, make};
 use super::attributes::shown;
-use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner, parent_path};
+use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner};
 use crate::conventions::Choice;
 use crate::rules::Placement;
-use crate::rules::attribute::named;
-use crate::scan::extents::InputExtents;
+use crate::schema::attribute::named;
+use crate::schema::extents::InputExtents;
+use crate::schema::parent_path;
 use crate::schema::stacked_scalars::StackedScalars;
 use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, InputValues, Role, child_path, display_path};
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every row of a column is digested exactly once.
 
+use super::column::{ColumnDigests, Form};
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
 use raddle_core::digest::{Additions, BlockPart, Digest, RowBlockDigests};
@@ -22,41 +23,6 @@ const BLOCKS: u64 = 64;
 pub fn block_rows(row_len_bytes: u64, rows: u64) -> u64 {
     let share = rows.saturating_mul(row_len_bytes) / BLOCKS;
     (share.clamp(MIN_BLOCK_LEN_BYTES, MAX_BLOCK_LEN_BYTES) / row_len_bytes.max(1)).max(1)
-}
-
-/// Contents over which the digests of a column are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Form {
-    /// Elements as stored after decoding, in row-major order.
-    Values = 1,
-    /// Canonical bytes ([`raddle_hdf5::logical`]), because elements contain addresses in their file.
-    Canonical = 2,
-    /// Chunks as stored, each preceded by its filter mask and length, because a filter is unknown and values cannot be
-    /// decoded, or because chunks were moved without decoding them.
-    Stored = 3,
-    /// No digest: the dataset is virtual, and its values are in the inputs.
-    Linked = 4,
-}
-
-impl Form {
-    /// Returns the form with this number in a file; `None` for 0, which stands for a missing digest.
-    pub fn of_number(number: u64) -> Option<Self> {
-        [Self::Values, Self::Canonical, Self::Stored, Self::Linked].into_iter().find(|form| *form as u64 == number)
-    }
-}
-
-/// Digests of one column, as published ([`Digest::crc64_nvme`]).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnDigests {
-    /// Contents over which the digests are computed.
-    pub form: Form,
-    /// Number of rows of each block except the last, which may be shorter.
-    pub block_rows: u64,
-    /// Digest of all rows.
-    pub whole: u64,
-    /// Digest of each block.
-    pub blocks: Vec<u64>,
 }
 
 /// Digests of all columns of an output.

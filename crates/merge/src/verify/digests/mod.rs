@@ -9,7 +9,11 @@
 pub mod blocks;
 mod boxed;
 pub mod check;
+pub mod column;
+pub mod contents;
 pub mod stored;
 pub mod structure;
 
-pub use blocks::{ColumnDigests, Digests, Form};
+pub use blocks::Digests;
+pub use column::{ColumnDigests, Form};
+pub use contents::{Records, StoredColumn, StoredDigests};

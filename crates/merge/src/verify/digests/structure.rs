@@ -7,7 +7,7 @@
 //! in postcard's format, so any change of the types in this file or in the model is a change of
 //! [`crate::verify::provenance::FORMAT`]; a test guards this.
 
-use super::stored::StoredDigests;
+use super::contents::StoredDigests;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::schema::{Entry, Role, display_path};

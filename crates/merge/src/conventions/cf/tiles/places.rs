@@ -8,8 +8,8 @@
 use super::is_coordinate;
 use crate::conventions::cf::{Variables, is_scale};
 use crate::conventions::{Completion, Refusal, Tiles};
-use crate::rules::attribute::{named, number, numbers, replaced, with_integers};
-use crate::rules::settle::Declared;
+use crate::rules::settling::Declared;
+use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named};
 use raddle_hdf5::number::NumberType;

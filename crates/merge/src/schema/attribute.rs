@@ -1,14 +1,31 @@
-//! Values of attributes as texts and numbers, whichever HDF5 type a library chose for them.
+//! Attributes, and their values as texts and numbers, whichever HDF5 type a library chose for them.
 //!
 //! Datasets are not covered. Invariant: functions return `None` for everything that a reader of the convention would
 //! not take for a text or number either.
 
-use crate::schema::AttributeValue;
 use crate::schema::join::describe_value;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use raddle_hdf5::number::NumberType;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// An attribute with its value in canonical bytes, which are comparable between files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttributeValue {
+    /// Name.
+    pub name: Vec<u8>,
+    /// Whether the name is marked UTF-8.
+    pub utf8: bool,
+    /// Type of one element.
+    pub datatype: Datatype,
+    /// Path of its committed datatype, if it has one.
+    pub committed: Option<Vec<u8>>,
+    /// Extent.
+    pub dataspace: Dataspace,
+    /// Canonical bytes of all elements.
+    pub value: Vec<u8>,
+}
 
 /// Returns the attribute with this name.
 pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&AttributeValue> {

@@ -1,0 +1,114 @@
+//! `--packing unpack`: the values that readers compute from packed numbers.
+//!
+//! Invariant: values are written in a float type that holds what readers see of every input.
+
+use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::packed::PACKING;
+use super::settling::{Declared, Mismatch, Settling};
+use crate::conventions::Packing;
+use crate::schema::attribute::{self, named, number, numbers, text, without};
+use crate::schema::{AttributeValue, ColumnIndex};
+use raddle_hdf5::model::{Datatype, InlineData};
+use raddle_hdf5::number::NumberType;
+use std::sync::Arc;
+
+/// Returns the conversion that unpacks the values of each input.
+pub(super) fn unpacking(
+    settling: &mut Settling<'_>,
+    declared: &Declared,
+    column: ColumnIndex,
+) -> Result<Vec<ElementMap>, (Mismatch, Vec<u32>)> {
+    settling.of_inputs(column, |settling, input| {
+        let scanned = &settling.schema.columns[column as usize];
+        let template = scanned.facts[input as usize].template as usize;
+        let Some(stored) = NumberType::of(&scanned.templates[template].datatype.class) else {
+            return Err(Mismatch::new("numbers", "values of another kind, which cannot be unpacked"));
+        };
+        let attributes = settling.attributes(declared, input);
+        Ok(ElementMap::Unpack {
+            scale: number(&attributes, "scale_factor").unwrap_or(1.0),
+            offset: number(&attributes, "add_offset").unwrap_or(0.0),
+            missing: missing_values(&attributes),
+            reinterpret: reinterprets(stored, &attributes),
+            in_single: is_single(stored, &attributes) && settling.options.packing == Packing::Unpack,
+        })
+    })
+}
+
+/// Returns the number type, if it is the same in all inputs.
+pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Option<NumberType> {
+    let mut numbers = settling.schema.columns[column as usize]
+        .templates
+        .iter()
+        .map(|template| NumberType::of(&template.datatype.class));
+    let first = numbers.next()??;
+    numbers.all(|number| number == Some(first)).then_some(first)
+}
+
+/// Writes the values unpacked, in the widest of the float types that readers would choose for the inputs.
+pub(super) fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+    let maps = match unpacking(settling, declared, column) {
+        Ok(maps) => maps,
+        Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
+    };
+    let is_double = maps.iter().any(|map| matches!(map, ElementMap::Unpack { in_single: false, .. }));
+    let of_inputs = maps.into_iter().map(|map| InputConversion { map, ..InputConversion::default() }).collect();
+    let scanned = &settling.schema.columns[column as usize];
+    let number = NumberType::Float { len_bytes: if is_double { 8 } else { 4 }, is_big_endian: false };
+    let mut output = scanned.model().clone();
+    output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
+    let (attribute, nan) = nan_fill(&output.datatype);
+    output.fill.value = Some(InlineData::Stored(nan));
+    output.fill.user_defined = true;
+    let mut attributes = without(&declared.first, &PACKING).to_vec();
+    attributes.push(attribute);
+    settling.set_attributes(declared.entry, attributes.into());
+    settling.schema.columns[column as usize].set_output(output);
+    settling.convert(column, None, Conversion { of_inputs });
+}
+
+/// Returns the attribute `_FillValue` of a float type whose missing values are NaN, and the stored bytes of NaN.
+pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
+    let mut nan = Vec::new();
+    if let Some(number) = NumberType::of(&datatype.class) {
+        number.encode_floats(&[f64::NAN], &mut nan);
+    }
+    (attribute::new("_FillValue", datatype.class.as_ref().clone(), &[1], nan.clone()), nan)
+}
+
+/// Returns the stored numbers that represent missing values.
+pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
+    let of = |name| named(attributes, name).and_then(numbers).unwrap_or_default();
+    let mut missing = of("_FillValue");
+    missing.extend(of("missing_value"));
+    missing.sort_by(f64::total_cmp);
+    missing.dedup_by(|one, other| one.total_cmp(other).is_eq());
+    missing
+}
+
+/// Whether stored signed integers are to be read as unsigned, or the reverse.
+fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
+    match (stored, text(attributes, "_Unsigned").as_deref()) {
+        (NumberType::Integer { signed, .. }, Some("true" | "True")) => signed,
+        (NumberType::Integer { signed, .. }, Some("false" | "False")) => !signed,
+        _ => false,
+    }
+}
+
+/// Whether readers unpack to floats of 32 bits (as xarray does, following CF section 8.1).
+fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
+    let float_len = |name| {
+        let attribute = named(attributes, name)?;
+        match NumberType::of(&attribute.datatype.class)? {
+            NumberType::Float { len_bytes, .. } => Some(len_bytes),
+            NumberType::Integer { .. } => Some(0),
+        }
+    };
+    match (float_len("scale_factor"), float_len("add_offset")) {
+        (Some(4), Some(4)) => stored.len_bytes() != 4 || !stored.is_integer(),
+        (_, Some(_)) => false,
+        (Some(scale), None) => scale == 4,
+        (None, None) if stored.is_integer() => stored.len_bytes() <= 2,
+        (None, None) => stored.len_bytes() <= 4,
+    }
+}
