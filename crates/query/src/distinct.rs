@@ -3,8 +3,8 @@
 //! Invariant: the distinct values of two blocks together are those of the one and those of the other, so that a block may
 //! be made of parts in any order.
 
+use crate::limits::{Limits, TextPrefix};
 use crate::numbers::Number;
-use crate::statistics::{Limits, TextPrefix};
 use serde::{Deserialize, Serialize};
 
 /// Largest number of distinct values that are kept: with more, a condition rarely excludes all of them.

@@ -14,6 +14,7 @@ pub mod error;
 pub mod events;
 pub mod expression;
 pub mod index;
+mod limits;
 mod numbers;
 mod pair;
 mod parse;

@@ -4,71 +4,14 @@
 //! are those of their first bytes. Statistics of two blocks together follow from those of each.
 
 use crate::distinct::{DistinctValues, NumberCollector, PrefixCollector};
+pub use crate::limits::{Limits, OrderedType, TextPrefix};
 use crate::numbers::{Number, with_words};
-use crate::texts::TextForm;
-use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 
 /// Number of values whose limits are determined at once: they stay in the first cache.
 const BUFFER_WORDS: usize = 1024;
 /// Number of values that are compared at once.
 const LANES: usize = 16;
-
-/// Type of values that have limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OrderedType {
-    /// Numbers.
-    Number(NumberType),
-    /// Texts.
-    Text(TextForm),
-}
-
-/// First bytes of a text, as a number of the same order: of two texts, the smaller one has no greater prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct TextPrefix(u128);
-
-impl TextPrefix {
-    /// Number of bytes. Texts of this length and shorter ones differ if their prefixes do not.
-    pub const LEN_BYTES: usize = 16;
-
-    /// Returns the prefix of a text, whose padding does not matter.
-    pub fn of(text: &[u8]) -> Self {
-        let mut first = [0; Self::LEN_BYTES];
-        let len = text.len().min(Self::LEN_BYTES);
-        first[..len].copy_from_slice(&text[..len]);
-        Self(u128::from_be_bytes(first))
-    }
-}
-
-/// Limits of the values of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Limits {
-    /// The block has no values.
-    Empty,
-    /// Integers.
-    Integers {
-        /// Smallest value.
-        min: i128,
-        /// Largest value.
-        max: i128,
-    },
-    /// Floating-point numbers.
-    Floats {
-        /// Smallest value that is a number; greater than `max` if there is none.
-        min: f64,
-        /// Largest value that is a number.
-        max: f64,
-        /// Number of values that are not numbers.
-        nans: u64,
-    },
-    /// Texts.
-    Texts {
-        /// Smallest prefix.
-        min: TextPrefix,
-        /// Largest prefix.
-        max: TextPrefix,
-    },
-}
 
 /// Statistics of the values of a block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -203,38 +146,6 @@ impl OfTexts {
     }
 }
 
-impl Limits {
-    /// Returns the limits of the values of two blocks of the same type.
-    #[must_use]
-    pub fn union(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Integers { min, max }, Self::Integers { min: low, max: high }) => {
-                Self::Integers { min: min.min(low), max: max.max(high) }
-            }
-            (Self::Floats { min, max, nans }, Self::Floats { min: low, max: high, nans: more }) => {
-                Self::Floats { min: min.min(low), max: max.max(high), nans: nans.saturating_add(more) }
-            }
-            (Self::Texts { min, max }, Self::Texts { min: low, max: high }) => {
-                Self::Texts { min: min.min(low), max: max.max(high) }
-            }
-            (Self::Empty, other) | (other, _) => other,
-        }
-    }
-
-    /// Whether the limits can be those of values of this type.
-    pub(crate) fn is_of(&self, values: OrderedType) -> bool {
-        match (self, values) {
-            (Self::Empty, _) => true,
-            (Self::Integers { min, max }, OrderedType::Number(number)) => number.is_integer() && min <= max,
-            (Self::Floats { min, max, .. }, OrderedType::Number(number)) => {
-                !number.is_integer() && !min.is_nan() && !max.is_nan()
-            }
-            (Self::Texts { min, max }, OrderedType::Text(_)) => min <= max,
-            _ => false,
-        }
-    }
-}
-
 /// Determines the limits of at most [`BUFFER_WORDS`] numbers, which are also added to a collector. Also returns their sum.
 fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCollector) -> (Limits, i128) {
     let mut buffer = [N::LOWEST; BUFFER_WORDS];
@@ -276,7 +187,9 @@ fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCol
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::texts::TextForm;
     use proptest::prelude::*;
+    use raddle_hdf5::number::NumberType;
 
     fn of(number: NumberType, bytes: &[u8]) -> Limits {
         BlockStatistics::of(OrderedType::Number(number), bytes).limits
@@ -290,9 +203,6 @@ mod tests {
         let [far, near] = [b"far\0".as_slice(), b"near"].map(TextPrefix::of);
         assert_eq!(limits(b"nearfar\0near", 4), Limits::Texts { min: far, max: near });
         assert_eq!((limits(b"", 4), limits(b"", 0)), (Limits::Empty, Limits::Empty));
-        assert_eq!(far, TextPrefix::of(b"far"));
-        assert!(TextPrefix::of(b"fas") > far && TextPrefix::of(b"") < far && TextPrefix::of(b"\xff") > near);
-        assert_eq!(TextPrefix::of(b"0123456789abcdefgh"), TextPrefix::of(b"0123456789abcdef"));
     }
 
     fn drawn(any: u64) -> f64 {
