@@ -4,7 +4,7 @@
 //! is compared with a column of floats in the precision of the column, as in numpy; a column of integers is compared
 //! with any number exactly.
 
-use crate::parse::is_bare;
+use crate::column_name::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -146,18 +146,6 @@ impl Expression {
             Self::Compare { column, .. } => BTreeSet::from([column.as_str()]),
             Self::And(all) | Self::Or(all) => all.iter().flat_map(Self::columns).collect(),
             Self::Not(one) => one.columns(),
-        }
-    }
-}
-
-/// Name of a column, in quotes if it is not a plain word.
-struct Name<'n>(&'n str);
-
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match is_bare(self.0) {
-            true => f.write_str(self.0),
-            false => write!(f, "`{}`", self.0.replace('\\', "\\\\").replace('`', "\\`")),
         }
     }
 }

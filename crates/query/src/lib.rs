@@ -8,6 +8,7 @@
 
 pub mod aggregate;
 pub mod builder;
+mod column_name;
 mod condition;
 mod distinct;
 pub mod error;

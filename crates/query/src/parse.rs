@@ -3,6 +3,7 @@
 //! `&`, `|` and `~` bind as in Python's expressions of arrays, but less strongly than comparisons, so that these need no
 //! parentheses. `and`, `or` and `not` mean the same. Invariant: the text of a condition is parsed to that condition.
 
+use crate::column_name::{is_initial, is_inner};
 use crate::error::{QueryError, Result};
 use crate::expression::{Expression, Literal, Operator};
 use std::iter::Peekable;
@@ -10,8 +11,6 @@ use std::str::{CharIndices, FromStr};
 
 /// Maximum depth of parentheses and negations.
 const MAX_DEPTH: usize = 64;
-/// Words that are no names of columns, unless they are quoted.
-const RESERVED: [&str; 7] = ["and", "or", "not", "true", "false", "inf", "nan"];
 
 impl FromStr for Expression {
     type Err = QueryError;
@@ -25,19 +24,6 @@ impl FromStr for Expression {
             Some(token) => Err(failed(format!("{} is not expected after a condition", token.described()))),
         }
     }
-}
-
-/// Whether a name of a column can be written without quotes.
-pub(crate) fn is_bare(name: &str) -> bool {
-    name.starts_with(is_initial) && name.chars().all(is_inner) && !RESERVED.contains(&name.to_lowercase().as_str())
-}
-
-fn is_initial(one: char) -> bool {
-    one.is_alphabetic() || one == '_' || one == '/'
-}
-
-fn is_inner(one: char) -> bool {
-    one.is_alphanumeric() || matches!(one, '_' | '/' | '.')
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -290,6 +276,7 @@ fn single(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column_name::RESERVED;
     use proptest::prelude::*;
 
     fn text(text: &str) -> String {
