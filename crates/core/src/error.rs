@@ -1,6 +1,6 @@
 //! Errors of plans, collectives and budgets; errors of the work itself are [`crate::engine::EngineError`].
 
-use crate::ranks::communicator::Rank;
+use crate::ranks::Rank;
 
 /// Result type of this crate.
 pub type Result<T, E = CoreError> = std::result::Result<T, E>;
@@ -27,7 +27,7 @@ pub enum CoreError {
         len_bytes: usize,
     },
     /// More axes than [`crate::plan::extent::MAX_RANK`].
-    #[error("{rank} axes exceed the limit of {}", crate::plan::extent::MAX_RANK)]
+    #[error("{rank} axes exceed the limit of {}", crate::plan::axes::MAX_RANK)]
     RankTooLarge {
         /// Number of axes.
         rank: usize,

@@ -3,16 +3,10 @@
 //! Elements are opaque bytes of one length. Invariant: nothing outside the two boxes is read or written; boxes that do
 //! not fit are rejected before any byte is copied.
 
+pub use super::axes::{Coordinates, MAX_RANK, product};
 use super::lines::{Lines, Place, copy_runs};
 use crate::error::{CoreError, Result};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
-
-/// Maximum number of axes of an array: HDF5's own limit (H5S_MAX_RANK).
-pub const MAX_RANK: usize = 32;
-
-/// One number per axis. Up to four are stored inline, so that pieces of typical arrays need no allocation.
-pub type Coordinates = SmallVec<[u64; 4]>;
 
 /// A box, given by start and number of elements per axis.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,11 +74,6 @@ impl Extent {
                 || (0..self.rank())
                     .all(|axis| self.start[axis] <= other.start[axis] && other.end(axis) <= self.end(axis)))
     }
-}
-
-/// Returns the product of `factors`; `None` beyond 64 bits.
-pub fn product(factors: &[u64]) -> Option<u64> {
-    factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
 }
 
 /// A row-major buffer to read from, and the origin of a box in it.

@@ -4,7 +4,7 @@
 //! Trailing axes that are complete in both buffers belong to the run. A line extends along the last axis before them
 //! with more than one element.
 
-use super::extent::MAX_RANK;
+use super::axes::MAX_RANK;
 use smallvec::SmallVec;
 
 /// Shape of a buffer, and the first element of the box in it, per axis.

@@ -5,6 +5,7 @@
 //! cover the tile's part of the array, so every element comes from exactly one element of one input; in an array of
 //! boxes, from at most one. Pieces and tiles are never listed in full: a real job has 10^8 pairs of input and array.
 
+pub(crate) mod axes;
 pub mod boxes;
 pub mod extent;
 pub mod lattice;

@@ -6,13 +6,11 @@
 //! [`CommunicatorExt::agree`] before the next collective, because a rank that leaves early hangs the others.
 
 use crate::error::{CoreError, Result};
+pub use crate::ranks::Rank;
 use crate::ranks::message::MessageReader;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-
-/// Number of a rank in its communicator, from 0.
-pub type Rank = usize;
 
 /// A group of ranks that act together.
 pub trait Communicator: Debug {

@@ -13,3 +13,6 @@ pub mod rounds;
 pub mod threads;
 pub mod timed;
 pub mod traffic;
+
+/// Number of a rank in its communicator, from 0.
+pub type Rank = usize;
