@@ -4,6 +4,7 @@
 //! is its CRC-64/NVME, so other tools can check it.
 
 mod blocks;
+mod content;
 mod linear;
 mod runs;
 
