@@ -9,31 +9,10 @@ use super::fractal_heap::FractalHeap;
 use super::object_header::ObjectHeader;
 use super::reader::Reader;
 use super::shared::kind;
+use super::stored_link::{StoredLink, StoredTarget};
 use super::symbol_table;
 use crate::error::Result;
 use crate::model::{CreationOrder, LinkTarget};
-
-/// A link whose hard target is still an address.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoredLink {
-    /// Name without its terminating zero.
-    pub name: Vec<u8>,
-    /// Whether the name is marked UTF-8.
-    pub utf8: bool,
-    /// Creation order value, if stored.
-    pub creation_order: Option<i64>,
-    /// Target of the link.
-    pub target: StoredTarget,
-}
-
-/// Target of a link.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum StoredTarget {
-    /// An object header; `None` if the address is undefined.
-    Hard(Option<u64>),
-    /// Any link other than a hard link.
-    Other(LinkTarget),
-}
 
 /// Length of a link's heap id.
 const HEAP_ID_LEN_BYTES: usize = 7;

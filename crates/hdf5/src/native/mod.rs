@@ -26,6 +26,7 @@ mod object;
 mod object_header;
 mod reader;
 mod shared;
+mod stored_link;
 pub mod superblock;
 mod symbol_table;
 mod templates;

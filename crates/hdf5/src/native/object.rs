@@ -5,10 +5,11 @@
 
 use super::cursor::{Defect, InFile};
 use super::layout::{self, StoredLayout};
-use super::links::{self, StoredLink, StoredTarget};
+use super::links;
 use super::object_header::{Message, ObjectHeader};
 use super::reader::Reader;
 use super::shared::kind;
+use super::stored_link::{StoredLink, StoredTarget};
 use super::superblock::Superblock;
 use super::{ReadLimits, attributes, dataspace, fill, filters};
 use crate::error::{Hdf5Error, Result};

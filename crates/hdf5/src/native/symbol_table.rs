@@ -4,8 +4,8 @@
 //! names.
 
 use super::cursor::{Cursor, Defect, Encoding, InFile};
-use super::links::{StoredLink, StoredTarget};
 use super::reader::Reader;
+use super::stored_link::{StoredLink, StoredTarget};
 use crate::error::Result;
 use crate::model::LinkTarget;
 

@@ -4,9 +4,9 @@
 //! not on the location of objects; the walk does not recurse.
 
 use super::ReadLimits;
-use super::links::{StoredLink, StoredTarget};
 use super::object::{self, reason};
 use super::reader::Reader;
+use super::stored_link::{StoredLink, StoredTarget};
 use super::superblock::Superblock;
 use super::templates::HeaderTemplateCache;
 use crate::error::{Hdf5Error, Result};
