@@ -5,7 +5,7 @@
 
 use super::array_order::ElementForm;
 use super::grid::ChunkGrid;
-use super::index::{IndexReader, NodeKind};
+use super::index_reader::{IndexReader, NodeKind};
 use crate::error::Result;
 
 /// Largest number of elements in one page or unpaged block, as a power of two. libhdf5 uses pages of 2^10, and each

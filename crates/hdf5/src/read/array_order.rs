@@ -4,7 +4,7 @@
 //! comes first, whatever its position in the dataset. Invariant: numbers and coordinates convert both ways.
 
 use super::grid::{ChunkGrid, ChunkRange, index_address};
-use super::index::{IndexReader, Visit, uint};
+use super::index_reader::{IndexReader, Visit, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::{ControlFlow, Range};

@@ -4,9 +4,10 @@
 //! Invariant: every chunk decodes to exactly its length or is refused, and no two chunks of a batch overlap in the
 //! file.
 
+use super::counts::ReadCounts;
 use super::grid::{ChunkGrid, index_address};
 use super::kept::{ChunkKey, KeptChunks};
-use super::reader::{ReadCounts, ReaderLimits};
+use super::limits::{MAX_PAIR_LEN_BYTES, ReaderLimits};
 use super::unchunked::MAX_GAP_LEN_BYTES;
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
@@ -14,10 +15,6 @@ use raddle_codec::{CodecError, DecodeState};
 use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box};
 use std::ops::Range;
 use std::time::Instant;
-
-/// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
-/// memory.
-pub(super) const MAX_PAIR_LEN_BYTES: usize = 8 << 20;
 
 /// Size of a huge page, which costs one page fault instead of 512.
 const PAGE_LEN_BYTES: usize = 2 << 20;

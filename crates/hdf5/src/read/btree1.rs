@@ -5,7 +5,7 @@
 //! not a loop.
 
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, Protection, Visit, off_grid, uint};
+use super::index_reader::{IndexReader, Protection, Visit, off_grid, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;

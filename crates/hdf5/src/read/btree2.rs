@@ -5,7 +5,7 @@
 //! is visited once.
 
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, NodeKind, Visit, off_grid, uint};
+use super::index_reader::{IndexReader, NodeKind, Visit, off_grid, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;

@@ -4,7 +4,7 @@
 use super::array_blocks::ArrayHeader;
 use super::array_order::{ArrayOrder, Elements};
 use super::grid::{ChunkGrid, ChunkRange};
-use super::index::{IndexReader, NodeKind, Protection, Visit, uint};
+use super::index_reader::{IndexReader, NodeKind, Protection, Visit, uint};
 use crate::error::Result;
 use std::ops::{ControlFlow, Range};
 

@@ -16,20 +16,25 @@ mod boxes;
 mod btree1;
 mod btree2;
 mod check;
+mod counts;
 mod extensible_array;
 mod fixed_array;
 mod grid;
 mod index;
+mod index_reader;
 mod kept;
+mod limits;
 mod reader;
 mod stride;
 mod unchunked;
 
 pub use boxes::{BoxRead, DatasetSource};
 pub use check::{ChunkSummary, check_chunks, check_listed};
+pub use counts::ReadCounts;
 pub use index::for_each_chunk;
+pub use limits::ReaderLimits;
 pub use raddle_core::plan::extent::MAX_RANK;
-pub use reader::{DatasetReader, ReadCounts, ReaderLimits, StoredChunk};
+pub use reader::{DatasetReader, StoredChunk};
 
 use crate::native::Encoding;
 

@@ -5,67 +5,18 @@
 //! allocated per chunk. Invariant: every byte of the box is written (with a value or the fill value), and no byte
 //! outside of it.
 
-use super::batch::{Batch, BoxChunks, ChunkBuffers, MAX_PAIR_LEN_BYTES};
+use super::batch::{Batch, BoxChunks, ChunkBuffers};
+use super::counts::ReadCounts;
 use super::grid::ChunkGrid;
-use super::index::{DirectSource, IndexReader, NodeCache, walk};
-use super::unchunked::{USUAL_READ_LEN_BYTES, read_compact, read_contiguous};
+use super::index::walk;
+use super::index_reader::{DirectSource, IndexReader, NodeCache};
+use super::limits::ReaderLimits;
+use super::unchunked::{read_compact, read_contiguous};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
-use crate::error::{Hdf5Error, Result};
-use crate::model::{Dataset, Dataspace, Layout};
-use crate::source::InputFile;
-use raddle_codec::Pipeline;
-use std::ops::{AddAssign, ControlFlow};
+use crate::error::Result;
+use crate::model::{Dataspace, Layout};
+use std::ops::ControlFlow;
 use std::time::Instant;
-
-/// Number of chunks looked up before they are read, with reads of the usual length. Boxes with more chunks are filled
-/// with the fill value first and read batch by batch.
-const BATCH_CHUNKS: u64 = 8192;
-
-/// Number of reads whose length a reader may hold in buffers beyond one chunk: combined reads, and rounding up.
-const READS_AHEAD: u64 = 4;
-
-/// Memory limits of a reader.
-#[derive(Debug, Clone, Copy)]
-pub struct ReaderLimits {
-    /// Maximum length of a decoded chunk.
-    pub chunk_len_bytes: u64,
-    /// Maximum bytes of decoded chunks kept for the next box.
-    pub kept_len_bytes: usize,
-    /// Maximum bytes that are read at once, unless a chunk is longer.
-    pub read_len_bytes: u64,
-}
-
-impl Default for ReaderLimits {
-    /// Allows chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; 1 MiB is usual), keeps 8 MiB and reads 1 MiB at once.
-    fn default() -> Self {
-        Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20, read_len_bytes: USUAL_READ_LEN_BYTES }
-    }
-}
-
-/// Statistics of a read.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ReadCounts {
-    /// Number of decoded chunks.
-    pub chunks: u64,
-    /// Number of chunks that were still decoded from an earlier box.
-    pub kept_chunks: u64,
-    /// Bytes read from the file, without index nodes.
-    pub stored_len_bytes: u64,
-    /// Seconds spent reading, including look-up.
-    pub read_s: f64,
-    /// Seconds spent decoding and copying.
-    pub decode_s: f64,
-}
-
-impl AddAssign for ReadCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.chunks += other.chunks;
-        self.kept_chunks += other.kept_chunks;
-        self.stored_len_bytes += other.stored_len_bytes;
-        self.read_s += other.read_s;
-        self.decode_s += other.decode_s;
-    }
-}
 
 /// Location of a stored chunk, found by [`DatasetReader::stored_chunk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,67 +155,5 @@ impl DatasetReader {
         chunks.read_batch(&box_chunks, batch, out, &mut counts)?;
         counts.read_s = started.elapsed().as_secs_f64() - counts.decode_s;
         Ok(counts)
-    }
-}
-
-/// Returns the maximum accepted length of a stored chunk that decodes to `chunk_len_bytes`; no filter produces longer
-/// ones.
-fn longest_stored(chunk_len_bytes: u64) -> u64 {
-    chunk_len_bytes.saturating_mul(2).saturating_add(1 << 16)
-}
-
-impl ReaderLimits {
-    /// Returns the number of chunks looked up before they are read; their list shrinks with the reads.
-    fn batch_chunks(&self) -> u64 {
-        (BATCH_CHUNKS * self.read_len_bytes / USUAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
-    }
-
-    /// Returns the maximum memory that a reader holds if no chunk is longer than a read.
-    pub fn usual_len_bytes(&self) -> u64 {
-        (self.kept_len_bytes as u64).saturating_add(READS_AHEAD * self.read_len_bytes)
-    }
-
-    /// Returns the maximum memory that a reader holds for chunks of `dataset`, if no chunk is stored in more than
-    /// `stored_len_bytes`. Returns 0 if the dataset has no chunks, or if they are too long for these limits.
-    pub fn held_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
-        let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };
-        let element_len_bytes = dataset.datatype.class.len_bytes();
-        let chunk = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));
-        if chunk > self.chunk_len_bytes {
-            return 0;
-        }
-        let ahead = READS_AHEAD.saturating_mul(self.read_len_bytes);
-        let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(ahead);
-        let kept = self.kept_len_bytes as u64;
-        let decoded = if chunk > kept { chunk } else { kept + chunk };
-        let prefers_pairs = chunk <= MAX_PAIR_LEN_BYTES as u64 && pipeline.prefers_pairs(chunk as usize);
-        let between = pipeline.state_len_bytes(chunk as usize) as u64;
-        stored.saturating_add(decoded).saturating_add(if prefers_pairs { between.max(2 * chunk) } else { between })
-    }
-
-    fn check_chunk(&self, file: &InputFile, grid: &ChunkGrid<'_>) -> Result<()> {
-        if grid.chunk_len_bytes <= self.chunk_len_bytes {
-            return Ok(());
-        }
-        Err(Hdf5Error::Limit {
-            path: file.path().to_path_buf(),
-            what: format!("a chunk of {} bytes", grid.chunk_len_bytes),
-            limit: self.chunk_len_bytes,
-        })
-    }
-
-    /// Checks that a stored chunk is not longer than any filter would make it: otherwise the file would determine the
-    /// size of the buffer.
-    pub(super) fn check_stored(&self, file: &InputFile, grid: &ChunkGrid<'_>, len_bytes: u64) -> Result<()> {
-        self.check_chunk(file, grid)?;
-        let limit = longest_stored(grid.chunk_len_bytes);
-        if len_bytes <= limit {
-            return Ok(());
-        }
-        Err(Hdf5Error::Limit {
-            path: file.path().to_path_buf(),
-            what: format!("a stored chunk of {len_bytes} bytes (decoded: {})", grid.chunk_len_bytes),
-            limit,
-        })
     }
 }

@@ -1,7 +1,8 @@
 //! Reads boxes of compact and contiguous datasets.
 
+use super::counts::ReadCounts;
 use super::stride::{BoxOffset, Runs};
-use super::{BoxRead, DatasetSource, ReadCounts};
+use super::{BoxRead, DatasetSource};
 use crate::error::{Hdf5Error, Result};
 use raddle_core::plan::extent::{BoxSource, BoxTarget, copy_box};
 use std::time::Instant;
@@ -9,9 +10,6 @@ use std::time::Instant;
 /// Maximum gap between two ranges that are read at once: copying 4 KiB in excess (0.4 µs) costs no more than another
 /// pread.
 pub(super) const MAX_GAP_LEN_BYTES: u64 = 4096;
-
-/// Usual maximum of bytes per read.
-pub(super) const USUAL_READ_LEN_BYTES: u64 = 1 << 20;
 
 /// Minimum length of a run that is read directly to its place: the fixed cost of a pread (about 0.5 µs) is then below 5
 /// %.
