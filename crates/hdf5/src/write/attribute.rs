@@ -1,9 +1,10 @@
 //! Attributes of an output.
 
-use super::{OutputFile, TypeRef, dataspace, datatype, memory, not_writable, properties};
+use super::output::OutputFile;
+use super::specs::AttributeSpec;
+use super::{dataspace, datatype, memory, not_writable, properties};
 use crate::error::Result;
 use crate::ffi::{Call, Handle, Library};
-use crate::model::Dataspace;
 use hdf5_metno_sys::h5a::{H5Acreate2, H5Aget_type, H5Awrite};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::H5Oopen;
@@ -12,22 +13,6 @@ use hdf5_metno_sys::h5p::H5P_DEFAULT;
 /// Upper bound of the other header growth that a new attribute may cause: the object's modification time, and a pointer
 /// to dense storage.
 const OTHER_GROWTH_LEN_BYTES: u64 = 256;
-
-/// An attribute to be written.
-#[derive(Debug, Clone, Copy)]
-pub struct AttributeSpec<'a> {
-    /// Name.
-    pub name: &'a [u8],
-    /// Whether the name is marked UTF-8 (else ASCII).
-    pub utf8: bool,
-    /// Type of one element.
-    pub datatype: &'a TypeRef,
-    /// Extent.
-    pub dataspace: &'a Dataspace,
-    /// Values of all elements: stored bytes for fixed types, canonical bytes for file-local ones (references by path,
-    /// whose targets must exist).
-    pub value: &'a [u8],
-}
 
 impl OutputFile {
     /// Writes an attribute of the object at `object` (`/` is the root group).

@@ -1,56 +1,17 @@
 //! Datasets of an output: creation, chunks at claimed addresses, and values written through libhdf5.
 
-use super::{
-    AttributeSpec, Mapping, NewLink, OutputFile, TypeRef, dataspace, datatype, filters, memory, not_writable, predict,
-    properties,
-};
+use super::links::NewLink;
+use super::output::OutputFile;
+use super::specs::{AttributeSpec, DatasetSpec, OutputLayout};
+use super::{dataspace, datatype, filters, memory, not_writable, predict, properties};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle, Library};
-use crate::model::{CreationOrder, Dataspace, FillValue, Filter, TypeClass};
+use crate::model::{Dataspace, TypeClass};
 use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dget_type, H5Dopen2, H5Dwrite, H5Dwrite_chunk};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_ACCESS, H5Pcreate, H5Pset_chunk_cache};
 use hdf5_metno_sys::h5s::H5S_ALL;
 use std::sync::Arc;
-
-/// A dataset to be created.
-#[derive(Debug, Clone)]
-pub struct DatasetSpec {
-    /// Type of one element.
-    pub datatype: TypeRef,
-    /// Extent.
-    pub dataspace: Dataspace,
-    /// Storage layout.
-    pub layout: OutputLayout,
-    /// Filter pipeline, recorded exactly as passed; chunks arrive already filtered.
-    pub filters: Vec<Filter>,
-    /// Fill value. The layout determines when storage is allocated; `allocation_time` is ignored. If `write_time` is
-    /// never, readers do not see the fill value in chunks that were not inserted.
-    pub fill: FillValue,
-    /// Whether the creation order of attributes is kept.
-    pub attribute_order: CreationOrder,
-    /// Whether attributes will be written; if so, the object header reserves space for them.
-    pub has_attributes: bool,
-}
-
-/// Storage of a dataset to be created.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OutputLayout {
-    /// Values in the object header; at most 64 KiB.
-    Compact,
-    /// Values in one contiguous block, written by [`OutputDataset::place`], or by [`OutputDataset::write`] if they are
-    /// small.
-    Contiguous,
-    /// Values in chunks. libhdf5 refuses chunks larger than a dimension of fixed size, so clamp them.
-    Chunked {
-        /// Chunk shape in elements.
-        chunk_shape: Vec<u64>,
-    },
-    /// Values in datasets of other files; rows without a mapping read as the fill value. Values, chunks and filters are
-    /// not
-    /// allowed.
-    Virtual(Vec<Mapping>),
-}
 
 /// A dataset of an open output.
 pub struct OutputDataset<'f> {

@@ -9,7 +9,6 @@ use hdf5_metno_sys::h5g::H5Gopen2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5l::*;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
-use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_void};
 
 /// Location of a new object or link: its absolute path, and the character set of its name.
@@ -52,8 +51,6 @@ impl<'a> From<&'a Vec<u8>> for NewLink<'a> {
 }
 
 unsafe extern "C" {
-    fn raddle_provide_link_class(class: c_int) -> c_int;
-    fn raddle_withdraw_link_class(class: c_int) -> herr_t;
     fn raddle_create_user_link(
         group: hid_t,
         name: *const c_char,
@@ -62,32 +59,6 @@ unsafe extern "C" {
         len_bytes: usize,
         list: hid_t,
     ) -> herr_t;
-}
-
-/// User-defined link classes registered in libhdf5, so that links of these classes can be created.
-#[derive(Default)]
-pub(super) struct LinkClasses(BTreeSet<u8>);
-
-impl LinkClasses {
-    fn provide(&mut self, call: Call<'_>, class: u8) -> Result<()> {
-        // SAFETY: the caller holds the lock; the shim registers static functions.
-        let provided = unsafe { raddle_provide_link_class(c_int::from(class)) };
-        if call.status("H5Lregister", provided)? > 0 {
-            self.0.insert(class);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for LinkClasses {
-    fn drop(&mut self) {
-        let _library = Library::lock();
-        for &class in &self.0 {
-            // SAFETY: lock held; registered by us, and links hold no reference to their class.
-            let status = unsafe { raddle_withdraw_link_class(c_int::from(class)) };
-            debug_assert!(status >= 0, "link class {class} was unregistered elsewhere");
-        }
-    }
 }
 
 impl OutputFile {

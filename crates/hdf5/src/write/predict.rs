@@ -47,9 +47,6 @@ pub fn likely_len_bytes(bound_len_bytes: u64) -> u64 {
     (bound_len_bytes.saturating_sub(slack_len_bytes) as f64 * TAKEN) as u64 + FILE_LEN_BYTES / 2
 }
 
-/// Minimum length of the region.
-pub(super) const MIN_REGION_LEN_BYTES: u64 = 4096;
-
 /// Maximum number of links or attributes that groups and objects keep in their header; beyond it they are in dense
 /// storage.
 const MAX_COMPACT_COUNT: u64 = 8;

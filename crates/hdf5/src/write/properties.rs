@@ -1,9 +1,9 @@
 //! Property lists of an output, with the settings that make files reproducible and allow the driver to place data.
 
-use super::dataset::{DatasetSpec, OutputLayout};
 use super::driver::DriverHandle;
 use super::filters;
-use super::output::{Compat, OutputOptions};
+use super::options::{Compat, OutputOptions};
+use super::specs::{DatasetSpec, OutputLayout};
 use super::{datatype, mappings, memory, not_writable};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
