@@ -4,7 +4,7 @@
 //! ended. Invariant: a dataset accepted by [`refuse_gaps`] holds values of its sources wherever an unlimited mapping
 //! reaches.
 
-use super::{OpenFile, properties, sources};
+use super::{OpenFile, properties, sources, unsupported};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::Dataspace;
@@ -55,7 +55,7 @@ pub(super) fn refuse_gaps(
         let filled = available.get(source.axis).map(|&size| target.end_of(source.slices_in(size)));
         if filled.zip(extent.dims().get(target.axis)).is_none_or(|(filled, &size)| filled < size) {
             let what = "a virtual dataset whose unlimited sources differ in length (libhdf5 would show fill values)";
-            return Err(properties::unsupported(call, what.to_owned()));
+            return Err(unsupported(call, what.to_owned()));
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ impl Slabs {
         let axis = (0..rank as usize).find(|&axis| count[axis] == UNLIMITED || block[axis] == UNLIMITED);
         let Some(axis) = axis else {
             let what = "a virtual dataset with an unlimited mapping of a limited source".to_owned();
-            return Err(properties::unsupported(call, what));
+            return Err(unsupported(call, what));
         };
         Ok(Self { axis, start: start[axis], stride: stride[axis].max(1), block: block[axis] })
     }

@@ -6,12 +6,15 @@
 //!
 //! Invariant: values are the same as the native reader's, byte for byte, for all files that both can read.
 
+mod dataspaces;
 mod endless;
+mod extent;
 mod filters;
 mod links;
 mod objects;
 mod properties;
 mod sources;
+mod storage;
 mod types;
 mod values;
 
@@ -161,7 +164,7 @@ impl OpenFile {
         let (dataset, name) = self.open_named(object)?;
         let call = Call::of_object(&self.path, &name);
         let list = properties::creation_list(&dataset, call)?;
-        let Layout::Chunked { chunk_shape, .. } = properties::layout(self, &dataset, &list, call)? else {
+        let Layout::Chunked { chunk_shape, .. } = storage::layout(self, &dataset, &list, call)? else {
             return Ok(Vec::new());
         };
         let mut found = ChunkList { rank: chunk_shape.len(), chunks: Vec::new() };
@@ -243,4 +246,15 @@ fn object_token(id: hid_t, call: Call<'_>) -> Result<H5O_token_t> {
     call.status("H5Oget_info", unsafe { H5Oget_info3(id, info.as_mut_ptr(), BASIC) })?;
     // SAFETY: the token is plain bytes, initialised even if the call did not write it; no other field is read.
     Ok(unsafe { (*info.as_ptr()).token })
+}
+
+/// Returns the address of an open object.
+fn address_of(file: &OpenFile, object: &Handle, call: Call<'_>) -> Result<u64> {
+    Ok(file.address(&object_token(object.id(), call)?))
+}
+
+/// Creates the error for something valid that this reader does not support.
+fn unsupported(call: Call<'_>, what: String) -> Hdf5Error {
+    let error = Hdf5Error::Unsupported { path: call.path.to_path_buf(), address: 0, what };
+    if call.object.is_empty() { error } else { error.in_object(call.object.escape_ascii().to_string()) }
 }

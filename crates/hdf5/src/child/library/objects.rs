@@ -6,7 +6,7 @@
 //! Invariant: an object that libhdf5 cannot read is in the result with the reason, and does not end the walk.
 
 use super::links::{FoundLink, FoundTarget};
-use super::{OpenFile, links, object_token, properties, types, values};
+use super::{OpenFile, dataspaces, extent, links, properties, storage, types, values};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use crate::model::{Attribute, CreationOrder, Dataset, Group, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
@@ -160,9 +160,9 @@ fn link_of(walk: &Walk, link: &FoundLink) -> Link {
 fn read_dataset(file: &OpenFile, dataset: &Handle, list: &Handle, call: Call<'_>) -> Result<Dataset> {
     let datatype = types::of_dataset(file, dataset, call)?;
     Ok(Dataset {
-        dataspace: properties::extent(file, dataset, list, call)?,
-        layout: properties::layout(file, dataset, list, call)?,
-        fill: properties::fill_value(file, dataset, list, &datatype, call)?,
+        dataspace: extent::of_dataset(file, dataset, list, call)?,
+        layout: storage::layout(file, dataset, list, call)?,
+        fill: storage::fill_value(file, dataset, list, &datatype, call)?,
         filters: properties::filters(list, call)?,
         datatype: datatype.stored,
     })
@@ -211,7 +211,7 @@ fn attribute(file: &OpenFile, object: &Handle, name: CString, tracked: bool, cal
         )
     };
     let datatype = types::of_handle(file, datatype, call)?;
-    let dataspace = properties::dataspace_of(file, &space, call)?;
+    let dataspace = dataspaces::extent(file, &space, call)?;
     Ok(Attribute {
         name: name.into_bytes(),
         utf8: info.charset == 1,
@@ -235,9 +235,4 @@ fn comment(object: &Handle, call: Call<'_>) -> Result<Option<Vec<u8>>> {
     call.count("H5Oget_comment", status)?;
     text.truncate(len);
     Ok(Some(text))
-}
-
-/// Returns the address of an open object.
-pub(super) fn address_of(file: &OpenFile, object: &Handle, call: Call<'_>) -> Result<u64> {
-    Ok(file.address(&object_token(object.id(), call)?))
 }

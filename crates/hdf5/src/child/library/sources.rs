@@ -5,7 +5,7 @@
 //!
 //! Invariant: after [`check`] has returned `Ok`, reading the dataset opens only files that are allowed and existed.
 
-use super::{OpenFile, open_file, properties};
+use super::{OpenFile, dataspaces, open_file, properties, unsupported};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use hdf5_metno_sys::h5d::H5Dopen2;
@@ -32,11 +32,11 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
     let file_name = checks.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
     let dataset_name = checks.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
     let dims = |dataset: &Handle| {
-        let space = properties::dataspace(dataset, call)?;
-        properties::dataspace_of(file, &space, call).map(|extent| extent.dims().to_vec())
+        let space = dataspaces::of_dataset(dataset, call)?;
+        dataspaces::extent(file, &space, call).map(|extent| extent.dims().to_vec())
     };
     let (Some(file_name), Some(dataset_name)) = (literal(&file_name), literal(&dataset_name)) else {
-        return Err(properties::unsupported(call, "a virtual dataset with numbered sources".to_owned()));
+        return Err(unsupported(call, "a virtual dataset with numbered sources".to_owned()));
     };
     if file_name == b"." {
         return dims(&checks.open_dataset(file.file.id(), &file.path, &dataset_name)?);
@@ -73,7 +73,7 @@ impl Checks<'_> {
             let dataset_name = self.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
             let (Some(file_name), Some(dataset_name)) = (literal(&file_name), literal(&dataset_name)) else {
                 let what = "a virtual dataset with numbered sources (%b in their names)".to_owned();
-                return Err(properties::unsupported(self.call, what));
+                return Err(unsupported(self.call, what));
             };
             if file_name == b"." {
                 if self.seen.insert((holder.to_path_buf(), dataset_name.clone())) {

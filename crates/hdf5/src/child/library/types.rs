@@ -6,9 +6,7 @@
 //!
 //! Invariant: for a type without file-local parts both forms are the same.
 
-use super::OpenFile;
-use super::objects::address_of;
-use super::properties::unsupported;
+use super::{OpenFile, address_of, unsupported};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::{Datatype, Member, ReferenceKind, TypeClass};

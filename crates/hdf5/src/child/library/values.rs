@@ -5,9 +5,8 @@
 //!
 //! Invariant: no buffer is longer than the answer may be, whatever extents the file states.
 
-use super::objects::address_of;
 use super::types::{self, OpenType};
-use super::{OpenFile, properties, sources};
+use super::{OpenFile, address_of, dataspaces, extent, properties, sources, unsupported};
 use crate::child::protocol::ObjectName;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
@@ -34,16 +33,16 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
     let call = Call::of_object(&file.path, &name);
     // SAFETY: the identifier is open.
     if unsafe { H5Iget_type(dataset.id()) } != H5I_type_t::H5I_DATASET {
-        return Err(properties::unsupported(call, "values of an object that is not a dataset".to_owned()));
+        return Err(unsupported(call, "values of an object that is not a dataset".to_owned()));
     }
     let list = properties::creation_list(&dataset, call)?;
     sources::check(file, &list, call)?;
-    let space = properties::dataspace(&dataset, call)?;
-    let extent = properties::dataspace_of(file, &space, call)?;
+    let space = dataspaces::of_dataset(&dataset, call)?;
+    let extent = dataspaces::extent(file, &space, call)?;
     // The tree contains the same extent: reading with a different one would not match the plan.
-    if properties::extent(file, &dataset, &list, call)? != extent {
+    if extent::of_dataset(file, &dataset, &list, call)? != extent {
         let what = "a virtual dataset whose extent differs from the stored one".to_owned();
-        return Err(properties::unsupported(call, what));
+        return Err(unsupported(call, what));
     }
     let count = select_rows(&space, &extent, rows, call)?;
     // A size beyond the longest answer is refused before reading.
@@ -59,8 +58,8 @@ pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Rang
 
 /// Returns the values of a compact dataset.
 pub(super) fn of_compact(file: &OpenFile, dataset: &Handle, call: Call<'_>) -> Result<InlineData> {
-    let space = properties::dataspace(dataset, call)?;
-    let count = select_rows(&space, &properties::dataspace_of(file, &space, call)?, None, call)?;
+    let space = dataspaces::of_dataset(dataset, call)?;
+    let count = select_rows(&space, &dataspaces::extent(file, &space, call)?, None, call)?;
     read_dataset(file, dataset, &space, count, inline_limit_len_bytes(file), call)
 }
 
@@ -127,7 +126,7 @@ fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, cal
     let Some(rows) = rows else { return Ok(all) };
     let dims = extent.dims();
     let Some(&available) = dims.first() else {
-        return Err(properties::unsupported(call, "rows of a dataset without dimensions".to_owned()));
+        return Err(unsupported(call, "rows of a dataset without dimensions".to_owned()));
     };
     if rows.start > rows.end || rows.end > available {
         let what = format!("row {} of {available}", rows.end);
@@ -234,7 +233,7 @@ impl ElementReader<'_> {
                 }
                 TypeClass::Reference(ReferenceKind::Revised { kind, .. }) => {
                     let what = format!("references of HDF5 1.12 (kind {kind})");
-                    return Err(properties::unsupported(self.call, what));
+                    return Err(unsupported(self.call, what));
                 }
                 _ => out.extend_from_slice(std::slice::from_raw_parts(element, class.len_bytes() as usize)),
             }
