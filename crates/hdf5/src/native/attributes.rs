@@ -7,9 +7,9 @@ use super::btree_v2::{Records, record};
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::dataspace;
 use super::fractal_heap::FractalHeap;
+use super::kind;
 use super::object_header::ObjectHeader;
-use super::reader::Reader;
-use super::shared::kind;
+use super::object_reader::ObjectReader;
 use super::superblock::Superblock;
 use crate::error::Result;
 use crate::model::{Attribute, CreationOrder, InlineData};
@@ -74,7 +74,7 @@ fn parse<'b>(mut cursor: Cursor<'b>) -> Result<Parts<'b>, Defect> {
 }
 
 /// Reads the attributes of the object at `address`, however they are stored.
-pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: u64) -> Result<Vec<Attribute>> {
+pub(crate) fn read(reader: &mut ObjectReader<'_, '_>, header: &ObjectHeader, address: u64) -> Result<Vec<Attribute>> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let info = header.find(kind::ATTRIBUTE_INFO).map(|message| header.cursor(message, "attribute info"));
     let dense = info.map(|cursor| parse_info(cursor, encoding)).transpose().in_file(path)?.flatten();
@@ -102,7 +102,7 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, header: &ObjectHeader, address: 
 pub fn stored_attribute_names(file: &InputFile, address: u64, limits: &ReadLimits) -> Result<Vec<Vec<u8>>> {
     let superblock = Superblock::read(file)?;
     let mut view = MetadataView::new(file, limits.cache_len_bytes);
-    Reader::new(&mut view, &superblock, limits).with_header(address, |reader, header| {
+    ObjectReader::new(&mut view, &superblock, limits).with_header(address, |reader, header| {
         let (path, mut names) = (reader.path(), Vec::new());
         for message in header.messages.iter().filter(|message| message.kind == kind::ATTRIBUTE) {
             let mut storage = Vec::new();
@@ -119,21 +119,21 @@ const HEAP_ID_LEN_BYTES: usize = 8;
 const RECORD_SHARED: u8 = 0x02;
 
 fn read_dense(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ObjectReader<'_, '_>,
     heap: u64,
     names: u64,
     order: CreationOrder,
     attributes: &mut Vec<Attribute>,
 ) -> Result<()> {
     let path = reader.path();
-    let records = Records::read(reader, names, record::ATTRIBUTE_BY_NAME)?;
-    let mut heap = FractalHeap::read(reader, heap, HEAP_ID_LEN_BYTES)?;
+    let records = Records::read(&mut reader.bytes, names, record::ATTRIBUTE_BY_NAME)?;
+    let mut heap = FractalHeap::read(&mut reader.bytes, heap, HEAP_ID_LEN_BYTES)?;
     let mut storage = Vec::new();
     for mut record in records.iter() {
         let parts = (|| Ok((record.take(HEAP_ID_LEN_BYTES)?, record.u8()?, record.u32()?)))();
         let (id, flags, creation_order) = parts.in_file(path)?;
         let cursor = if flags & RECORD_SHARED == 0 {
-            let address = heap.get(reader, id, &mut storage)?;
+            let address = heap.get(&mut reader.bytes, id, &mut storage)?;
             Cursor::new(&storage, address, "attribute")
         } else {
             reader.shared_body(&record, kind::ATTRIBUTE, id, &mut storage)?
@@ -144,7 +144,7 @@ fn read_dense(
 }
 
 /// Decodes the body of an attribute message; follows its datatype and extent if they are shared.
-fn read_one(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
+fn read_one(reader: &mut ObjectReader<'_, '_>, cursor: Cursor<'_>, creation_order: Option<u32>) -> Result<Attribute> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let mut parts = parse(cursor).in_file(path)?;
     let datatype = reader.datatype(parts.datatype, parts.datatype_shared)?;

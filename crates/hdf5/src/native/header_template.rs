@@ -6,8 +6,8 @@
 //! a header template. Invariant: a matching header has the messages of the first one, with the same bodies except for
 //! blanks.
 
+use super::kind;
 use super::object_header::{Message, ObjectHeader};
-use super::shared::kind;
 use crate::model::template::DatasetTemplate;
 use std::ops::Range;
 use std::sync::Arc;

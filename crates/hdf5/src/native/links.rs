@@ -6,9 +6,9 @@
 use super::btree_v2::{Records, record};
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::fractal_heap::FractalHeap;
+use super::kind;
 use super::object_header::ObjectHeader;
 use super::reader::Reader;
-use super::shared::kind;
 use super::stored_link::{StoredLink, StoredTarget};
 use super::symbol_table;
 use crate::error::Result;

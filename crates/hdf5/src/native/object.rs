@@ -4,11 +4,11 @@
 //! extent, sizes with the datatype, stored lengths with the extent.
 
 use super::cursor::{Defect, InFile};
+use super::kind;
 use super::layout::{self, StoredLayout};
 use super::links;
 use super::object_header::{Message, ObjectHeader};
-use super::reader::Reader;
-use super::shared::kind;
+use super::object_reader::ObjectReader;
 use super::stored_link::{StoredLink, StoredTarget};
 use super::superblock::Superblock;
 use super::{ReadLimits, attributes, dataspace, fill, filters};
@@ -33,7 +33,7 @@ pub fn read_object(
     address: u64,
     limits: &ReadLimits,
 ) -> Result<Object> {
-    let mut reader = Reader::new(view, superblock, limits);
+    let mut reader = ObjectReader::new(view, superblock, limits);
     let (mut object, links) = read(&mut reader, address)?;
     if let ObjectKind::Group(group) = &mut object.kind {
         let mut hard_count: ObjectIndex = 0;
@@ -55,7 +55,7 @@ pub fn read_object(
 }
 
 /// Reads one object. The links of a group are returned separately, in their order, and not stored in it.
-pub(crate) fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
+pub(crate) fn read(reader: &mut ObjectReader<'_, '_>, address: u64) -> Result<(Object, Vec<StoredLink>)> {
     if let Some(templated) = reader.recognise(address)? {
         return Ok((formed_object(address, CreationOrder::default(), templated), Vec::new()));
     }
@@ -87,13 +87,13 @@ fn formed_object(address: u64, attribute_order: CreationOrder, templated: Templa
 }
 
 fn read_kind(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ObjectReader<'_, '_>,
     header: &ObjectHeader,
     address: u64,
 ) -> Result<(ObjectKind, Vec<StoredLink>)> {
     // In libhdf5's order: a group by its storage of links, a dataset by type and extent, otherwise a committed
     // datatype.
-    if let Some((order, links)) = links::read(reader, header, address)? {
+    if let Some((order, links)) = links::read(&mut reader.bytes, header, address)? {
         let group = Group { links: Vec::new(), link_order: order };
         return Ok((ObjectKind::Group(group), links));
     }
@@ -102,7 +102,7 @@ fn read_kind(
             ObjectKind::Dataset(Box::new(read_dataset(reader, header, datatype, dataspace, address)?))
         }
         (Some(_), None) => {
-            let class = header.own_datatype(reader)?;
+            let class = reader.own_datatype(header)?;
             ObjectKind::CommittedDatatype(Datatype { class, committed: None })
         }
         _ => {
@@ -114,7 +114,7 @@ fn read_kind(
 }
 
 fn read_dataset(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ObjectReader<'_, '_>,
     header: &ObjectHeader,
     datatype: &Message,
     dataspace: &Message,
@@ -140,7 +140,7 @@ fn read_dataset(
     }
     let mut layout = check_layout(stored, &dataspace, &datatype).map_err(malformed)?;
     if let Some(message) = header.find(kind::EXTERNAL) {
-        layout = layout::read_external(reader, header.cursor(message, "external file list"))?;
+        layout = layout::read_external(&mut reader.bytes, header.cursor(message, "external file list"))?;
     }
     let filters = match header.find(kind::FILTERS) {
         Some(message) => {
@@ -158,7 +158,7 @@ fn read_dataset(
     Ok(Dataset { dataspace, datatype, layout, fill, filters })
 }
 
-fn read_fill(reader: &mut Reader<'_, '_>, header: &ObjectHeader, layout: &Layout) -> Result<FillValue> {
+fn read_fill(reader: &mut ObjectReader<'_, '_>, header: &ObjectHeader, layout: &Layout) -> Result<FillValue> {
     let path = reader.path();
     let Some(message) = header.find(kind::FILL).or_else(|| header.find(kind::FILL_OLD)) else {
         return Ok(fill::absent(layout));

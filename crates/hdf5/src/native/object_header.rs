@@ -5,14 +5,13 @@
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::kind;
 use super::reader::Reader;
-use super::shared::kind;
-use crate::error::{Hdf5Error, Result};
-use crate::model::{CreationOrder, TypeClass};
+use crate::error::Result;
+use crate::model::CreationOrder;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Maximum length of a version 2 prefix: signature, version, flags, four times, two attribute limits, an 8-byte size.
 /// Version 1 has 16 bytes.
@@ -47,7 +46,8 @@ pub(crate) struct Message {
     pub creation_index: Option<u16>,
     start: usize,
     len: usize,
-    address: u64,
+    /// Absolute file offset of the body.
+    pub address: u64,
 }
 
 impl Message {
@@ -197,18 +197,6 @@ impl ObjectHeader {
     /// Returns the first message of a kind.
     pub fn find(&self, kind: u16) -> Option<&Message> {
         self.messages.iter().find(|message| message.kind == kind)
-    }
-
-    /// Returns the datatype in the header of a committed datatype, which must not itself be shared.
-    pub fn own_datatype(&self, reader: &mut Reader<'_, '_>) -> Result<Arc<TypeClass>> {
-        match self.find(kind::DATATYPE) {
-            Some(message) if !message.shared => reader.type_class(self.cursor(message, "committed datatype")),
-            found => {
-                let address = found.map_or(0, |message| message.address);
-                let what = "shared datatype: its target is not a committed datatype".to_owned();
-                Err(Hdf5Error::Malformed { path: reader.path().to_path_buf(), address, what })
-            }
-        }
     }
 }
 

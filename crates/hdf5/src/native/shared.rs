@@ -1,4 +1,4 @@
-//! Shared messages: the message kinds of object headers, and pointers to shared messages.
+//! Shared messages: pointers to them, and the heaps that hold them.
 //!
 //! A shared message is in a committed datatype's header or in the file's shared message heap. Invariant: a pointer is
 //! followed once; its target must not be another pointer.
@@ -11,46 +11,6 @@ use crate::error::Result;
 
 /// Length of an id in a shared message heap.
 const HEAP_ID_LEN_BYTES: usize = 8;
-
-/// Kinds of header messages that this reader handles (HDF5 File Format Specification, IV.A.2).
-pub(crate) mod kind {
-    /// Dataspace.
-    pub const DATASPACE: u16 = 0x01;
-    /// Link info: the group stores links in messages or densely.
-    pub const LINK_INFO: u16 = 0x02;
-    /// Datatype.
-    pub const DATATYPE: u16 = 0x03;
-    /// Fill value in the form used before HDF5 1.6.
-    pub const FILL_OLD: u16 = 0x04;
-    /// Fill value.
-    pub const FILL: u16 = 0x05;
-    /// Link.
-    pub const LINK: u16 = 0x06;
-    /// External file list.
-    pub const EXTERNAL: u16 = 0x07;
-    /// Data layout.
-    pub const LAYOUT: u16 = 0x08;
-    /// Filter pipeline.
-    pub const FILTERS: u16 = 0x0b;
-    /// Attribute.
-    pub const ATTRIBUTE: u16 = 0x0c;
-    /// Object comment.
-    pub const COMMENT: u16 = 0x0d;
-    /// Shared message table, in the superblock extension.
-    pub const SHARED_TABLE: u16 = 0x0f;
-    /// Continuation of the object header.
-    pub const CONTINUATION: u16 = 0x10;
-    /// Symbol table: the group is stored as a B-tree and a local heap.
-    pub const SYMBOL_TABLE: u16 = 0x11;
-    /// Driver info, in the superblock extension.
-    pub const DRIVER_INFO: u16 = 0x14;
-    /// Attribute info: the object stores attributes densely, or counts them.
-    pub const ATTRIBUTE_INFO: u16 = 0x15;
-    /// Metadata cache image, in the superblock extension.
-    pub const CACHE_IMAGE: u16 = 0x18;
-    /// First kind that is unknown to HDF5 2.x.
-    pub const FIRST_UNKNOWN: u16 = 0x19;
-}
 
 /// Location of a shared message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +46,11 @@ pub(crate) fn parse(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Share
 pub(crate) struct SharedHeaps(Vec<(u16, FractalHeap)>);
 
 impl SharedHeaps {
-    /// Reads the shared message table named in the superblock extension.
-    pub fn read(reader: &mut Reader<'_, '_>) -> Result<Self> {
+    /// Reads the shared message table, given its address and number of indexes from the superblock extension.
+    pub fn read(reader: &mut Reader<'_, '_>, table: Option<(u64, u8)>) -> Result<Self> {
         const WHAT: &str = "shared message table";
         let (path, encoding) = (reader.path(), reader.encoding());
-        let Some((address, index_count)) = reader.superblock().shared_table else {
-            return Ok(Self::default());
-        };
+        let Some((address, index_count)) = table else { return Ok(Self::default()) };
         let index_len = 14 + 2 * encoding.address_len();
         let len = 4 + usize::from(index_count) * index_len + 4;
         let bytes = reader.bytes(address, len as u64, WHAT)?;
@@ -144,6 +102,7 @@ fn parse_table(mut cursor: Cursor<'_>, index_count: u8, encoding: &Encoding) -> 
 #[cfg(test)]
 mod tests {
     use super::super::damage::{WIDE, check, le};
+    use super::super::kind;
     use super::*;
 
     #[test]

@@ -6,8 +6,9 @@
 use super::ReadLimits;
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
+use super::kind;
+use super::object_header::ObjectHeader;
 use super::reader::Reader;
-use super::shared::kind;
 use crate::error::{Hdf5Error, Result};
 use crate::other_format::OtherFormat;
 use crate::source::{InputFile, MetadataView};
@@ -161,24 +162,24 @@ fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Resu
 fn read_extension(file: &InputFile, superblock: &Superblock, address: u64) -> Result<Option<(u64, u8)>> {
     let limits = ReadLimits::default();
     let mut view = MetadataView::new(file, 0);
-    let mut reader = Reader::new(&mut view, superblock, &limits);
-    reader.with_header(address, |reader, header| {
-        let mut shared_table = None;
-        for message in &header.messages {
-            let mut cursor = header.cursor(message, "superblock extension message");
-            let found = match message.kind {
-                kind::DRIVER_INFO => Err(cursor.unsupported("written by the family or multi driver")),
-                kind::CACHE_IMAGE => parse_cache_image(cursor, reader.encoding()).map(|()| None),
-                kind::SHARED_TABLE => (|| {
-                    cursor.version(0)?;
-                    Ok(Some((cursor.required_address(reader.encoding(), "the table")?, cursor.u8()?)))
-                })(),
-                _ => Ok(None),
-            };
-            shared_table = shared_table.or(found.in_file(reader.path())?);
-        }
-        Ok(shared_table)
-    })
+    let mut reader = Reader::new(&mut view, &superblock.encoding, &limits);
+    let mut header = ObjectHeader::default();
+    header.read(&mut reader, address)?;
+    let mut shared_table = None;
+    for message in &header.messages {
+        let mut cursor = header.cursor(message, "superblock extension message");
+        let found = match message.kind {
+            kind::DRIVER_INFO => Err(cursor.unsupported("written by the family or multi driver")),
+            kind::CACHE_IMAGE => parse_cache_image(cursor, reader.encoding()).map(|()| None),
+            kind::SHARED_TABLE => (|| {
+                cursor.version(0)?;
+                Ok(Some((cursor.required_address(reader.encoding(), "the table")?, cursor.u8()?)))
+            })(),
+            _ => Ok(None),
+        };
+        shared_table = shared_table.or(found.in_file(reader.path())?);
+    }
+    Ok(shared_table)
 }
 
 /// Refuses a cache image, which holds newer metadata than the regular places that this reader uses.

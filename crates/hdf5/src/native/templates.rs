@@ -7,8 +7,8 @@
 
 use super::cursor::Encoding;
 use super::header_template::{HeaderTemplate, messages_of_version_1};
+use super::kind;
 use super::object_header::{Message, ObjectHeader};
-use super::shared::kind;
 use crate::model::template::{self, DatasetLocation, DatasetTemplate, TemplatedDataset};
 use crate::model::{Attribute, ChunkIndex, Dataspace, Datatype, Layout, Object, ObjectKind};
 use foldhash::HashMap;

@@ -5,7 +5,7 @@
 
 use super::ReadLimits;
 use super::object::{self, reason};
-use super::reader::Reader;
+use super::object_reader::ObjectReader;
 use super::stored_link::{StoredLink, StoredTarget};
 use super::superblock::Superblock;
 use super::templates::HeaderTemplateCache;
@@ -31,7 +31,7 @@ pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
 /// Like [`read_tree`], through a view of the caller, for example one that records the bytes read.
 pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
-    let reader = Reader::new(view, &superblock, limits);
+    let reader = ObjectReader::new(view, &superblock, limits);
     walk(reader, limits, 0)
 }
 
@@ -39,7 +39,7 @@ pub fn read_tree_through(view: &mut MetadataView<'_>, limits: &ReadLimits) -> Re
 /// several times faster if thousands of datasets in many files are alike. New templates are added to `forms`.
 pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &HeaderTemplateCache) -> Result<FileTree> {
     let superblock = Superblock::read(view.file())?;
-    let reader = Reader::new(view, &superblock, limits).with_forms(forms);
+    let reader = ObjectReader::new(view, &superblock, limits).with_forms(forms);
     // Files that are scanned together are mostly of one kind, and growing a list of thousands of objects step by step
     // would copy it several times.
     let tree = walk(reader, limits, forms.object_count_hint())?;
@@ -47,7 +47,7 @@ pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &He
     Ok(tree)
 }
 
-fn walk(reader: Reader<'_, '_>, limits: &ReadLimits, expected_objects: usize) -> Result<FileTree> {
+fn walk(reader: ObjectReader<'_, '_>, limits: &ReadLimits, expected_objects: usize) -> Result<FileTree> {
     let superblock = reader.superblock();
     let mut walk = Walk {
         reader,
@@ -75,7 +75,7 @@ struct Frame {
 }
 
 struct Walk<'w, 'v, 'f> {
-    reader: Reader<'v, 'f>,
+    reader: ObjectReader<'v, 'f>,
     limits: &'w ReadLimits,
     /// Objects that were read: the first ones of `addresses`.
     objects: Vec<Object>,
