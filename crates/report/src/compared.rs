@@ -1,8 +1,8 @@
 //! Comparison of several runs on one page: times and sizes, relative to the first run.
 
-use crate::page::{command, part, table};
+use crate::markup::{part, table};
 use crate::quantity;
-use crate::run::Run;
+use crate::run::{Run, command};
 
 /// Returns the comparison of the runs, if there are several.
 pub(crate) fn runs(runs: &[(&str, &Run)]) -> String {

@@ -1,10 +1,10 @@
 //! Figures of a run and of its output file.
 
-use crate::page::part;
+use crate::histogram::histogram;
 use crate::phases;
 use crate::quantity;
-use crate::run::{Bucket, Dataset, File, Run};
-use crate::svg::{Anchor, COLOURS, Figure, WIDTH, html};
+use crate::run::{Dataset, File, Run};
+use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 use std::collections::BTreeMap;
 
 /// Maximum number of ranks with a bar each; of more, an even selection by time is shown.
@@ -19,13 +19,6 @@ pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
     let of_file = file.map(|file| [sizes(file), chunks(file), ratios(file)]);
     let of_run = [stages(run), phases::messages(run), phases::memory(run)];
     of_run.into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
-}
-
-/// Returns the HTML of a figure with its title.
-pub(crate) fn element(figure: &Figure) -> String {
-    let caption = html(&figure.caption);
-    let drawn = format!("<figure>\n<figcaption>{caption}</figcaption>\n{}\n</figure>\n", figure.inline());
-    part(&figure.title, &drawn)
 }
 
 /// Returns the names of stages in order of their first appearance in a run.
@@ -181,42 +174,6 @@ pub fn chunks(file: &File) -> Option<Figure> {
     histogram(Figure::new("chunks", "Sizes of chunks", caption), series)
 }
 
-/// Draws the counts of two series by size, side by side; `None` if there are none.
-pub(crate) fn histogram(mut figure: Figure, series: [(&[Bucket], &str); 2]) -> Option<Figure> {
-    const HEIGHT: f64 = 150.0;
-    const FOOT: f64 = 166.0;
-    let exponent = |bucket: &Bucket| bucket.from_len_bytes.checked_ilog2().unwrap_or(0);
-    let all = || series.iter().flat_map(|(buckets, _)| *buckets);
-    let (first, last) = (all().map(exponent).min()?, all().map(exponent).max()?);
-    let most = all().map(|bucket| bucket.count).max().filter(|&most| most > 0)?;
-    let step = WIDTH / f64::from(last - first + 1);
-    figure.line([0.0, FOOT, WIDTH, FOOT]);
-    for (number, (buckets, name)) in series.into_iter().enumerate() {
-        for bucket in buckets {
-            let width = (step * 0.42).min(40.0);
-            let middle = (f64::from(exponent(bucket) - first) + 0.5) * step;
-            let x = middle + if number == 0 { -width } else { 0.0 };
-            let height = (bucket.count as f64 / most as f64 * HEIGHT).max(1.0);
-            let count = quantity::count(bucket.count);
-            let what = format!("{name}, {} or more: {count}", quantity::size(bucket.from_len_bytes));
-            figure.rectangle([x, FOOT - height, width, height], COLOURS[number], &what);
-            if width >= count.len() as f64 * 6.0 {
-                figure.text(x + width / 2.0, FOOT - height - 3.0, Anchor::Middle, WIDTH, &count);
-            }
-        }
-    }
-    // As many labels as fit; each takes 56 units.
-    let every = (56.0 / step).ceil().max(1.0) as u32;
-    for at in (first..=last).step_by(every as usize) {
-        let label = quantity::size(1 << at).replace(".00", "");
-        figure.text((f64::from(at - first) + 0.5) * step, FOOT + 14.0, Anchor::Middle, WIDTH, &label);
-    }
-    let entries: Vec<(String, &str)> =
-        series.iter().zip(COLOURS).map(|((_, name), colour)| ((*name).to_owned(), colour)).collect();
-    figure.legend(&entries);
-    Some(figure)
-}
-
 /// Draws the compression ratios of the largest datasets.
 pub fn ratios(file: &File) -> Option<Figure> {
     let mut largest: Vec<&Dataset> = file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
@@ -253,7 +210,7 @@ pub fn ratios(file: &File) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Chunks, Stage};
+    use crate::run::{Bucket, Chunks, Stage};
 
     fn stage(rank: u32, stage: &str, wall_s: f64) -> Stage {
         Stage { rank, stage: stage.to_owned(), wall_s, cpu_s: 0.0, bytes: 0, calls: 0 }

@@ -11,6 +11,8 @@ mod compared;
 pub mod error;
 pub mod escape;
 pub mod figures;
+mod histogram;
+mod markup;
 pub mod measured;
 pub mod page;
 mod particulars;

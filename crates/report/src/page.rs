@@ -2,13 +2,14 @@
 
 use crate::compared;
 use crate::figures;
+use crate::markup::{self, facts, part, table};
 use crate::measured::Measurement;
 use crate::measured::comparisons;
 use crate::measured::verdicts;
 use crate::particulars;
 use crate::phases;
 use crate::quantity;
-use crate::run::{File, Run, Stage};
+use crate::run::{File, Run, Stage, command};
 use crate::svg::{Figure, html};
 use crate::verified::Verification;
 use std::collections::BTreeMap;
@@ -151,7 +152,7 @@ fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
     text.extend(verification.map(Verification::differences));
     text.push_str(&particulars::of(run));
     for figure in figures::all(run, shown.file.as_ref()) {
-        text.push_str(&figures::element(&figure));
+        text.push_str(&markup::figure(&figure));
         if figure.name == "stages" {
             text.push_str(&stage_table(run));
             text.push_str(&phases::phase_table(run));
@@ -190,46 +191,6 @@ fn facts_of_run(run: &Run, verification: Option<&Verification>) -> String {
         ("peak memory", size(run.memory.peak_rss_bytes)),
         ("buffers, peak", size(run.memory.budget_peak_bytes)),
     ])
-}
-
-/// Returns a list of names and values; unknown values are left out.
-pub(crate) fn facts(facts: &[(&str, Option<String>)]) -> String {
-    let facts = facts.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-    let items: String =
-        facts.map(|(name, value)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", html(value))).collect();
-    format!("<dl>{items}</dl>\n")
-}
-
-/// Returns the command of a command line, for example `merge`.
-pub(crate) fn command(invocation: &[String]) -> Option<&str> {
-    invocation.get(1).map(String::as_str)
-}
-
-/// Returns a part of the page with its title, which stays with its content in print.
-pub(crate) fn part(title: &str, content: &str) -> String {
-    format!("<section>\n<h3>{}</h3>\n{content}</section>\n", html(title))
-}
-
-/// Returns a table of numbers.
-pub(crate) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
-    table_of("numbers", titles, rows)
-}
-
-/// Returns a table of texts.
-pub(crate) fn text_table(titles: &[&str], rows: &[Vec<String>]) -> String {
-    table_of("texts", titles, rows)
-}
-
-fn table_of(class: &str, titles: &[&str], rows: &[Vec<String>]) -> String {
-    let head: String = titles.iter().map(|title| format!("<th>{title}</th>")).collect();
-    let row = |cells: &Vec<String>| {
-        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", html(cell))).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let body: String = rows.iter().map(row).collect();
-    format!(
-        "<div class=\"wide\"><table class=\"{class}\">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
-    )
 }
 
 /// Returns the table of the stages of all ranks.

@@ -2,7 +2,7 @@
 //!
 //! Lists may be long; entries that are not shown are counted. Invariant: a run without details gives an empty text.
 
-use crate::page::{part, table, text_table};
+use crate::markup::{part, table, text_table};
 use crate::quantity;
 use crate::run::Run;
 use crate::svg::html;

@@ -5,8 +5,8 @@
 //! same names as in every report: regroup stands for the messages that aggregate parts of blocks, place for the writes.
 //! Invariant: a run without phases gives an empty text.
 
-use crate::figures::histogram;
-use crate::page::{part, table};
+use crate::histogram::histogram;
+use crate::markup::{part, table};
 use crate::quantity;
 use crate::run::{Bucket, Messages, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};

@@ -136,6 +136,11 @@ pub(crate) fn command_of(text: &[u8]) -> Option<String> {
     }
 }
 
+/// Returns the command of a command line, for example `merge`.
+pub(crate) fn command(invocation: &[String]) -> Option<&str> {
+    invocation.get(1).map(String::as_str)
+}
+
 /// Deserializes `null` as the default value.
 fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
     from: D,

@@ -2,7 +2,7 @@
 //! the file.
 
 use crate::error::{ReportError, Result};
-use crate::page::{facts, part, text_table};
+use crate::markup::{facts, part, text_table};
 use crate::quantity;
 use crate::run::command_of;
 use crate::svg::html;

@@ -1,8 +1,8 @@
 //! Tables of a paper's results next to those measured here: one line per figure, and planned numbers.
 
+use crate::markup::{part, table, text_table};
 use crate::measured::comparisons::words;
 use crate::measured::{Line, Measurement, Planned, PlannedRow};
-use crate::page::{part, table, text_table};
 use crate::quantity;
 use crate::svg::html;
 use std::collections::BTreeSet;

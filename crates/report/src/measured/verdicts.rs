@@ -1,10 +1,9 @@
 //! The part of a page about a measurement of HDF5: tables of verdicts and their figures.
 
-use crate::figures::element;
+use crate::markup::{self, facts, part, table};
 use crate::measured::comparisons::{self, words};
 use crate::measured::papers;
 use crate::measured::{Estimate, Experiment, Fault, Finding, Findings, Measurement, Phase};
-use crate::page::{facts, part, table};
 use crate::quantity;
 use crate::svg::html;
 
@@ -27,11 +26,11 @@ pub(crate) fn section(done: &Measurement) -> String {
         ("system", Some(done.machine.system.clone())),
     ]));
     text.push_str(&papers::section(done));
-    text.extend(comparisons::speed_ups(done).as_ref().map(element));
+    text.extend(comparisons::speed_ups(done).as_ref().map(markup::figure));
     for (place, experiment) in done.experiments.iter().enumerate() {
         text.push_str(&format!("<h2>{}</h2>\n<p>{}</p>\n", html(&experiment.name), html(&experiment.title)));
         text.push_str(&of_experiment(experiment));
-        comparisons::of_experiment(experiment, place).iter().for_each(|figure| text.push_str(&element(figure)));
+        comparisons::of_experiment(experiment, place).iter().for_each(|figure| text.push_str(&markup::figure(figure)));
     }
     text
 }
