@@ -1,18 +1,16 @@
 //! Figures of HDF5 measurements in the forms used by papers: sweeps with intervals, box plots of rates, distributions
 //! of times, sorted speed-ups.
 
+use crate::measured::axis::{Axis, LEFT, plain};
+use crate::measured::curves::{Curve, chosen, distribute, legend_of};
 use crate::measured::scaling::scaling;
 use crate::measured::stage_times as stages;
 use crate::measured::{Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 
-/// Horizontal position where names end and axes begin.
-const LEFT: f64 = 160.0;
 /// Height of an arm's row.
 const ROW: f64 = 18.0;
-/// Number of arms whose distribution is drawn, including the default.
-const MAX_CURVES: usize = 6;
 /// Maximum number of bars in a list.
 const MAX_BARS: usize = 60;
 
@@ -58,58 +56,6 @@ pub fn of_experiment(experiment: &Experiment, place: usize) -> Vec<Figure> {
 pub fn all(done: &Measurement) -> Vec<Figure> {
     let of_experiments = done.experiments.iter().enumerate().flat_map(|(place, one)| of_experiment(one, place));
     speed_ups(done).into_iter().chain(of_experiments).collect()
-}
-
-/// A logarithmic scale from `low` to `high`, to the right of the names.
-struct Axis {
-    low: f64,
-    high: f64,
-    right: f64,
-}
-
-impl Axis {
-    fn of(values: impl Iterator<Item = f64>, right: f64) -> Self {
-        let (low, high) = values.fold((f64::MAX, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        // Leaves a margin at both ends, and a nonzero length for a single value.
-        Self { low: low / 1.08, high: high * 1.08, right }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        LEFT + (value / self.low).ln() / (self.high / self.low).ln() * (self.right - LEFT)
-    }
-
-    /// Returns a few tick labels, the roundest numbers possible.
-    fn ticks(&self) -> Vec<f64> {
-        const DIGITS: [&[f64]; 4] = [
-            &[1.0],
-            &[1.0, 2.0, 5.0],
-            &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
-            &[1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.3, 2.6, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0],
-        ];
-        let exponents = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-        let of = |digits: &[f64]| -> Vec<f64> {
-            let all = exponents.clone().flat_map(|e| digits.iter().map(move |digit| digit * 10_f64.powi(e)));
-            all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
-        };
-        let all = DIGITS.map(of);
-        // Six or more labels would overlap.
-        let some = all.iter().find(|ticks| (3..6).contains(&ticks.len()));
-        some.or(all.iter().rev().find(|ticks| (1..6).contains(&ticks.len()))).cloned().unwrap_or_default()
-    }
-}
-
-/// Formats a number without trailing zeros.
-fn plain(number: f64) -> String {
-    format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Formats a round number of seconds in a unit without leading zeros: `50 µs`, `1.5 ms`, `20 s`.
-fn time(tick_s: f64) -> String {
-    match tick_s {
-        s if s < 0.999e-3 => format!("{} µs", plain(s * 1e6)),
-        s if s < 0.999 => format!("{} ms", plain(s * 1e3)),
-        s => format!("{} s", plain(s)),
-    }
 }
 
 /// Draws each setting's ratio to the default, with its interval.
@@ -249,47 +195,6 @@ pub fn distribution(experiment: &Experiment) -> Option<Figure> {
     Some(figure)
 }
 
-/// A name with sorted times.
-pub(crate) type Curve<'a> = (&'a str, Vec<f64>);
-
-/// Returns the legend of the curves with these names.
-pub(crate) fn legend_of<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, &'static str)> {
-    names.enumerate().map(|(place, name)| (name.to_owned(), COLOURS[place % COLOURS.len()])).collect()
-}
-
-/// Draws distributions below `top`, each in the colour of its index; the scale below them takes 26 units.
-pub(crate) fn distribute(figure: &mut Figure, top: f64, height: f64, curves: &[Curve<'_>]) {
-    // Space for the shares at the side.
-    const SIDE: f64 = 46.0;
-    let axis = Axis::of(curves.iter().flat_map(|(_, times)| times.iter().copied()), WIDTH);
-    // The full width, because there are no names at the side.
-    let x = |time: f64| SIDE + (axis.at(time) - LEFT) / (axis.right - LEFT) * (WIDTH - SIDE - 4.0);
-    for share in [0.0, 0.5, 1.0] {
-        let y = top + height * (1.0 - share);
-        figure.line([SIDE, y, WIDTH, y]);
-        figure.text(SIDE - 6.0, y + 4.0, Anchor::End, SIDE, &format!("{:.0} %", 100.0 * share));
-    }
-    for (place, (name, times)) in curves.iter().enumerate().filter(|(_, (_, times))| !times.is_empty()) {
-        let share = |count: usize| top + height * (1.0 - count as f64 / times.len() as f64);
-        let steps = times.iter().enumerate().flat_map(|(at, time)| [[x(*time), share(at)], [x(*time), share(at + 1)]]);
-        figure.stroke(&steps.collect::<Vec<_>>(), 1.5, COLOURS[place % COLOURS.len()], name);
-    }
-    for tick in axis.ticks() {
-        figure.text(x(tick), top + height + 18.0, Anchor::Middle, 60.0, &time(tick));
-    }
-}
-
-/// Returns the default and the arms whose ratios are farthest from 1.
-pub(crate) fn chosen(findings: &Findings) -> Vec<&Finding> {
-    let Some((default, others)) = findings.arms.split_first() else { return Vec::new() };
-    let distance = |finding: &&Finding| {
-        finding.estimate.filter(|estimate| estimate.is_fit()).map_or(0.0, |estimate| estimate.ratio.ln().abs())
-    };
-    let mut others: Vec<_> = others.iter().collect();
-    others.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    std::iter::once(default).chain(others.into_iter().take(MAX_CURVES - 1)).collect()
-}
-
 /// Draws the sorted speed-ups of all settings of all experiments relative to their defaults.
 pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     let mut bars: Vec<(String, f64, Option<&str>)> = Vec::new();
@@ -333,15 +238,4 @@ pub fn speed_ups(done: &Measurement) -> Option<Figure> {
     let used = VERDICTS.iter().filter(|(name, ..)| bars.iter().any(|(.., verdict)| *verdict == Some(name)));
     figure.legend(&used.map(|(_, words, colour)| ((*words).to_owned(), *colour)).collect::<Vec<_>>());
     Some(figure)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn round_times_are_distinguished() {
-        let shown = [2e-6, 1.1e-5, 5e-5, 1e-3, 0.0015, 0.5, 1.0, 20.0].map(time);
-        assert_eq!(shown, ["2 µs", "11 µs", "50 µs", "1 ms", "1.5 ms", "500 ms", "1 s", "20 s"]);
-    }
 }

@@ -2,7 +2,9 @@
 //!
 //! Values missing in a report are absent here, as in [`crate::run`]. Pages of merges need nothing in this folder.
 
+mod axis;
 pub mod comparisons;
+mod curves;
 mod papers;
 mod scaling;
 mod stage_times;

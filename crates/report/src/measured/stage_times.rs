@@ -2,7 +2,7 @@
 //!
 //! A total does not show which call is slow on which rank; a sample here is the time of one rank in one run.
 
-use crate::measured::comparisons::{Curve, chosen, distribute, legend_of};
+use crate::measured::curves::{Curve, chosen, distribute, legend_of};
 use crate::measured::{Experiment, Finding, Outcome, StageTime, drawable};
 use crate::svg::{Anchor, Figure};
 
