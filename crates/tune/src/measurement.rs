@@ -142,7 +142,7 @@ pub fn measure(
         syncs: conditions.syncs,
         limits: limits.copied(),
         elapsed_s: started.elapsed().as_secs_f64(),
-        summary: experiments.iter().map(Line::of).collect(),
+        summary: experiments.iter().map(MeasuredExperiment::line).collect(),
         planned: Vec::new(),
         experiments,
         source,
@@ -174,6 +174,13 @@ fn weight(experiment: &Experiment, is_searched: bool) -> f64 {
 
 fn name_of(library: Option<&Path>) -> String {
     library.map_or_else(|| "bundled".to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+impl MeasuredExperiment {
+    /// Returns the summary line.
+    fn line(&self) -> Line {
+        Line::of(&self.name, self.paper.as_deref(), &self.search.sweep)
+    }
 }
 
 impl Measurement {

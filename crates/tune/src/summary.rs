@@ -3,7 +3,6 @@
 //! Computed from findings, not from runs. Invariant: a line has a value and a verdict, or a reason why it has none.
 
 use crate::findings::{Fault, Finding, Findings};
-use crate::measurement::MeasuredExperiment;
 use crate::profile::Metric;
 use crate::statistics::{Estimate, Verdict, median};
 use crate::worker::Outcome;
@@ -100,10 +99,10 @@ fn parts(paper: &str) -> (Option<String>, Option<String>) {
 }
 
 impl Line {
-    /// Summarizes an experiment.
-    pub fn of(done: &MeasuredExperiment) -> Self {
-        let (place, paper) = done.paper.as_deref().map_or((None, None), parts);
-        Self { experiment: done.name.clone(), place, paper, here: Here::of(&done.search.sweep) }
+    /// Summarizes the findings of the experiment `name`, of which `paper` is the reference to a paper and its result.
+    pub fn of(name: &str, paper: Option<&str>, findings: &Findings) -> Self {
+        let (place, paper) = paper.map_or((None, None), parts);
+        Self { experiment: name.to_owned(), place, paper, here: Here::of(findings) }
     }
 }
 
