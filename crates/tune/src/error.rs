@@ -1,6 +1,6 @@
 //! Errors of workloads, runs and profiles. Every variant names the file or setting and the remedy.
 
-use crate::knob::{Knob, Value};
+use crate::knob::{InvalidValue, Knob, Value};
 use std::path::PathBuf;
 
 /// Result type of this crate.
@@ -51,13 +51,8 @@ pub enum TuneError {
         known: u32,
     },
     /// A setting has an invalid value.
-    #[error("{knob} cannot be {value}: it is {}", knob.kind())]
-    Value {
-        /// Setting concerned.
-        knob: Knob,
-        /// Value of the setting or option.
-        value: Value,
-    },
+    #[error(transparent)]
+    Value(#[from] InvalidValue),
     /// A setting is under the wrong heading.
     #[error("{}: {knob} belongs under [{belongs}.{knob}]", path.display())]
     Heading {
@@ -67,12 +62,6 @@ pub enum TuneError {
         knob: Knob,
         /// Correct heading.
         belongs: &'static str,
-    },
-    /// A text is not a version of HDF5.
-    #[error("{text:?} is not a version of HDF5: give two numbers, for example 1.10")]
-    Reader {
-        /// Text that was parsed.
-        text: String,
     },
     /// A workload is inconsistent.
     #[error("{}: experiment {experiment}: {fault}", path.display())]
@@ -166,8 +155,11 @@ pub enum WorkloadFault {
     #[error("its kernel: {0}")]
     Conflict(&'static str),
     /// The ranks of a variant are not a valid number.
-    #[error("ranks of a variant must be a whole number from 1 to {}", crate::workload::MAX_RANKS)]
-    Ranks,
+    #[error("ranks of a variant must be a whole number from 1 to {max}")]
+    Ranks {
+        /// Maximum number of ranks.
+        max: u32,
+    },
     /// The library of a variant is not a string.
     #[error("library must be a string: a path, or a name that the system's loader finds")]
     Library,
@@ -176,7 +168,7 @@ pub enum WorkloadFault {
     NotForRanks(&'static str),
     /// A setting has an invalid value.
     #[error(transparent)]
-    Setting(Box<TuneError>),
+    Setting(InvalidValue),
     /// A chunk has a wrong number of dimensions.
     #[error("chunk {shape:?} does not fit datasets of {dims:?}")]
     Chunk {

@@ -3,7 +3,6 @@
 //! Setting them is left to `raddle_hdf5::dynamic` for a worker, and to `apply` for other programs. Invariant: a knob
 //! has the same name in workloads, profiles and reports, in every version.
 
-use crate::error::{Result, TuneError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,6 +113,16 @@ pub enum Value {
     Text(String),
     /// Elements along each dimension.
     Shape(Vec<u64>),
+}
+
+/// Error of a value that a setting cannot have.
+#[derive(Debug, thiserror::Error)]
+#[error("{knob} cannot be {value}: it is {}", knob.kind())]
+pub struct InvalidValue {
+    /// Setting concerned.
+    pub knob: Knob,
+    /// Value given for the setting.
+    pub value: Value,
 }
 
 /// Kind of value that a setting takes.
@@ -278,7 +287,7 @@ impl Knob {
     ///
     /// # Errors
     /// If it has another kind.
-    pub fn check(self, value: &Value) -> Result<()> {
+    pub fn check(self, value: &Value) -> Result<(), InvalidValue> {
         let is_fit = match (self.kind(), value) {
             (Kind::Flag, Value::Flag(_)) | (Kind::Bytes, Value::Whole(_)) => true,
             (Kind::Count(most), Value::Whole(count)) => *count <= most,
@@ -290,7 +299,7 @@ impl Knob {
             (Kind::Shape, Value::Shape(shape)) => !shape.is_empty() && shape.iter().all(|count| *count > 0),
             _ => false,
         };
-        if is_fit { Ok(()) } else { Err(TuneError::Value { knob: self, value: value.clone() }) }
+        if is_fit { Ok(()) } else { Err(InvalidValue { knob: self, value: value.clone() }) }
     }
 }
 
@@ -341,6 +350,14 @@ impl fmt::Display for Value {
 #[serde(try_from = "String", into = "String")]
 pub struct Reader(pub u32, pub u32);
 
+/// Error of a text that is not a version of HDF5.
+#[derive(Debug, thiserror::Error)]
+#[error("{text:?} is not a version of HDF5: give two numbers, for example 1.10")]
+pub struct InvalidReader {
+    /// Text that was parsed.
+    pub text: String,
+}
+
 impl fmt::Display for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0, self.1)
@@ -348,19 +365,19 @@ impl fmt::Display for Reader {
 }
 
 impl std::str::FromStr for Reader {
-    type Err = TuneError;
+    type Err = InvalidReader;
 
-    fn from_str(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> Result<Self, InvalidReader> {
         let parsed =
             text.split_once('.').and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
-        parsed.ok_or_else(|| TuneError::Reader { text: text.to_owned() })
+        parsed.ok_or_else(|| InvalidReader { text: text.to_owned() })
     }
 }
 
 impl TryFrom<String> for Reader {
-    type Error = TuneError;
+    type Error = InvalidReader;
 
-    fn try_from(text: String) -> Result<Self> {
+    fn try_from(text: String) -> Result<Self, InvalidReader> {
         text.parse()
     }
 }
@@ -434,7 +451,7 @@ impl Settings {
     ///
     /// # Errors
     /// For the first value of a wrong kind.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), InvalidValue> {
         self.0.iter().try_for_each(|(knob, value)| knob.check(value))
     }
 }

@@ -76,7 +76,7 @@ pub struct Candidate {
 }
 
 /// Maximum number of ranks, which a machine can start in a minute.
-pub(crate) const MAX_RANKS: u32 = 1 << 16;
+pub(super) const MAX_RANKS: u32 = 1 << 16;
 
 impl Experiment {
     /// Creates an experiment with a kernel and the defaults, on a single process, without anything to compare.
@@ -144,10 +144,10 @@ impl Experiment {
         }
         for Candidate { settings, kernel, ranks, .. } in &candidates {
             if *ranks == 0 || *ranks > MAX_RANKS {
-                return Err(WorkloadFault::Ranks);
+                return Err(WorkloadFault::Ranks { max: MAX_RANKS });
             }
             kernel.check_ranks(*ranks)?;
-            settings.check().map_err(|error| WorkloadFault::Setting(Box::new(error)))?;
+            settings.check().map_err(WorkloadFault::Setting)?;
             if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
                 let dims = kernel.dims();
                 // HDF5 refuses chunks longer than a fixed dimension.

@@ -11,7 +11,6 @@ mod scale;
 mod tests;
 mod text;
 
-pub(crate) use experiment::MAX_RANKS;
 pub use experiment::{Candidate, Case, Experiment, Variant};
 pub use presets::preset_names;
 pub use scale::Scale;

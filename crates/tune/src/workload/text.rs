@@ -3,6 +3,7 @@
 //! One entry may expand to several experiments (`each`, `patterns`); experiments that are too large for a scale are
 //! left out (`fits`). Experiments themselves are in [`super::Experiment`].
 
+use super::experiment::MAX_RANKS;
 use super::presets::preset;
 use super::{Case, Experiment, Scale, Variant, Workload};
 use crate::error::{Result, TuneError, WorkloadFault};
@@ -187,7 +188,7 @@ impl ExperimentText {
             };
             let ranks = match change.remove("ranks") {
                 None => None,
-                Some(ranks) => Some(ranks.try_into().map_err(|_| WorkloadFault::Ranks)?),
+                Some(ranks) => Some(ranks.try_into().map_err(|_| WorkloadFault::Ranks { max: MAX_RANKS })?),
             };
             Ok(Variant { kernel: kernel_of(&[scaled, own, &change])?, library, ranks })
         };
