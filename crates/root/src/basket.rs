@@ -5,13 +5,30 @@
 
 use super::file::decode_payload;
 use super::key::Key;
-use super::tree::{BasketPlace, StoredBasket};
 use raddle_codec::DecodeState;
 use raddle_columns::bytes::{Bytes, room};
 use raddle_columns::error::Fault;
 use raddle_columns::input::InputFile;
 
 const STRUCTURE: &str = "basket";
+
+/// Entries of a basket, and where the basket is stored.
+#[derive(Debug, Clone)]
+pub(super) struct BasketPlace {
+    /// Number of the first entry.
+    pub(super) start: u64,
+    /// Number of the last entry plus one.
+    pub(super) end: u64,
+    pub(super) stored: StoredBasket,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum StoredBasket {
+    /// Separately in the file.
+    Alone { address: u64, len_bytes: u64 },
+    /// Embedded in the tree's own metadata.
+    Embedded(Vec<u8>),
+}
 
 /// Decoded basket; its memory is reused for the next one.
 #[derive(Debug, Default)]

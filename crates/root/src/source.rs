@@ -1,6 +1,6 @@
 //! A tree as a source: one product per branch that has baskets.
 
-use super::basket::{self, BasketOpener};
+use super::basket::{self, BasketOpener, BasketPlace, StoredBasket};
 use super::counted::{self, Counts, Lengths};
 use super::file::RootFile;
 use super::ids::IdBranches;
@@ -8,7 +8,7 @@ use super::item::Item;
 use super::layout::{self, Unreadable};
 use super::plain::PlainLists;
 use super::streamer::StreamerInfos;
-use super::tree::{BasketPlace, Branch, StoredBasket, Tree};
+use super::tree::{Branch, Tree};
 use super::walk;
 use raddle_codec::DecodeState;
 use raddle_columns::baskets::{Basket, Baskets};

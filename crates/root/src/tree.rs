@@ -2,6 +2,7 @@
 //!
 //! Invariant: the baskets of a branch are contiguous, from entry 0 on.
 
+use super::basket::{BasketPlace, StoredBasket, embedded_entries};
 use super::file::RootFile;
 use super::object::{Object, ObjectId, Objects, Value, read_object};
 use raddle_columns::error::{Fault, Location, Result};
@@ -72,24 +73,6 @@ pub(super) struct Leaf {
     id: ObjectId,
     /// Reason why the remaining metadata is unknown, if it is.
     pub(super) unsupported: Option<String>,
-}
-
-/// Entries of a basket, and where the basket is stored.
-#[derive(Debug, Clone)]
-pub(super) struct BasketPlace {
-    /// Number of the first entry.
-    pub(super) start: u64,
-    /// Number of the last entry plus one.
-    pub(super) end: u64,
-    pub(super) stored: StoredBasket,
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum StoredBasket {
-    /// Separately in the file.
-    Alone { address: u64, len_bytes: u64 },
-    /// Embedded in the tree's own metadata.
-    Embedded(Vec<u8>),
 }
 
 impl Branch {
@@ -264,7 +247,7 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         };
         // A basket that was written separately, or is empty.
         let is_alone = number < written && addresses.get(number).is_some_and(|&address| address != 0);
-        if is_alone || super::basket::embedded_entries(bytes)? == 0 {
+        if is_alone || embedded_entries(bytes)? == 0 {
             continue;
         }
         let start = first_entries.get(number).and_then(|&entry| u64::try_from(entry).ok());
