@@ -4,6 +4,7 @@
 //! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant:
 //! lengths are those of whole values.
 
+use super::buffers::push_offset;
 use super::item::Item;
 use super::layout;
 use super::streamer::StreamerInfos;
@@ -138,7 +139,7 @@ pub(super) fn read_entries<'b>(
         let read = walk::read_exactly(content, pair[1] - pair[0], &mut entry, buffers);
         buffers.pop();
         read.map_err(|fault| (number, fault))?;
-        walk::push_offset(&mut buffers[*buffer], pair[1] - pair[0]);
+        push_offset(&mut buffers[*buffer], pair[1] - pair[0]);
     }
     Ok(())
 }

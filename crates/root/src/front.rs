@@ -2,7 +2,7 @@
 //!
 //! [`Header`] reads fronts. Invariant: a byte count equals the number of bytes that were written after it.
 
-use super::object::{BYTE_COUNT, Header};
+use super::object_header::{BYTE_COUNT, Header};
 use super::streamer::{ElementKind, StreamerInfo, StreamerInfos};
 use raddle_columns::error::Fault;
 

@@ -5,14 +5,12 @@
 //! depth is bounded.
 
 use super::key::{Key, text};
-use super::references::IS_REFERENCED;
-use super::streamer::{Element, ElementKind, StreamerInfos};
+use super::object_header::{BYTE_COUNT, Header, read_tobject};
+use super::streamer::{BasicType, Element, ElementKind, StreamerInfos};
 use raddle_columns::bytes::Bytes;
 use raddle_columns::error::Fault;
+use raddle_columns::schema::Number;
 use std::collections::HashMap;
-
-/// Flag that marks a byte count.
-pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
 
 /// Flag that distinguishes the tag of a class from the tag of an object.
 const CLASS_TAG: u32 = 0x8000_0000;
@@ -140,46 +138,6 @@ pub(super) fn read_object(
     Ok((reader.objects, id))
 }
 
-/// Header of an object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
-    /// End of the object, if it is recorded.
-    pub(super) end: Option<usize>,
-    pub(super) version: u16,
-    /// Checksum, which replaces the version in classes without one.
-    pub(super) checksum: Option<u32>,
-}
-
-impl Header {
-    /// Reads the header of an object.
-    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
-        let mut ahead = bytes.clone();
-        let first = ahead.be_u32().unwrap_or(0);
-        if first & BYTE_COUNT == 0 {
-            return Ok(Self { end: None, version: bytes.be_u16()?, checksum: None });
-        }
-        *bytes = ahead;
-        let len_bytes = (first & !BYTE_COUNT) as usize;
-        if len_bytes > bytes.remaining() {
-            return Err(bytes.damaged(format!("an object of {len_bytes} bytes, {} are left", bytes.remaining())));
-        }
-        let end = bytes.position() + len_bytes;
-        let version = bytes.be_u16()?;
-        let has_checksum = version == 0 && len_bytes >= 6;
-        let checksum = if has_checksum { Some(bytes.be_u32()?) } else { None };
-        Ok(Self { end: Some(end), version, checksum })
-    }
-
-    /// Skips to the end of the object, even if parts of it were not read.
-    pub(super) fn skip_rest(&self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
-        let Some(end) = self.end else { return Ok(()) };
-        match end.checked_sub(bytes.position()) {
-            Some(left) => bytes.take(left).map(|_| ()),
-            None => Err(bytes.damaged("an object is longer than its byte count")),
-        }
-    }
-}
-
 struct ObjectReader<'b> {
     bytes: Bytes<'b>,
     key_len_bytes: u64,
@@ -285,7 +243,9 @@ impl ObjectReader<'_> {
             return Err(self.bytes.damaged("objects are nested too deeply"));
         }
         match class {
-            "TObject" => self.skip_tobject()?,
+            "TObject" => {
+                read_tobject(&mut self.bytes)?;
+            }
             "TString" => {
                 let value = Value::Text(text(&mut self.bytes)?);
                 self.set(id, "string", value);
@@ -304,7 +264,7 @@ impl ObjectReader<'_> {
             _ => {
                 let header = Header::read(&mut self.bytes)?;
                 if class == "TNamed" {
-                    self.skip_tobject()?;
+                    read_tobject(&mut self.bytes)?;
                     for name in ["fName", "fTitle"] {
                         let value = Value::Text(text(&mut self.bytes)?);
                         self.set(id, name, value);
@@ -319,19 +279,10 @@ impl ObjectReader<'_> {
         Ok(())
     }
 
-    fn skip_tobject(&mut self) -> Result<(), Fault> {
-        let header = Header::read(&mut self.bytes)?;
-        let (_id, bits) = (self.bytes.be_u32()?, self.bytes.be_u32()?);
-        if bits & IS_REFERENCED != 0 {
-            self.bytes.be_u16()?;
-        }
-        header.skip_rest(&mut self.bytes)
-    }
-
     fn read_array(&mut self, id: ObjectId) -> Result<(), Fault> {
         let header = Header::read(&mut self.bytes)?;
         if header.version > 2 {
-            self.skip_tobject()?;
+            read_tobject(&mut self.bytes)?;
         }
         if header.version > 1 {
             text(&mut self.bytes)?;
@@ -402,15 +353,15 @@ impl ObjectReader<'_> {
         }))
     }
 
-    fn read_number(&mut self, number: super::streamer::BasicType) -> Result<Value, Fault> {
+    fn read_number(&mut self, number: BasicType) -> Result<Value, Fault> {
         let bytes = self.bytes.take(number.len_bytes())?;
-        Ok(number.value(bytes))
+        Ok(value_of(number, bytes))
     }
 
-    fn read_numbers(&mut self, number: super::streamer::BasicType, count: usize) -> Result<Value, Fault> {
+    fn read_numbers(&mut self, number: BasicType, count: usize) -> Result<Value, Fault> {
         let len_bytes = number.len_bytes();
         let bytes = self.bytes.take(count.saturating_mul(len_bytes))?;
-        let values = bytes.chunks_exact(len_bytes).map(|bytes| number.value(bytes));
+        let values = bytes.chunks_exact(len_bytes).map(|bytes| value_of(number, bytes));
         let (mut integers, mut reals) = (Vec::new(), Vec::new());
         for value in values {
             match value {
@@ -420,6 +371,26 @@ impl ObjectReader<'_> {
             }
         }
         Ok(if reals.is_empty() { Value::Integers(integers) } else { Value::Reals(reals) })
+    }
+}
+
+/// Decodes the value from the bytes of one number.
+fn value_of(basic: BasicType, bytes: &[u8]) -> Value {
+    if let Some(packing) = basic.packing {
+        return Value::Real(packing.value(bytes));
+    }
+    let mut padded = [0; 8];
+    padded[8 - bytes.len().min(8)..].copy_from_slice(&bytes[..bytes.len().min(8)]);
+    let bits = u64::from_be_bytes(padded);
+    match basic.number {
+        Number::Bool | Number::Uint8 | Number::Uint16 | Number::Uint32 | Number::Uint64 | Number::Int64 => {
+            Value::Integer(bits as i64)
+        }
+        Number::Int8 => Value::Integer(i64::from(bits as i8)),
+        Number::Int16 => Value::Integer(i64::from(bits as i16)),
+        Number::Int32 => Value::Integer(i64::from(bits as i32)),
+        Number::Float32 => Value::Real(f64::from(f32::from_bits(bits as u32))),
+        Number::Float64 => Value::Real(f64::from_bits(bits)),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::front::Front;
 use super::item::Item;
-use super::object::Header;
+use super::object_header::Header;
 use super::walk::{self, MEMBERWISE, STATES_CLASS_VERSION};
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;

@@ -4,6 +4,7 @@
 //! any entry that does not look as expected is left to it.
 
 use super::basket::Basket;
+use super::buffers::{push_numbers, push_offset, to_little_endian};
 use super::item::Item;
 use super::walk;
 use raddle_columns::block::Buffer;
@@ -64,7 +65,7 @@ impl<'item> PlainLists<'item> {
                 && let Buffer::Values(values) = &mut buffers[self.values]
             {
                 values.extend_from_slice(stored);
-                walk::push_offset(&mut buffers[self.offsets], (stored.len() / self.number.len_bytes()) as u64);
+                push_offset(&mut buffers[self.offsets], (stored.len() / self.number.len_bytes()) as u64);
                 continue;
             }
             self.to_little_endian(as_stored_from, buffers);
@@ -95,7 +96,7 @@ impl<'item> PlainLists<'item> {
             let what = format!("{} bytes of {}", entry.len(), self.number.name());
             return Err((number, Bytes::new(entry, start, "entries").damaged(what)));
         }
-        walk::push_numbers(self.number, basket.entries(range), &mut buffers[self.values]);
+        push_numbers(self.number, basket.entries(range), &mut buffers[self.values]);
         Ok(())
     }
 
@@ -118,7 +119,7 @@ impl<'item> PlainLists<'item> {
 
     fn to_little_endian(&self, from: usize, buffers: &mut [Buffer]) {
         if let Buffer::Values(values) = &mut buffers[self.values] {
-            walk::to_little_endian(self.number, &mut values[from..]);
+            to_little_endian(self.number, &mut values[from..]);
         }
     }
 }

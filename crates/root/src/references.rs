@@ -3,16 +3,13 @@
 //! Both have custom streamers that their class descriptions do not cover (`TRef.cxx`, `TRefArray.cxx`). Columns have
 //! the names that uproot uses. The referenced objects are not looked up.
 
+use super::buffers::push_offset;
 use super::key::text_bytes;
-use super::object::Header;
-use super::walk::push_offset;
+use super::object_header::{Header, IS_REFERENCED, read_tobject};
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;
 use raddle_columns::error::Fault;
 use raddle_columns::schema::{Field, Form, Number};
-
-/// Bit of a referenced object, after which the number of a process follows.
-pub(super) const IS_REFERENCED: u32 = 1 << 4;
 
 /// Bit of a reference to an object with its own UUID.
 const HAS_UUID: u32 = 1 << 5;
@@ -73,17 +70,6 @@ pub(super) fn read_bits(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<()
     }
     push(buffer, bits);
     Ok(())
-}
-
-/// Reads a `TObject`: its id and its bits.
-fn read_tobject(bytes: &mut Bytes<'_>) -> Result<(u32, u32), Fault> {
-    let header = Header::read(bytes)?;
-    let (id, bits) = (bytes.be_u32()?, bytes.be_u32()?);
-    if bits & IS_REFERENCED != 0 {
-        bytes.be_u16()?;
-    }
-    header.skip_rest(bytes)?;
-    Ok((id, bits))
 }
 
 fn push(buffer: &mut Buffer, number: u32) {

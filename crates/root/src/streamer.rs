@@ -5,7 +5,7 @@
 
 use super::double32::{Packing, Range};
 use super::key::text;
-use super::object::{BYTE_COUNT, Header, Value};
+use super::object_header::{BYTE_COUNT, Header};
 use raddle_columns::bytes::Bytes;
 use raddle_columns::error::Fault;
 use raddle_columns::schema::Number;
@@ -50,26 +50,6 @@ impl BasicType {
                 _ => return None,
             },
         })
-    }
-
-    /// Decodes the value from the bytes of one number.
-    pub(super) fn value(self, bytes: &[u8]) -> Value {
-        if let Some(packing) = self.packing {
-            return Value::Real(packing.value(bytes));
-        }
-        let mut padded = [0; 8];
-        padded[8 - bytes.len().min(8)..].copy_from_slice(&bytes[..bytes.len().min(8)]);
-        let bits = u64::from_be_bytes(padded);
-        match self.number {
-            Number::Bool | Number::Uint8 | Number::Uint16 | Number::Uint32 | Number::Uint64 | Number::Int64 => {
-                Value::Integer(bits as i64)
-            }
-            Number::Int8 => Value::Integer(i64::from(bits as i8)),
-            Number::Int16 => Value::Integer(i64::from(bits as i16)),
-            Number::Int32 => Value::Integer(i64::from(bits as i32)),
-            Number::Float32 => Value::Real(f64::from(f32::from_bits(bits as u32))),
-            Number::Float64 => Value::Real(f64::from_bits(bits)),
-        }
     }
 }
 
