@@ -8,7 +8,7 @@
 
 use super::chunk_builder::ChunkBuilder;
 use super::series::Piece;
-use super::store::{EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, Tile};
+use super::store::{Chunk, EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, RankChunks, Tile};
 use crate::error::Result;
 use raddle_columns::error::ColumnsError;
 use raddle_columns::event_id::EventId;
@@ -18,21 +18,6 @@ use raddle_core::plan;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::ranks::message::{MessageReader, encode_u64s, put_u64s};
 use raddle_core::ranks::regroup::{Arrived, Inbox, Outbox};
-use std::collections::BTreeMap;
-
-/// Number of the dataset in the plan, and number of the chunk in the dataset.
-type Chunk = (usize, u64);
-
-/// State of one rank about chunks that have not been placed.
-#[derive(Debug, Default)]
-pub(super) struct RankChunks {
-    /// Owner of the chunk that is being filled, for each dataset.
-    owners: Vec<Rank>,
-    /// Incomplete chunks of this rank.
-    open: BTreeMap<Chunk, Vec<u8>>,
-    /// Dataset and owner of each of the tiles handed out last.
-    handed_out: Vec<(usize, Rank)>,
-}
 
 /// Contribution of a block to a dataset.
 #[derive(Debug, Clone, Copy)]

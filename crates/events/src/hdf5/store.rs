@@ -7,7 +7,6 @@
 use super::arrangement::{EventArrangement, INDEX_LEN_BYTES, PartitionBlocks, id_of};
 use super::chunk_builder::{ChunkBuilder, Storage, StoredChunk};
 use super::objects::{self, link_order, predicted_metadata};
-use super::rank_chunks::RankChunks;
 use super::series::{PartitionedBlock, Series};
 use super::stored::StoredEvents;
 use super::{Hdf5Options, Layout, columns, event, packed, product};
@@ -19,9 +18,10 @@ use raddle_columns::event_id::EventId;
 use raddle_columns::output::Output;
 use raddle_columns::schema::Schema;
 use raddle_columns::sink::{Prepare, Sink};
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, Rank};
 use raddle_hdf5::model::CreationOrder;
 use raddle_hdf5::write::{OutputFile, OutputOptions};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -55,6 +55,20 @@ pub struct Hdf5Sink {
     stored_len_bytes: u64,
     /// Assignment of chunks to ranks, if several ranks write.
     pub(super) shares: RankChunks,
+}
+
+/// Number of the dataset in the plan, and number of the chunk in the dataset.
+pub(super) type Chunk = (usize, u64);
+
+/// State of one rank about chunks that have not been placed.
+#[derive(Debug, Default)]
+pub(super) struct RankChunks {
+    /// Owner of the chunk that is being filled, for each dataset.
+    pub(super) owners: Vec<Rank>,
+    /// Incomplete chunks of this rank.
+    pub(super) open: BTreeMap<Chunk, Vec<u8>>,
+    /// Dataset and owner of each of the tiles handed out last.
+    pub(super) handed_out: Vec<(usize, Rank)>,
 }
 
 impl std::fmt::Debug for Hdf5Sink {
