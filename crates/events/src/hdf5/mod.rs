@@ -18,6 +18,7 @@
 mod arrangement;
 mod chunk_builder;
 mod columns;
+mod contents;
 mod event;
 mod file;
 mod index;
@@ -33,7 +34,7 @@ mod source;
 mod store;
 mod stored;
 
-pub use source::{FileLayout, Hdf5Source};
+pub use source::Hdf5Source;
 pub use store::{Hdf5Sink, Hdf5Summary};
 pub use stored::StoredEvents;
 
@@ -73,6 +74,25 @@ impl Layout {
             _ => 1,
         }
     }
+}
+
+/// Layout of a file that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileLayout {
+    /// Columns.
+    Columns,
+    /// Each product separately, in raddle's form.
+    Product,
+    /// Events together, in raddle's form.
+    Event,
+    /// Batches together, in raddle's form, with the number of batches.
+    Batch(u64),
+    /// Each product separately, as written by the framework.
+    FrameworkProduct,
+    /// Events together, as written by the framework.
+    FrameworkEvent(CceOptions),
+    /// Batches together, as written by the framework.
+    FrameworkBatch(CceOptions),
 }
 
 /// Options for writing.

@@ -4,13 +4,13 @@
 //! its number of events. Lengths that only offsets determine are checked when the offsets are read.
 
 use super::columns::{self, StoredProduct};
+use super::contents::{Content, Ids, ProductArrays};
 use super::event::{self, BATCHES, OFFSETS, PRODUCTS};
 use super::file::{Array, EventsFile, GroupIn};
 use super::lumi::{CLASS_NAMES, LUMISEC, PRODUCT_NAMES, RUN, SERIALIZATIONS};
 use super::packed_source::PackedSource;
 use super::product::{self, CLASS_NAME, DATASETS, EVENT_IDS, SIZES};
-use super::source::{Content, FileLayout, Ids, ProductArrays};
-use super::{LAYOUT_ATTRIBUTE, LUMI};
+use super::{FileLayout, LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::Result;
 use raddle_columns::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
 

@@ -1,10 +1,11 @@
 //! HDF5 files of events as a source, in any of the layouts.
 //!
-//! The layout is detected in `opening`. Invariant: offsets are checked when they are read.
+//! The layout is detected in `opening`, and its arrays are described in `contents`. Invariant: offsets are checked when they are read.
 
-use super::CceOptions;
+use super::FileLayout;
 use super::columns;
-use super::file::{Array, EventsFile, words};
+use super::contents::{Content, Ids, ProductArrays};
+use super::file::{Array, EventsFile};
 use super::opening::OpenedLayout;
 use super::packed_source::{PackedReader, PackedSource};
 use crate::error::Result;
@@ -17,25 +18,6 @@ use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
 
-/// Layout of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileLayout {
-    /// Columns.
-    Columns,
-    /// Each product separately, in raddle's form.
-    Product,
-    /// Events together, in raddle's form.
-    Event,
-    /// Batches together, in raddle's form, with the number of batches.
-    Batch(u64),
-    /// Each product separately, as written by the framework.
-    FrameworkProduct,
-    /// Events together, as written by the framework.
-    FrameworkEvent(CceOptions),
-    /// Batches together, as written by the framework.
-    FrameworkBatch(CceOptions),
-}
-
 /// File of events.
 #[derive(Debug)]
 pub struct Hdf5Source {
@@ -47,46 +29,6 @@ pub struct Hdf5Source {
     content: Content,
     /// Average length in memory of an entry with all products.
     entry_len_bytes: u64,
-}
-
-/// Storage of the ids.
-#[derive(Debug)]
-pub(super) enum Ids {
-    None,
-    /// Arrays of run, subrun and event.
-    Arrays(Box<[Array; 3]>),
-    /// Run and subrun of the first event, which is all that the framework records, and 32 bits of each event number.
-    Framework {
-        run: u32,
-        lumi: u32,
-        events: Box<Array>,
-    },
-}
-
-/// Storage of the products.
-#[derive(Debug)]
-pub(super) enum Content {
-    /// Arrays of the buffers of each product.
-    Columns(Vec<Vec<Array>>),
-    /// Arrays of the bytes of each product, and of the ends of events in them.
-    Products(Vec<ProductArrays>),
-    Events {
-        products: Array,
-        offsets: Array,
-    },
-    /// First event of each batch, with the number of events.
-    Batches {
-        products: Array,
-        offsets: Array,
-        starts: Vec<u64>,
-    },
-    Packed(PackedSource),
-}
-
-#[derive(Debug)]
-pub(super) struct ProductArrays {
-    pub bytes: Array,
-    pub ends: Array,
 }
 
 impl Hdf5Source {
@@ -136,72 +78,6 @@ impl Hdf5Source {
             Content::Packed(packed) => arrays.extend(packed.arrays()),
         }
         arrays
-    }
-}
-
-impl Content {
-    /// Returns the approximate length of all products in memory.
-    fn len_bytes(&self) -> u64 {
-        let of = |array: &Array| array.len.saturating_mul(array.number.len_bytes() as u64);
-        match self {
-            Self::Columns(columns) => columns.iter().flatten().map(of).fold(0, u64::saturating_add),
-            Self::Products(products) => {
-                products.iter().map(|p| of(&p.bytes).saturating_add(of(&p.ends))).fold(0, u64::saturating_add)
-            }
-            Self::Events { products, offsets } | Self::Batches { products, offsets, .. } => {
-                of(products).saturating_add(of(offsets))
-            }
-            Self::Packed(packed) => packed.len_bytes(),
-        }
-    }
-}
-
-impl Ids {
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::None => 0,
-            Self::Arrays(arrays) => arrays[2].len,
-            Self::Framework { events, .. } => events.len,
-        }
-    }
-
-    /// Returns the arrays that are read.
-    pub(super) fn arrays(&self) -> Vec<&Array> {
-        match self {
-            Self::None => Vec::new(),
-            Self::Arrays(arrays) => arrays.iter().collect(),
-            Self::Framework { events, .. } => vec![events.as_ref()],
-        }
-    }
-
-    pub(super) fn read(
-        &self,
-        file: &EventsFile,
-        reader: &mut DatasetReader,
-        entries: Range<u64>,
-    ) -> Result<Vec<EventId>> {
-        match self {
-            Self::None => Ok(Vec::new()),
-            Self::Arrays(arrays) => {
-                let [runs, lumis, events] = arrays.as_ref();
-                let runs = file.read(reader, runs, entries.clone())?;
-                let lumis = file.read(reader, lumis, entries.clone())?;
-                let events = file.read_u64(reader, events, entries)?;
-                let ids = words(&runs).zip(words(&lumis)).zip(events);
-                let id = |((run, lumi), event)| EventId {
-                    run: u32::from_le_bytes(run),
-                    lumi: u32::from_le_bytes(lumi),
-                    event,
-                };
-                Ok(ids.map(id).collect())
-            }
-            Self::Framework { run, lumi, events } => {
-                let events = file.read(reader, events, entries)?;
-                // The number was truncated or clamped when it was written; the remaining bits are read as unsigned.
-                let id = |event| EventId { run: *run, lumi: *lumi, event: u64::from(u32::from_le_bytes(event)) };
-                Ok(words(&events).map(id).collect())
-            }
-        }
     }
 }
 

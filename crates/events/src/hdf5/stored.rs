@@ -6,13 +6,14 @@
 
 use super::Layout;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks};
+use super::contents::Ids;
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::file::EventsFile;
 use super::lumi::first_event;
 use super::packed::Packed;
 use super::packed_source::PackedSource;
 use super::series::{Attribute, PartitionedBlock, Piece};
-use super::source::{Hdf5Source, Ids};
+use super::source::Hdf5Source;
 use crate::error::Result;
 use crate::pds::PdsCodec;
 use crate::sources::concat::ConcatSource;
