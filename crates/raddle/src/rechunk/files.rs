@@ -5,7 +5,7 @@
 //! one with all threads and all memory. Invariant: the output of a file does not depend on the others.
 
 use super::targets::{Target, split_replaceable, targets};
-use super::{Destination, RechunkRequest};
+use super::{Destination, FailedFile, RechunkRequest};
 use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -32,32 +32,6 @@ use std::time::Instant;
 
 /// Uncompressed size up to which a file is small, in bytes: it is written by one thread, next to others.
 const MAX_SMALL_LEN_BYTES: u64 = 64 << 20;
-
-/// A file that cannot be rewritten.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedFile {
-    /// Path of the input, as given.
-    #[serde(serialize_with = "path_text::of")]
-    pub path: PathBuf,
-    /// Reason.
-    pub reason: String,
-    #[serde(skip)]
-    pub(crate) exit: Exit,
-    #[serde(skip)]
-    pub(crate) errno: Option<i32>,
-}
-
-impl FailedFile {
-    pub(super) fn new(path: &Path, exit: Exit, reason: String, errno: Option<i32>) -> Self {
-        Self { path: path.to_path_buf(), reason, exit, errno }
-    }
-
-    pub(super) fn of(path: &Path, error: &Error) -> Self {
-        let reason = error.message().replacen(&format!("{}: ", path.display()), "", 1);
-        let reason = reason.trim_end_matches("; nothing was written").to_owned();
-        Self::new(path, error.exit, reason, error.errno)
-    }
-}
 
 /// A planned file.
 #[derive(Debug, Clone, Serialize)]

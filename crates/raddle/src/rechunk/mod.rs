@@ -3,11 +3,13 @@
 //! One file is planned and written like a merge. Several files are written to a folder or in place: `targets` determines
 //! the outputs, `files` plans, `writing` writes.
 
+mod failed_file;
 mod files;
 mod targets;
 mod writing;
 
-pub use files::{FailedFile, FilesSummary, PlannedFile, PlannedFiles};
+pub use failed_file::FailedFile;
+pub use files::{FilesSummary, PlannedFile, PlannedFiles};
 pub use writing::{RechunkedFile, RechunkedFiles};
 
 use crate::context::Context;
