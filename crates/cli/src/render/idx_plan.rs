@@ -1,10 +1,34 @@
-//! A simulated write of IDX as text.
+//! A simulated write of IDX, as data for JSON and as text.
 
 use super::quantity::{count, counted, seconds, size};
 use super::table::{Align, Columns};
-use crate::command::idx::plan::{Choice, Plan};
 use raddle_core::report::spread::Spread;
-use raddle_idx::write::simulate::SimulatedMessages;
+use raddle_idx::write::simulate::{SimulatedMessages, Simulation};
+use serde::Serialize;
+
+/// Simulation of one box size.
+#[derive(Debug, Serialize)]
+pub struct Choice {
+    /// Name of the box size.
+    #[serde(rename = "box")]
+    pub imposed: String,
+    /// Result of the simulation.
+    #[serde(flatten)]
+    pub simulation: Simulation,
+}
+
+/// Result of planning.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// Number of ranks along each axis, slowest first.
+    pub grid: Vec<u64>,
+    /// Number of samples of each rank, slowest axis first.
+    pub per_rank: Vec<u64>,
+    /// Sample types of the fields.
+    pub fields: Vec<String>,
+    /// Result for each box size.
+    pub boxes: Vec<Choice>,
+}
 
 /// Formats the report: the part shared by all choices, then each of them.
 pub fn text(plan: &Plan) -> String {

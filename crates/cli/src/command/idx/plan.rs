@@ -4,16 +4,16 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::options::running::VerbosityArgs;
 use crate::options::size::Size;
-use crate::render::{idx_plan, quantity};
+use crate::render::idx_plan::{self, Choice, Plan};
+use crate::render::quantity;
 use crate::session::Session;
 use crate::text_file::NO_FILES;
 use raddle::Error;
 use raddle_idx::dataset::header::{DEFAULT_BITS_PER_BLOCK, HeaderError};
 use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::request::{BoxSize, Shape};
-use raddle_idx::write::simulate::{Simulation, planning_len_bytes, rank_grid, regular_partition, simulate};
+use raddle_idx::write::simulate::{planning_len_bytes, rank_grid, regular_partition, simulate};
 use raddle_idx::{Field, Header, Phases, WriteOptions};
-use serde::Serialize;
 use std::num::NonZeroUsize;
 
 /// Options of `raddle idx plan`.
@@ -125,30 +125,6 @@ fn check_memory(arguments: &PlanArgs, bits_per_block: u32) -> Result<(), Error> 
         false => format!("planning needs about {needed} of memory, which is not available"),
     };
     Err(Error::new(Exit::Limit, &what).hint("plan for fewer ranks, or with larger blocks (--bits-per-block)"))
-}
-
-/// Simulation of one box size.
-#[derive(Debug, Serialize)]
-pub struct Choice {
-    /// Name of the box size.
-    #[serde(rename = "box")]
-    pub imposed: String,
-    /// Result of the simulation.
-    #[serde(flatten)]
-    pub simulation: Simulation,
-}
-
-/// Result of planning.
-#[derive(Debug, Serialize)]
-pub struct Plan {
-    /// Number of ranks along each axis, slowest first.
-    pub grid: Vec<u64>,
-    /// Number of samples of each rank, slowest axis first.
-    pub per_rank: Vec<u64>,
-    /// Sample types of the fields.
-    pub fields: Vec<String>,
-    /// Result for each box size.
-    pub boxes: Vec<Choice>,
 }
 
 /// Simulates and prints the result.
