@@ -128,8 +128,8 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Doctor(arguments) => command::doctor::run(&arguments, team),
         Command::SelfTest(arguments) => command::self_test::run(&arguments),
-        Command::Completions(arguments) => command::completions::run(&arguments, out),
-        Command::Man(arguments) => command::man::run(&arguments),
+        Command::Completions(arguments) => command::completions::run(&arguments, Arguments::command(), out),
+        Command::Man(arguments) => command::man::run(&arguments, Arguments::command()),
         Command::Licenses => command::licenses::run(out),
     }
 }

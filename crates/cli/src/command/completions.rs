@@ -1,8 +1,6 @@
 //! `raddle completions SHELL`: writes a completion script, for users and packagers.
 
-use crate::arguments::Arguments;
 use crate::exit::Exit;
-use clap::CommandFactory;
 use raddle::Error;
 
 /// Options of `raddle completions`.
@@ -13,11 +11,15 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// Writes the script to `out`.
-pub fn run(arguments: &CompletionsArgs, out: &mut dyn std::io::Write) -> Result<Exit, Error> {
+/// Writes the script for `command`, the whole command line, to `out`.
+pub fn run(
+    arguments: &CompletionsArgs,
+    mut command: clap::Command,
+    out: &mut dyn std::io::Write,
+) -> Result<Exit, Error> {
     // The generator panics on a failed write, so it writes to memory.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "raddle", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "raddle", &mut script);
     out.write_all(&script).map_err(Error::standard_output)?;
     Ok(Exit::Done)
 }

@@ -1,8 +1,6 @@
 //! `raddle man FOLDER`: manual pages for packagers.
 
-use crate::arguments::Arguments;
 use crate::exit::Exit;
-use clap::CommandFactory;
 use raddle::Error;
 use std::path::{Path, PathBuf};
 
@@ -14,10 +12,9 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// Writes a page for `raddle` and one for each command.
-pub fn run(arguments: &ManArgs) -> Result<Exit, Error> {
+/// Writes a page for `command`, the whole command line, and one for each of its subcommands.
+pub fn run(arguments: &ManArgs, mut command: clap::Command) -> Result<Exit, Error> {
     std::fs::create_dir_all(&arguments.folder).map_err(|cause| Error::writing(&arguments.folder, &cause))?;
-    let mut command = Arguments::command();
     command.build();
     write_pages(&arguments.folder, &command, "raddle")?;
     Ok(Exit::Done)
