@@ -189,6 +189,7 @@ check: setup-tests
 	scripts/tracked-files.sh
 	$(BIN)/python scripts/prose.py check
 	$(BIN)/python scripts/map.py --check
+	$(BIN)/python scripts/circles.py
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --quiet --locked --workspace --no-deps
