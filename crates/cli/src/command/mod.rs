@@ -20,7 +20,6 @@ pub mod rechunk;
 pub mod report;
 pub mod select;
 pub mod self_test;
-mod simulate;
 pub mod split;
 pub mod sql;
 pub mod tune;

@@ -1,5 +1,7 @@
 //! `raddle plan`: shows what a merge would do, from metadata alone.
 
+mod simulate;
+
 use super::print;
 use crate::exit::Exit;
 use crate::options::inputs::StandardInputArgs;
@@ -18,17 +20,17 @@ use raddle_merge::write::bridged;
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
     #[command(flatten)]
-    pub(super) request: PlanRequest,
+    request: PlanRequest,
     #[command(flatten)]
-    pub(super) standard_input: StandardInputArgs,
+    standard_input: StandardInputArgs,
     #[command(flatten)]
-    pub(super) simulation: SimulationArgs,
+    simulation: SimulationArgs,
     #[command(flatten)]
-    pub(super) verbosity: VerbosityArgs,
+    verbosity: VerbosityArgs,
 
     /// Print the plan as JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 
     /// List every dataset, not only groups
     #[arg(long)]
@@ -56,7 +58,7 @@ pub fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
     let PlanArgs { request, standard_input, simulation, verbosity, json, datasets } = arguments;
     if !simulation.simulate.is_empty() {
         // One rank simulates all others.
-        return if team.leads() { super::simulate::run(arguments, team) } else { Ok(Exit::Done) };
+        return if team.leads() { simulate::run(arguments, team) } else { Ok(Exit::Done) };
     }
     // Checked before the inputs are listed, which may take time.
     request.options(team.default_jobs())?;

@@ -1,7 +1,7 @@
 //! `raddle plan --simulate`: shows what each of many ranks would do.
 
-use super::plan::PlanArgs;
-use super::print;
+use super::PlanArgs;
+use crate::command::print;
 use crate::exit::Exit;
 use crate::options::simulation::Simulated;
 use crate::ranks::Ranks;
