@@ -3,16 +3,16 @@
 //! [`super::record`] is their form in the file. Invariant: with the stored options, the same inputs
 //! produce the same values.
 
-use super::record::{Decisions, EmptyBecome, Remembered};
+use super::record::{Decisions, Remembered};
 use crate::conventions::ConventionOptions;
 use crate::error::{MergeError, Result};
-use crate::options::{Empty, MergeOptions};
+use crate::options::MergeOptions;
 use crate::plan::MergePlan;
 use crate::rules::user::UserRule;
 use crate::schema::display_path;
 use crate::schema::join::AttributePolicy;
 use crate::verify::digests::StoredDigests;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Handling of an explicit option that differs from the stored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,58 +21,6 @@ pub enum Contradiction {
     Refused,
     /// Follow the explicit option.
     Follows,
-}
-
-impl Decisions {
-    /// Returns the part of `options` that determines values.
-    pub fn of(options: &MergeOptions) -> Self {
-        let [include, exclude, keep] = options.selection.patterns().map(<[String]>::to_vec);
-        let join = &options.join;
-        Self {
-            join: join.join,
-            scalars: join.scalars,
-            attributes: join.attributes,
-            include,
-            exclude,
-            keep,
-            select: options.subset.clone(),
-            conditions: options.rows.as_ref().map(|rows| rows.conditions.clone()).unwrap_or_default(),
-            add_column: join.add_columns.clone(),
-            rank_1: options.rank_1,
-            empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
-            conventions: options.conventions.clone(),
-        }
-    }
-
-    /// Writes these decisions into options.
-    ///
-    /// # Errors
-    /// [`MergeError::Pattern`] if a pattern is not valid.
-    fn apply(self, options: &mut MergeOptions) -> Result<()> {
-        (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
-        options.join.add_columns = self.add_column;
-        options.rank_1 = self.rank_1;
-        options.subset = self.select;
-        if let Some(EmptyBecome::Null) = self.empty {
-            options.empty = Empty::Null;
-        }
-        options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;
-        options.conventions = self.conventions;
-        Ok(())
-    }
-
-    fn fields(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(fields)) => fields,
-            // Cannot happen: a struct of plain values with text keys.
-            _ => Map::new(),
-        }
-    }
-
-    fn of_fields(fields: Map<String, Value>) -> Self {
-        // Cannot fail: each field is one that was serialised.
-        serde_json::from_value(Value::Object(fields)).unwrap_or_default()
-    }
 }
 
 /// Returns `options` completed with the stored values of options that were not set.
@@ -202,34 +150,6 @@ impl Remembered {
             rules: rules.map(|(entry, rule)| (path(*entry), rule.describe())).collect(),
             options,
         }
-    }
-}
-
-impl Decisions {
-    /// Returns the options of conventions by which datasets are recognised, and nothing else.
-    fn guides(&self) -> ConventionOptions {
-        let ConventionOptions { convention, dim, rules, .. } = self.conventions.clone();
-        ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
-    }
-
-    /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced
-    /// by the earlier values.
-    fn after(self, earlier: &Self) -> Self {
-        let (usual, mut fields) = (Self::default().fields(), self.fields());
-        for (name, known) in earlier.fields() {
-            match (fields.get_mut(&name), known) {
-                // The file already has the dimension, the whole grid, or the selected elements or rows only.
-                _ if ["new_dim", "tiles", "select", "where"].contains(&name.as_str()) => {}
-                // A later --include narrows the earlier one.
-                (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
-                    own.retain(|one| !known.contains(one));
-                    own.splice(0..0, known);
-                }
-                (Some(own), known) if *own == usual[&name] => *own = known,
-                _ => {}
-            }
-        }
-        Self::of_fields(fields)
     }
 }
 
