@@ -501,7 +501,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(150))]
 
         /// No rank encodes more than a tenth, or a block, more than the mean. If ranks hold about the same and a write
-        /// takes one round, they send at most 15 % more than if blocks stayed with the ranks that hold most of them.
+        /// takes one round, they send at most 15 % more than if blocks stayed with the ranks that hold most of them; 20 %
+        /// if the share of a rank is only a few blocks, which cannot be dealt evenly.
         #[test]
         fn any_ranks_send_little_more_than_they_must(
             ranks in prop::collection::vec(1u64..6, 3),
@@ -517,7 +518,8 @@ mod tests {
             prop_assert!(encoded.most <= (1.1 * mean).max(mean + longest), "{:?} {}", encoded, longest);
             let is_even = simulation.ranks >= 8 && held.imbalance() <= 0.3;
             if is_even && simulation.aggregate.rounds == 1 {
-                prop_assert!(sent <= 1.15 * nearest, "{} of {}", sent, nearest);
+                let limit = if mean >= 4.0 * longest { 1.15 } else { 1.2 };
+                prop_assert!(sent <= limit * nearest, "{} of {}", sent, nearest);
             }
         }
     }
