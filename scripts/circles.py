@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Looks for circles among the modules of each crate: modules that use each other, directly or through others. Exits with 1 if there is
-one that is not listed here (`make check`).
+"""Finds modules of a crate that use each other, directly or through others. Exits with 1 if any are not listed here (`make check`).
 
-A module may use its ancestors, in which shared types and the pipeline of a folder stand. Tests and re-exports do not count.
+A module may use its ancestors, because a folder's own module holds what its children share. Tests and re-exports do not count.
 
     scripts/circles.py          checks all crates
-    scripts/circles.py CRATE…   shows the circles of some, with the items that tie them, also those that are listed
+    scripts/circles.py CRATE…   shows all circles of these crates, with the items that tie them
 """
 
 import re
