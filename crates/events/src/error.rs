@@ -153,3 +153,22 @@ impl EventsError {
 /// Reason why a layout that stores serialised objects cannot take a column.
 pub(crate) const NEEDS_BYTES: &str =
     "it holds the bytes of serialised objects; columns, as RNTuples store them too, have none";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_come_out_of_sources_and_sinks_as_they_were() {
+        let option = || EventsError::option("codec", "none such");
+        assert!(matches!(ColumnsError::from(option()), ColumnsError::Format(_)));
+        assert!(matches!(EventsError::from(ColumnsError::from(option())), EventsError::Option { name: "codec", .. }));
+        let changed = EventsError::Columns(ColumnsError::Changed { path: "a.h5".into() });
+        let passed = ColumnsError::from(changed);
+        assert!(matches!(&passed, ColumnsError::Changed { .. }), "{passed}");
+        assert!(matches!(EventsError::from(passed), EventsError::Columns(ColumnsError::Changed { .. })));
+        // Errors of other crates stay what they are.
+        let other = ColumnsError::Format(Box::new(std::fmt::Error));
+        assert!(matches!(EventsError::from(other), EventsError::Columns(ColumnsError::Format(_))));
+    }
+}

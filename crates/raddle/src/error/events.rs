@@ -129,3 +129,38 @@ fn exit_of_columns(error: &ColumnsError, output: Option<&Path>) -> Exit {
         _ => Exit::InputRefused,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_events::Location;
+    use raddle_root::Apart;
+
+    fn hint(error: impl Into<EventsError>) -> String {
+        Error::of_events(&error.into(), None).hint.unwrap_or_default()
+    }
+
+    fn branch() -> Location {
+        Location::file(Path::new("a.root")).tree("events").branch("tracks")
+    }
+
+    #[test]
+    fn advice_names_the_options_that_help() {
+        let no_object = Fault::NoObject { address: 0, structure: "serialised object" };
+        assert!(hint(no_object.at(&branch())).starts_with("convert the bytes as they are with --raw, leave out"));
+        let damaged = Fault::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
+        assert!(hint(damaged.at(&branch())).starts_with("leave out unreadable products with --skip-bad"));
+        let why = Apart::NoClass { branch: "tracks".to_owned() };
+        assert!(hint(ColumnsError::from(ReassemblyError { place: branch(), why })).contains("without --whole"));
+        assert!(hint(ColumnsError::OutputExists { path: "out.h5".into() }).contains("--force"));
+    }
+
+    #[test]
+    fn errors_of_libhdf5_keep_their_exit_code_through_a_sink() {
+        let failed =
+            || Hdf5Error::Library { path: "out.h5".into(), operation: "H5Fclose".into(), detail: "no space".into() };
+        let exit = |error: EventsError| Error::of_events(&error, Some(Path::new("out.h5"))).exit;
+        assert_eq!(exit(EventsError::Hdf5(failed())), Exit::Output);
+        assert_eq!(exit(ColumnsError::from(EventsError::Hdf5(failed())).into()), Exit::Output);
+    }
+}
