@@ -206,7 +206,7 @@ def _opened_again(path: str, name: str, threads: int | None) -> File:
 
 # A forked process has no threads, but would inherit the locks that they held.
 os.register_at_fork(
-    before=_core.pause_reading_ahead,
-    after_in_parent=_core.resume_reading_ahead,
-    after_in_child=_core.resume_reading_ahead,
+    before=_core.before_fork,
+    after_in_parent=_core.after_fork_in_parent,
+    after_in_child=_core.after_fork_in_child,
 )

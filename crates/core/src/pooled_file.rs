@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// Metadata that identifies a file's content well enough to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -50,7 +50,39 @@ impl FileIdentity {
 const MAX_OPEN: usize = 512;
 
 /// Open files of all handles of this process, by handle number.
-static OPEN: LazyLock<Mutex<LruCache<u64, Arc<File>>>> = LazyLock::new(|| Mutex::new(LruCache::new(max_open())));
+type OpenFiles = LruCache<u64, Arc<File>>;
+
+/// A table of open files, and the one that is used instead in a process that was forked while another thread used it.
+struct Table {
+    files: Mutex<OpenFiles>,
+    instead: OnceLock<Box<Table>>,
+}
+
+impl Table {
+    fn new() -> Self {
+        Self { files: Mutex::new(LruCache::new(max_open())), instead: OnceLock::new() }
+    }
+
+    /// Returns the table in use.
+    fn used(&self) -> &Self {
+        std::iter::successors(Some(self), |table| table.instead.get().map(Box::as_ref)).last().unwrap_or(self)
+    }
+
+    fn after_fork(&self) {
+        let used = self.used();
+        if let Err(TryLockError::WouldBlock) = used.files.try_lock() {
+            used.instead.get_or_init(|| Box::new(Self::new()));
+        }
+    }
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
+
+/// Must be called in a process that was forked from one with several threads, before it reads. If another thread used the table of open
+/// files during the fork, its lock is never released in this process: files are opened again when they are read.
+pub fn after_fork() {
+    TABLE.after_fork();
+}
 
 /// Returns the number of input files that this process keeps open at once.
 pub fn max_open() -> NonZeroUsize {
@@ -61,8 +93,8 @@ pub fn max_open() -> NonZeroUsize {
 /// Number of the next handle.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-fn open_files() -> MutexGuard<'static, LruCache<u64, Arc<File>>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open_files() -> MutexGuard<'static, OpenFiles> {
+    TABLE.used().files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A regular file for positional reads, closed and reopened as needed.
@@ -154,6 +186,20 @@ mod tests {
 
     fn open_descriptors() -> usize {
         std::fs::read_dir("/proc/self/fd").unwrap().count()
+    }
+
+    #[test]
+    fn a_table_that_another_thread_uses_during_a_fork_is_replaced() {
+        let table = Table::new();
+        table.after_fork();
+        assert!(std::ptr::eq(table.used(), &raw const table));
+        for _ in 0..2 {
+            let used = table.used();
+            let _held = used.files.lock().unwrap();
+            table.after_fork();
+            assert!(!std::ptr::eq(table.used(), used));
+            assert!(table.used().files.try_lock().is_ok());
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod dimensions;
 pub mod dynamic;
 pub mod error;
 pub mod ffi;
+pub mod fork;
 pub mod heap;
 pub mod inspect;
 pub mod logical;

@@ -2,6 +2,7 @@
 
 use crate::errors;
 use pyo3::prelude::*;
+use raddle_hdf5::fork::Reading;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Executes `work` without the interpreter's lock; a panic in it becomes an internal error of raddle.
@@ -11,6 +12,14 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
         let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
         errors::internal(py, &said.unwrap_or_else(|| "unknown cause".to_owned()))
+    })
+}
+
+/// Executes `work`, which reads a file that other threads use too, without the interpreter's lock: a fork waits until it has ended.
+pub fn reading<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    detached(py, || {
+        let _reading = Reading::new();
+        work()
     })
 }
 

@@ -1,6 +1,6 @@
 //! The class `File` of the module, which takes numbers of objects and returns plain values.
 
-use crate::attached::{detached, no_signal};
+use crate::attached::{no_signal, reading};
 use crate::describe::describe;
 use crate::{errors, reused};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadwriteArray1};
@@ -60,7 +60,7 @@ impl File {
     #[new]
     #[pyo3(signature = (path, threads=None))]
     fn new(py: Python<'_>, path: PathBuf, threads: Option<usize>) -> PyResult<Self> {
-        let opened = detached(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
+        let opened = reading(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
         let inner = Arc::new(opened);
         let whole = WholeReader::new(Arc::clone(&inner));
         Ok(Self { inner, whole, types: Mutex::default(), outlines: Mutex::default() })
@@ -199,7 +199,7 @@ impl File {
     /// length and filter mask, concatenated ([`OpenFile::places`]).
     fn places<'py>(&self, py: Python<'py>, dataset: u32, start: u64, end: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let prepared = self.reported(py, self.inner.prepared(dataset))?;
-        let places = detached(py, || self.inner.places(&prepared, start..end))?;
+        let places = reading(py, || self.inner.places(&prepared, start..end))?;
         Ok(self.reported(py, places)?.into_pyarray(py))
     }
 
@@ -253,14 +253,14 @@ impl File {
             requests.push((*dataset, selections(axes), out));
         }
         let mut raised = None;
-        let read = detached(py, || self.inner.read(requests, &mut || no_signal(&mut raised)))?;
+        let read = reading(py, || self.inner.read(requests, &mut || no_signal(&mut raised)))?;
         self.finished(py, read, raised)
     }
 
     /// Reads all values of a dataset, as a byte array; datasets that follow may be read in the background.
     fn read_whole<'py>(&self, py: Python<'py>, dataset: u32) -> PyResult<Bound<'py, PyArray1<u8>>> {
         let mut raised = None;
-        let read = detached(py, || self.whole.read(dataset, &mut || no_signal(&mut raised)))?;
+        let read = reading(py, || self.whole.read(dataset, &mut || no_signal(&mut raised)))?;
         reused::array(py, self.finished(py, read, raised)?)
     }
 
@@ -268,7 +268,7 @@ impl File {
     fn read_items<'py>(&self, py: Python<'py>, dataset: u32, axes: Vec<Axis<'py>>) -> PyResult<Bound<'py, PyAny>> {
         let axes = selections(&axes);
         let mut raised = None;
-        let read = detached(py, || self.inner.read_canonical(dataset, &axes, &mut || no_signal(&mut raised)))?;
+        let read = reading(py, || self.inner.read_canonical(dataset, &axes, &mut || no_signal(&mut raised)))?;
         let canonical = self.finished(py, read, raised)?;
         let prepared = self.reported(py, self.inner.prepared(dataset))?;
         values(py, &prepared.dataset.datatype.class, &canonical)
@@ -284,7 +284,7 @@ impl File {
         rows: Option<(u64, u64)>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(|(start, end)| start..end);
-        let read = detached(py, || self.inner.read_through_library(dataset, path, rows))?;
+        let read = reading(py, || self.inner.read_through_library(dataset, path, rows))?;
         let bytes = self.reported(py, read)?;
         let prepared = self.reported(py, self.inner.prepared(dataset))?;
         values(py, &prepared.dataset.datatype.class, &bytes)

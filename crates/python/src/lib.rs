@@ -13,6 +13,7 @@ mod describe;
 mod errors;
 mod events;
 mod file;
+mod fork;
 mod idx;
 mod ranks;
 mod request;
@@ -35,9 +36,9 @@ mod _core {
     #[pymodule_export]
     use super::file::File;
     #[pymodule_export]
-    use super::idx::{idx_info, idx_read, idx_write};
+    use super::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
     #[pymodule_export]
-    use super::reused::{pause_reading_ahead, resume_reading_ahead};
+    use super::idx::{idx_info, idx_read, idx_write};
     #[pymodule_export]
     use super::run::{
         append, default_threads, inspect, merge, partition, plan, rechunk, references, select, split, verify,

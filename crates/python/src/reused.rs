@@ -1,11 +1,9 @@
-//! numpy arrays of memory that is used again when the array is freed, and the pause of background threads around a fork.
+//! numpy arrays of memory that is used again when the array is freed.
 #![allow(unsafe_code, reason = "numpy takes memory of an owner that it keeps alive by a pointer only")]
 
-use crate::attached::detached;
 use numpy::ndarray::ArrayView1;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use raddle_hdf5::ahead;
 use raddle_hdf5::reuse::Buffer;
 
 /// Owner of an array's memory.
@@ -28,16 +26,4 @@ pub(crate) fn array(py: Python<'_>, mut buffer: Buffer) -> PyResult<Bound<'_, Py
     // SAFETY: the owner, which the array keeps alive, holds these bytes at this place: a buffer's memory does not move, and
     // nothing but the array has access to it until the owner is dropped.
     Ok(unsafe { PyArray1::borrow_from_array(&ArrayView1::from_shape_ptr(len, place), owner) })
-}
-
-/// Waits until no thread reads in the background, and lets none start.
-#[pyfunction]
-pub(crate) fn pause_reading_ahead(py: Python<'_>) -> PyResult<()> {
-    detached(py, ahead::pause)
-}
-
-/// Lets threads read in the background again.
-#[pyfunction]
-pub(crate) fn resume_reading_ahead() {
-    ahead::resume();
 }

@@ -11,6 +11,7 @@ use raddle::text::json;
 use raddle::{Context, Error, IndexRequest};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
+use raddle_hdf5::fork::Reading;
 use raddle_query::events::Running;
 use raddle_query::index::Beside;
 use raddle_query::statistics::Limits;
@@ -72,11 +73,16 @@ pub fn find_events(
     let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
     let threads = request.threads.unwrap_or_else(default_jobs);
-    let found = watched(py, None, |watch| {
-        let running = Running { threads, cancel: watch.cancel };
-        request.search.find_events(file, index.as_deref(), running).map_err(|error| Error::of_query(&error))
-    });
+    let found = searched(py, |cancel| request.search.find_events(file, index.as_deref(), Running { threads, cancel }));
     Ok(QueryEvents(Arc::new(found?)))
+}
+
+/// Does `work`, which reads a file that other threads use too, on another thread; signals stop it.
+fn searched<T: Send>(py: Python<'_>, work: impl FnOnce(&CancelToken) -> Result<T, QueryError> + Send) -> PyResult<T> {
+    watched(py, None, |watch| {
+        let _reading = Reading::new();
+        work(watch.cancel).map_err(|error| Error::of_query(&error))
+    })
 }
 
 /// Carries out a search, in JSON, in a file. `events` are those of [`find_events`]; without them, they are found.
@@ -97,32 +103,25 @@ pub fn scan<'py>(
     let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
     let (search, index, threads) = (request.search, index.as_deref(), request.threads.unwrap_or_else(default_jobs));
-    let failed = |error| Error::of_query(&error);
     let events = events.map(|events| Arc::clone(&events.0));
     let scan = |cancel: &CancelToken| search.scan(file, index, events.as_deref(), Running { threads, cancel });
     match what {
         "explain" => {
-            let explained = watched(py, None, |watch| Ok(scan(watch.cancel).map_err(failed)?.explain()));
+            let explained = searched(py, |cancel| Ok(scan(cancel)?.explain()));
             Ok((json(&explained?),).into_pyobject(py)?.into_any())
         }
         "count" => {
-            let counted = watched(py, None, |watch| {
-                scan(watch.cancel).and_then(|scan| scan.count(threads, watch.cancel)).map_err(failed)
-            });
+            let counted = searched(py, |cancel| scan(cancel)?.count(threads, cancel));
             let (count, explanation) = counted?;
             Ok((count, json(&explanation)).into_pyobject(py)?.into_any())
         }
         "limits" | "sum" => {
             let wanted = if what == "sum" { Wanted::Sum } else { Wanted::Limits };
-            let found = watched(py, None, |watch| {
-                scan(watch.cancel).and_then(|scan| scan.aggregate(wanted, threads, watch.cancel)).map_err(failed)
-            });
+            let found = searched(py, |cancel| scan(cancel)?.aggregate(wanted, threads, cancel));
             aggregated(py, &found?)
         }
         _ => {
-            let read = watched(py, None, |watch| {
-                scan(watch.cancel).and_then(|scan| scan.read(threads, watch.cancel)).map_err(failed)
-            });
+            let read = searched(py, |cancel| scan(cancel)?.read(threads, cancel));
             let (found, explanation) = read?;
             let columns = PyList::new(py, found.columns.into_iter().map(|column| column.into_pyarray(py)))?;
             Ok((found.rows.into_pyarray(py), columns, json(&explanation)).into_pyobject(py)?.into_any())

@@ -16,7 +16,7 @@ pub use handle::Handle;
 use hdf5_metno_sys::h5::H5get_libversion;
 use parking_lot::ReentrantMutexGuard;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 unsafe extern "C" {
     fn raddle_library_initialize() -> c_int;
@@ -36,6 +36,27 @@ pub fn library_versions() -> Vec<(&'static str, String)> {
     hdf5.into_iter().chain([("zlib", zlib.to_string_lossy().into_owned())]).collect()
 }
 
+/// Held by the only thread that waits for the lock of libhdf5.
+static NEXT: Mutex<()> = Mutex::new(());
+
+fn next() -> MutexGuard<'static, ()> {
+    NEXT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock of libhdf5, held by a thread that forks. No thread waits for it, because it would be handed to that thread, which does not
+/// exist in the new process.
+pub(crate) struct Excluded {
+    // Released first.
+    _guard: ReentrantMutexGuard<'static, ()>,
+    _next: MutexGuard<'static, ()>,
+}
+
+/// Waits until no other thread calls libhdf5.
+pub(crate) fn exclude() -> Excluded {
+    let next = next();
+    Excluded { _guard: hdf5_metno_sys::LOCK.lock(), _next: next }
+}
+
 /// Permission to call libhdf5, held by one thread at a time.
 pub struct Library {
     // The lock of the bindings, so that another crate of the same program that uses them is excluded as well.
@@ -49,7 +70,10 @@ impl Library {
     /// If libhdf5 cannot be initialised (out of memory), which a process cannot recover from.
     pub fn lock() -> Self {
         static READY: OnceLock<c_int> = OnceLock::new();
-        let guard = hdf5_metno_sys::LOCK.lock();
+        let guard = hdf5_metno_sys::LOCK.try_lock().unwrap_or_else(|| {
+            let _next = next();
+            hdf5_metno_sys::LOCK.lock()
+        });
         // SAFETY: the function takes nothing and the lock is held; OnceLock makes this the only call.
         let step = *READY.get_or_init(|| unsafe { raddle_library_initialize() });
         assert_eq!(step, 0, "libhdf5 cannot be initialised (step {step})");

@@ -10,15 +10,11 @@
 //! background is not reported, because the dataset is read again when it is asked for; each object is looked at once by a
 //! prediction; threads end when nothing is left to read.
 
-mod pause;
-
-pub use pause::{pause, resume};
-
 use crate::Result;
+use crate::fork::Running;
 use crate::model::{ObjectIndex, ObjectKind};
 use crate::open_file::{OpenFile, Prepared};
 use crate::reuse::{Buffer, SPARE};
-use pause::{Reading, Running};
 use raddle_core::parallel::pool;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -164,7 +160,6 @@ impl WholeReader {
     /// As for [`OpenFile::read`].
     pub fn read(&self, index: ObjectIndex, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Buffer>> {
         let shared = &self.shared;
-        let _reading = Reading::new();
         let mut state = shared.lock();
         shared.follow(&mut state, index);
         loop {

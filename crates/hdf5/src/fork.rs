@@ -1,0 +1,127 @@
+//! Forks: the new process has no threads but the one that forked, and would wait forever for a lock that another one held.
+//!
+//! A thread calls [`pause`] before it forks, then [`resume`] in the process that forked and [`resume_in_child`] in the new one.
+//! Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`Reading`] or calls libhdf5.
+
+use crate::ffi::{self, Excluded};
+use raddle_core::pooled_file;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Threads of the process that may hold locks of a file.
+#[derive(Debug)]
+struct Threads {
+    /// Threads that read ahead.
+    running: usize,
+    /// Values of [`Reading`].
+    reading: usize,
+    /// Whether a call of [`pause`] waits.
+    is_pausing: bool,
+}
+
+static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is_pausing: false });
+/// Signalled when a thread has ended or a pause is over.
+static CHANGED: Condvar = Condvar::new();
+
+thread_local! {
+    /// Values of [`Reading`] of this thread: more than none if a handler of a signal forks during a read.
+    static OWN_READS: Cell<usize> = const { Cell::new(0) };
+    /// The pause of the thread that forks.
+    static PAUSED: RefCell<Option<Pause>> = const { RefCell::new(None) };
+}
+
+/// Locks that are held during a fork.
+struct Pause {
+    threads: MutexGuard<'static, Threads>,
+    library: Excluded,
+}
+
+fn threads() -> MutexGuard<'static, Threads> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread that reads ahead.
+pub(crate) struct Running;
+
+impl Running {
+    /// Counts another thread; `None` while none may start.
+    pub fn new() -> Option<Self> {
+        let mut threads = threads();
+        (!threads.is_pausing).then(|| threads.running += 1).map(|()| Self)
+    }
+
+    pub fn is_paused() -> bool {
+        threads().is_pausing
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        threads().running -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// A read of an [`OpenFile`](crate::open_file::OpenFile) that is also used by other threads. A fork waits until it has ended.
+#[derive(Debug)]
+pub struct Reading {
+    /// Counted for the thread that it was created by.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Reading {
+    /// Waits until no fork is pending.
+    #[expect(clippy::new_without_default, reason = "it waits")]
+    pub fn new() -> Self {
+        let mut threads = threads();
+        let own = OWN_READS.get();
+        while threads.is_pausing && own == 0 {
+            threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+        }
+        threads.reading += 1;
+        OWN_READS.set(own + 1);
+        Self { _thread: PhantomData }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        OWN_READS.set(OWN_READS.get() - 1);
+        threads().reading -= 1;
+        CHANGED.notify_all();
+    }
+}
+
+/// Waits until no thread reads ahead, no other thread has a [`Reading`] and none calls libhdf5, and lets none start until this thread
+/// calls [`resume`].
+///
+/// In Python, this thread must not have the interpreter's lock meanwhile, because a read may wait for it.
+pub fn pause() {
+    let mut threads = threads();
+    while threads.is_pausing {
+        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+    }
+    threads.is_pausing = true;
+    while threads.running > 0 || threads.reading > OWN_READS.get() {
+        threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
+    }
+    // Only work that is no `Reading` calls libhdf5, such as a merge.
+    let library = ffi::exclude();
+    PAUSED.set(Some(Pause { threads, library }));
+}
+
+/// Undoes the last [`pause`] of this thread, in the process that forked or in the new one.
+pub fn resume() {
+    if let Some(Pause { mut threads, library }) = PAUSED.take() {
+        threads.is_pausing = false;
+        drop((threads, library));
+        CHANGED.notify_all();
+    }
+}
+
+/// As [`resume`], and must be called in the new process.
+pub fn resume_in_child() {
+    pooled_file::after_fork();
+    resume();
+}
