@@ -81,7 +81,7 @@ def measure(workload, inputs, commands, rounds, folder):
             if "output_bytes" not in results[name]:
                 results[name]["output_bytes"] = output.stat().st_size
                 verify = [sys.executable, HERE / "compare.py", output, *inputs]
-                results[name]["verified"] = subprocess.run(verify, check=True, capture_output=True, text=True).stdout.strip()
+                results[name]["verified"] = subprocess.run(verify, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
             results[name]["runs"].append(run)
             print(f"{workload}: {name}: {run['wall_s']:.2f} s", flush=True)
     return {"input_bytes": sum(path.stat().st_size for path in inputs), "inputs": len(inputs), "contenders": results}
