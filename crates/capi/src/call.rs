@@ -1,6 +1,6 @@
 //! Wrapper for every call: stops panics and stores error messages for the caller.
 
-use crate::fault::{Fault, RaddleIdxStatus};
+use crate::fault::{CallError, RaddleIdxStatus};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -12,11 +12,11 @@ thread_local! {
 }
 
 /// Executes a call.
-pub fn call(work: impl FnOnce() -> Result<(), Fault>) -> RaddleIdxStatus {
+pub fn call(work: impl FnOnce() -> Result<(), CallError>) -> RaddleIdxStatus {
     // A handle that was being modified may be left in any valid state; memory is sound, and later calls on it may
     // succeed or fail.
     let outcome =
-        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Panic { message: words(&*panic) }));
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(CallError::Panic { message: words(&*panic) }));
     match outcome {
         Ok(()) => RaddleIdxStatus::Ok,
         Err(fault) => {
@@ -70,7 +70,7 @@ mod tests {
         std::thread::spawn(|| assert_eq!(message(), "")).join().unwrap();
         assert_eq!(call(|| Ok(())), RaddleIdxStatus::Ok);
         assert!(message().contains("a defect"));
-        assert_eq!(call(|| Err(Fault::NoStep)), RaddleIdxStatus::Usage);
+        assert_eq!(call(|| Err(CallError::NoStep)), RaddleIdxStatus::Usage);
         assert!(message().starts_with("no step"));
         assert_eq!(c_text("a\0b").to_bytes(), b"a?b");
     }

@@ -31,7 +31,7 @@ pub enum RaddleIdxStatus {
 /// Error of a call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum CallError {
     /// A pointer is null.
     #[error("{argument} is NULL")]
     Null { argument: &'static str },
@@ -100,7 +100,7 @@ pub enum Fault {
     Panic { message: String },
 }
 
-impl AgreedError for Fault {
+impl AgreedError for CallError {
     fn message(&self) -> String {
         self.to_string()
     }
@@ -110,7 +110,7 @@ impl AgreedError for Fault {
     }
 }
 
-impl Fault {
+impl CallError {
     /// Returns the status for the caller.
     pub fn status(&self) -> RaddleIdxStatus {
         let kind = match self {

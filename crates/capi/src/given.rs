@@ -1,7 +1,7 @@
 //! Conversion of pointers from callers to values. Every function rejects a null pointer; it is up to the caller that
 //! other pointers are valid as documented in the header, as everywhere in C.
 
-use crate::fault::Fault;
+use crate::fault::CallError;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,9 +10,9 @@ use std::path::Path;
 ///
 /// # Safety
 /// As for [`text`].
-unsafe fn bytes<'a>(argument: &'static str, text: *const c_char) -> Result<&'a [u8], Fault> {
+unsafe fn bytes<'a>(argument: &'static str, text: *const c_char) -> Result<&'a [u8], CallError> {
     if text.is_null() {
-        return Err(Fault::Null { argument });
+        return Err(CallError::Null { argument });
     }
     // SAFETY: not null, and the caller promises a NUL-terminated text that stays valid during the call.
     Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
@@ -22,17 +22,17 @@ unsafe fn bytes<'a>(argument: &'static str, text: *const c_char) -> Result<&'a [
 ///
 /// # Safety
 /// The pointer is null, or the text is NUL-terminated and stays unchanged during the call.
-pub unsafe fn text<'a>(argument: &'static str, text: *const c_char) -> Result<&'a str, Fault> {
+pub unsafe fn text<'a>(argument: &'static str, text: *const c_char) -> Result<&'a str, CallError> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { bytes(argument, text) }?;
-    std::str::from_utf8(bytes).map_err(|_| Fault::NotText { argument })
+    std::str::from_utf8(bytes).map_err(|_| CallError::NotText { argument })
 }
 
 /// Converts a path, which may contain any bytes.
 ///
 /// # Safety
 /// As for [`text`].
-pub unsafe fn path<'a>(argument: &'static str, text: *const c_char) -> Result<&'a Path, Fault> {
+pub unsafe fn path<'a>(argument: &'static str, text: *const c_char) -> Result<&'a Path, CallError> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { bytes(argument, text) }?;
     Ok(Path::new(OsStr::from_bytes(bytes)))
@@ -42,9 +42,9 @@ pub unsafe fn path<'a>(argument: &'static str, text: *const c_char) -> Result<&'
 ///
 /// # Safety
 /// The pointer is null or points to `count` values, which stay unchanged during the call.
-pub unsafe fn values<'a, T>(argument: &'static str, first: *const T, count: usize) -> Result<&'a [T], Fault> {
+pub unsafe fn values<'a, T>(argument: &'static str, first: *const T, count: usize) -> Result<&'a [T], CallError> {
     if first.is_null() {
-        return Err(Fault::Null { argument });
+        return Err(CallError::Null { argument });
     }
     // SAFETY: not null, and the caller promises `count` values.
     Ok(unsafe { std::slice::from_raw_parts(first, count) })
@@ -54,27 +54,27 @@ pub unsafe fn values<'a, T>(argument: &'static str, first: *const T, count: usiz
 ///
 /// # Safety
 /// The pointer is null, or came from this library and was not closed, and no other thread uses it.
-pub unsafe fn it<'a, T>(argument: &'static str, pointer: *mut T) -> Result<&'a mut T, Fault> {
+pub unsafe fn it<'a, T>(argument: &'static str, pointer: *mut T) -> Result<&'a mut T, CallError> {
     // SAFETY: null or a handle that is open and used by this call alone, as the caller promises.
-    unsafe { pointer.as_mut() }.ok_or(Fault::Null { argument })
+    unsafe { pointer.as_mut() }.ok_or(CallError::Null { argument })
 }
 
 /// Dereferences a handle or structure for reading.
 ///
 /// # Safety
 /// As for [`it`], except that other threads may also read it.
-pub unsafe fn seen<'a, T>(argument: &'static str, pointer: *const T) -> Result<&'a T, Fault> {
+pub unsafe fn seen<'a, T>(argument: &'static str, pointer: *const T) -> Result<&'a T, CallError> {
     // SAFETY: null or valid, as the caller promises.
-    unsafe { pointer.as_ref() }.ok_or(Fault::Null { argument })
+    unsafe { pointer.as_ref() }.ok_or(CallError::Null { argument })
 }
 
 /// Stores a value at a place provided by the caller.
 ///
 /// # Safety
 /// The pointer is null or points to writable memory for one value.
-pub unsafe fn put<T>(argument: &'static str, place: *mut T, value: T) -> Result<(), Fault> {
+pub unsafe fn put<T>(argument: &'static str, place: *mut T, value: T) -> Result<(), CallError> {
     if place.is_null() {
-        return Err(Fault::Null { argument });
+        return Err(CallError::Null { argument });
     }
     // SAFETY: not null, and the caller promises memory for one value. Its previous content is not dropped, because it
     // may be uninitialised.
@@ -89,8 +89,8 @@ pub unsafe fn put<T>(argument: &'static str, place: *mut T, value: T) -> Result<
 pub unsafe fn put_handle<T>(
     argument: &'static str,
     place: *mut *mut T,
-    make: impl FnOnce() -> Result<T, Fault>,
-) -> Result<(), Fault> {
+    make: impl FnOnce() -> Result<T, CallError>,
+) -> Result<(), CallError> {
     // SAFETY: as the caller promises. The handle is null if it could not be created.
     unsafe { put(argument, place, std::ptr::null_mut()) }?;
     let handle = Box::into_raw(Box::new(make()?));

@@ -1,6 +1,6 @@
 //! Options by name: the options of the command `raddle idx write`, with the same values.
 
-use crate::fault::Fault;
+use crate::fault::CallError;
 use raddle_core::engine::default_jobs;
 use raddle_core::size::Size;
 use raddle_idx::dataset::bitmask::Bitmask;
@@ -40,11 +40,11 @@ impl Options {
     ///
     /// # Errors
     /// If the option does not exist or does not accept this value.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), CallError> {
         match name {
             "compress" => {
                 let wanted = "zip, lz4, none, zfp, zfp:precision=N or zfp:accuracy=X";
-                let fault = |_| Fault::OptionValue { name: "compress", value: value.to_owned(), wanted };
+                let fault = |_| CallError::OptionValue { name: "compress", value: value.to_owned(), wanted };
                 self.layout.compression = value.parse().map_err(fault)?;
             }
             "order" => {
@@ -52,7 +52,7 @@ impl Options {
             }
             "bitmask" => {
                 let wanted = "V and the axis that each level splits, such as V012012012";
-                let fault = |_| Fault::OptionValue { name: "bitmask", value: value.to_owned(), wanted };
+                let fault = |_| CallError::OptionValue { name: "bitmask", value: value.to_owned(), wanted };
                 self.layout.bitmask = Some(Bitmask::parse(value).map_err(fault)?);
             }
             "bits-per-block" => self.layout.bits_per_block = Some(number("bits-per-block", value, "a whole number")?),
@@ -78,7 +78,7 @@ impl Options {
             "memory" => {
                 let wanted = "a size such as 512MiB or 2GB";
                 let size = value.parse::<Size>();
-                let fault = |_| Fault::OptionValue { name: "memory", value: value.to_owned(), wanted };
+                let fault = |_| CallError::OptionValue { name: "memory", value: value.to_owned(), wanted };
                 self.write.memory_limit_bytes = size.map_err(fault)?.0;
             }
             "force" => {
@@ -90,23 +90,23 @@ impl Options {
                 let no_sync = switch("no-sync", value)?;
                 self.write.durability = if no_sync { Durability::Unsynced } else { Durability::Synced };
             }
-            _ => return Err(Fault::NoOption { name: name.to_owned(), known: KNOWN }),
+            _ => return Err(CallError::NoOption { name: name.to_owned(), known: KNOWN }),
         }
         Ok(())
     }
 }
 
-fn of<T: Copy>(name: &'static str, value: &str, known: &[(&str, T)], wanted: &'static str) -> Result<T, Fault> {
+fn of<T: Copy>(name: &'static str, value: &str, known: &[(&str, T)], wanted: &'static str) -> Result<T, CallError> {
     let found = known.iter().find(|(known, _)| *known == value);
-    found.map(|(_, value)| *value).ok_or_else(|| Fault::OptionValue { name, value: value.to_owned(), wanted })
+    found.map(|(_, value)| *value).ok_or_else(|| CallError::OptionValue { name, value: value.to_owned(), wanted })
 }
 
-fn switch(name: &'static str, value: &str) -> Result<bool, Fault> {
+fn switch(name: &'static str, value: &str) -> Result<bool, CallError> {
     of(name, value, &[("true", true), ("false", false)], "true or false")
 }
 
-fn number<T: FromStr>(name: &'static str, value: &str, wanted: &'static str) -> Result<T, Fault> {
-    value.parse().map_err(|_| Fault::OptionValue { name, value: value.to_owned(), wanted })
+fn number<T: FromStr>(name: &'static str, value: &str, wanted: &'static str) -> Result<T, CallError> {
+    value.parse().map_err(|_| CallError::OptionValue { name, value: value.to_owned(), wanted })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Invariants: those of core's communicators hold; a function that fails makes the call fail on this rank.
 
-use crate::fault::Fault;
+use crate::fault::CallError;
 use raddle_core::error::{CoreError, Result};
 use raddle_core::pause::pause_after;
 use raddle_core::ranks::communicator::{Communicator, Rank};
@@ -68,9 +68,9 @@ impl CallerRanks {
     ///
     /// # Errors
     /// If a function is null, or number and count of the ranks are invalid.
-    pub fn new(given: RaddleIdxRanks) -> std::result::Result<Self, Fault> {
+    pub fn new(given: RaddleIdxRanks) -> std::result::Result<Self, CallError> {
         let RaddleIdxRanks { rank, size, .. } = given;
-        let no_rank = Fault::NoRank { rank, size };
+        let no_rank = CallError::NoRank { rank, size };
         let (Ok(rank), Ok(size)) = (Rank::try_from(rank), usize::try_from(size)) else { return Err(no_rank) };
         if rank >= size {
             return Err(no_rank);
@@ -83,7 +83,7 @@ impl CallerRanks {
             ("all_to_all_pieces of ranks", given.all_to_all_pieces.is_some()),
         ] {
             if !is_there {
-                return Err(Fault::Null { argument });
+                return Err(CallError::Null { argument });
             }
         }
         Ok(Self { rank, size, given })
@@ -311,7 +311,7 @@ mod tests {
             let table = table(&mut over);
             for (rank, size) in [(1, 1), (-1, 1), (0, 0), (0, -1)] {
                 let refused = CallerRanks::new(RaddleIdxRanks { rank, size, ..table });
-                assert!(matches!(refused, Err(Fault::NoRank { .. })), "{refused:?}");
+                assert!(matches!(refused, Err(CallError::NoRank { .. })), "{refused:?}");
             }
             let refused = CallerRanks::new(RaddleIdxRanks { all_to_all_pieces: None, ..table }).unwrap_err();
             assert_eq!(refused.to_string(), "all_to_all_pieces of ranks is NULL");

@@ -1,7 +1,7 @@
 //! Reading: a handle that describes a dataset and reads boxes of it into the caller's memory.
 
 use crate::call::{c_text, call};
-use crate::fault::{Fault, RaddleIdxStatus};
+use crate::fault::{CallError, RaddleIdxStatus};
 use crate::given;
 use crate::writer::{RADDLE_IDX_MAX_AXES, RADDLE_IDX_NO_STEP};
 use raddle_idx::dataset::bitmask::{MAX_RANK, Point};
@@ -91,11 +91,11 @@ impl RaddleIdxReader {
         }
     }
 
-    fn query(&self, name: &str) -> Result<RaddleIdxQuery, Fault> {
+    fn query(&self, name: &str) -> Result<RaddleIdxQuery, CallError> {
         let header = self.dataset.header();
         let field = header.field_index(name).ok_or_else(|| {
             let known: Vec<&str> = header.fields.iter().map(|field| field.name.as_str()).collect();
-            Fault::NoField { name: name.to_owned(), known: known.join(", ") }
+            CallError::NoField { name: name.to_owned(), known: known.join(", ") }
         })?;
         let RaddleIdxInfo { start, counts, first_step, resolution, .. } = self.info();
         Ok(RaddleIdxQuery { start, counts, step: first_step, field: field as u32, resolution, missing_as_default: 0 })
@@ -103,10 +103,10 @@ impl RaddleIdxReader {
 }
 
 impl RaddleIdxQuery {
-    fn meant(&self) -> Result<Query, Fault> {
+    fn meant(&self) -> Result<Query, CallError> {
         let mut end: Point = [0; MAX_RANK];
         for (end, (start, count)) in end.iter_mut().zip(self.start.iter().zip(self.counts)) {
-            let too_long = || Fault::Box { start: self.start.to_vec(), counts: self.counts.to_vec() };
+            let too_long = || CallError::Box { start: self.start.to_vec(), counts: self.counts.to_vec() };
             *end = start.checked_add(count).ok_or_else(too_long)?;
         }
         Ok(Query {
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn raddle_idx_get_field(
         let found = fields.get(number as usize).zip(reader.names.get(number as usize));
         let (of, (name, type_name)) = found.ok_or_else(|| {
             let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-            Fault::NoField { name: number.to_string(), known: known.join(", ") }
+            CallError::NoField { name: number.to_string(), known: known.join(", ") }
         })?;
         let reported = RaddleIdxField {
             name: name.as_ptr(),
@@ -220,10 +220,10 @@ pub unsafe extern "C" fn raddle_idx_read(
         let Some(len) = len else {
             let counts = reader.dataset.grid(&query)?.counts[..reader.dataset.header().rank].to_vec();
             let field = reader.dataset.header().fields[query.field].name.clone();
-            return Err(Fault::Length { field, counts, got_bytes: len_bytes, want_bytes });
+            return Err(CallError::Length { field, counts, got_bytes: len_bytes, want_bytes });
         };
         if samples.is_null() {
-            return Err(Fault::Null { argument: "samples" });
+            return Err(CallError::Null { argument: "samples" });
         }
         // SAFETY: not null, and as long as the caller states; its content consists of arbitrary bytes.
         let samples = unsafe { std::slice::from_raw_parts_mut(samples.cast::<u8>(), len as usize) };

@@ -5,7 +5,7 @@
 //! it on failure.
 
 use crate::call::{c_text, call};
-use crate::fault::{Fault, RaddleIdxStatus};
+use crate::fault::{CallError, RaddleIdxStatus};
 use crate::given;
 use crate::options::Options;
 use crate::ranks::{CallerRanks, RaddleIdxRanks};
@@ -53,17 +53,17 @@ type Begun<'a> = (Option<u64>, Vec<BoxData<'a>>);
 struct Step {
     number: Option<u64>,
     /// Samples passed by the caller, by box and field.
-    given: Vec<Vec<Option<Samples>>>,
+    given: Vec<Vec<Option<CallerSamples>>>,
 }
 
 /// Samples in the caller's memory.
 #[derive(Debug, Clone, Copy)]
-struct Samples {
+struct CallerSamples {
     first: *const u8,
     len_bytes: usize,
 }
 
-impl Samples {
+impl CallerSamples {
     /// Returns the bytes.
     ///
     /// # Safety
@@ -89,24 +89,24 @@ impl RaddleIdxWriter {
     }
 
     /// Returns the writer if `what` may still be changed.
-    fn still_open(&mut self, what: &'static str) -> Result<&mut Self, Fault> {
+    fn still_open(&mut self, what: &'static str) -> Result<&mut Self, CallError> {
         match (&self.step, &self.writer) {
             (None, None) => Ok(self),
-            _ => Err(Fault::TooLate { what, when: "once the first step has begun" }),
+            _ => Err(CallError::TooLate { what, when: "once the first step has begun" }),
         }
     }
 
-    fn region(&self, start: &[u64], counts: &[u64]) -> Result<SampleBox, Fault> {
+    fn region(&self, start: &[u64], counts: &[u64]) -> Result<SampleBox, CallError> {
         let ends = start.iter().zip(counts).all(|(start, count)| start.checked_add(*count).is_some());
         match ends {
             true => Ok(SampleBox::new(start, counts)),
-            false => Err(Fault::Box { start: start.to_vec(), counts: counts.to_vec() }),
+            false => Err(CallError::Box { start: start.to_vec(), counts: counts.to_vec() }),
         }
     }
 
-    fn add_box(&mut self, region: SampleBox, replaces: bool) -> Result<u32, Fault> {
+    fn add_box(&mut self, region: SampleBox, replaces: bool) -> Result<u32, CallError> {
         if self.step.is_some() {
-            return Err(Fault::TooLate { what: "the boxes", when: "while a step is open" });
+            return Err(CallError::TooLate { what: "the boxes", when: "while a step is open" });
         }
         if replaces {
             self.boxes.clear();
@@ -115,14 +115,14 @@ impl RaddleIdxWriter {
         Ok((self.boxes.len() - 1) as u32)
     }
 
-    fn give(&mut self, number: u32, name: &str, first: *const u8, len_bytes: u64) -> Result<(), Fault> {
-        let step = self.step.as_mut().ok_or(Fault::NoStep)?;
+    fn give(&mut self, number: u32, name: &str, first: *const u8, len_bytes: u64) -> Result<(), CallError> {
+        let step = self.step.as_mut().ok_or(CallError::NoStep)?;
         let Some(field) = self.fields.iter().position(|(known, _)| known == name) else {
             let known: Vec<&str> = self.fields.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(Fault::NoField { name: name.to_owned(), known: known.join(", ") });
+            return Err(CallError::NoField { name: name.to_owned(), known: known.join(", ") });
         };
         let Some(region) = self.boxes.get(number as usize) else {
-            return Err(Fault::NoBox { number, count: self.boxes.len() });
+            return Err(CallError::NoBox { number, count: self.boxes.len() });
         };
         let sample_len_bytes = self.fields[field].1.len_bytes() as u64;
         let want_bytes = region.sample_count().and_then(|samples| samples.checked_mul(sample_len_bytes));
@@ -130,25 +130,25 @@ impl RaddleIdxWriter {
         let len = isize::try_from(len_bytes).ok().filter(|_| len_bytes == want_bytes);
         let Some(len) = len else {
             let counts = region.counts()[..self.counts.len()].to_vec();
-            return Err(Fault::Length { field: name.to_owned(), counts, got_bytes: len_bytes, want_bytes });
+            return Err(CallError::Length { field: name.to_owned(), counts, got_bytes: len_bytes, want_bytes });
         };
         if len > 0 && first.is_null() {
-            return Err(Fault::Null { argument: "samples" });
+            return Err(CallError::Null { argument: "samples" });
         }
         let place = &mut step.given[number as usize][field];
         if place.is_some() {
-            return Err(Fault::Twice { field: name.to_owned(), number: number as usize });
+            return Err(CallError::Twice { field: name.to_owned(), number: number as usize });
         }
-        *place = Some(Samples { first, len_bytes: len as usize });
+        *place = Some(CallerSamples { first, len_bytes: len as usize });
         Ok(())
     }
 
-    fn begin_step(&mut self, number: Option<u64>) -> Result<(), Fault> {
+    fn begin_step(&mut self, number: Option<u64>) -> Result<(), CallError> {
         if self.step.is_some() {
-            return Err(Fault::StepOpen);
+            return Err(CallError::StepOpen);
         }
         if self.writer.as_ref().is_some_and(|writer| writer.header().time.is_some() != number.is_some()) {
-            return Err(Fault::Numbered { path: self.path.clone() });
+            return Err(CallError::Numbered { path: self.path.clone() });
         }
         let given = vec![vec![None; self.fields.len()]; self.boxes.len()];
         self.step = Some(Step { number, given });
@@ -159,7 +159,7 @@ impl RaddleIdxWriter {
     ///
     /// # Safety
     /// The samples passed for the open step must still be valid.
-    unsafe fn end_step(&mut self) -> Result<(), Fault> {
+    unsafe fn end_step(&mut self) -> Result<(), CallError> {
         // SAFETY: as the caller promises.
         let begun = unsafe { self.begun() };
         let begun = self.ranks.agree("describe the step", begun);
@@ -172,8 +172,8 @@ impl RaddleIdxWriter {
         Ok(())
     }
 
-    fn write_begun(&mut self, (number, patches): Begun<'_>) -> Result<CString, Fault> {
-        let Some(writer) = &mut self.writer else { return Err(Fault::NoStep) };
+    fn write_begun(&mut self, (number, patches): Begun<'_>) -> Result<CString, CallError> {
+        let Some(writer) = &mut self.writer else { return Err(CallError::NoStep) };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         Ok(json(&writer.write_collective(number, patches, &watch, &*self.ranks)?))
     }
@@ -182,8 +182,8 @@ impl RaddleIdxWriter {
     ///
     /// # Safety
     /// As for [`Self::end_step`].
-    unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, Fault> {
-        let step = self.step.take().ok_or(Fault::NoStep)?;
+    unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, CallError> {
+        let step = self.step.take().ok_or(CallError::NoStep)?;
         let mut patches = Vec::new();
         for (number, (region, given)) in self.boxes.iter().zip(&step.given).enumerate() {
             if region.is_empty() {
@@ -191,7 +191,7 @@ impl RaddleIdxWriter {
             }
             let mut arrays = Vec::new();
             for ((name, _), samples) in self.fields.iter().zip(given) {
-                let samples = samples.ok_or_else(|| Fault::NotGiven { field: name.clone(), number })?;
+                let samples = samples.ok_or_else(|| CallError::NotGiven { field: name.clone(), number })?;
                 // SAFETY: as the caller promises.
                 arrays.push(Cow::Borrowed(unsafe { samples.bytes() }));
             }
@@ -199,7 +199,7 @@ impl RaddleIdxWriter {
         }
         if self.writer.is_none() {
             let header = self.options.layout.header(&self.path, &self.counts, &self.fields, step.number.is_some());
-            let header = header.map_err(|source| Fault::Header { path: self.path.clone(), source })?;
+            let header = header.map_err(|source| CallError::Header { path: self.path.clone(), source })?;
             let options = self.options.write.clone();
             let made = match self.options.append {
                 true => Writer::resume(&self.path, &header, options)?,
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn raddle_idx_create(
     call(|| {
         let make = || {
             if !(1..=MAX_RANK).contains(&(axes as usize)) {
-                return Err(Fault::Axes { axes, limit: MAX_RANK });
+                return Err(CallError::Axes { axes, limit: MAX_RANK });
             }
             // SAFETY: a text, `axes` counts, and null or a table, as the header says.
             let (path, counts, ranks) = unsafe {
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn raddle_idx_add_field(
         let (writer, field, number) =
             unsafe { (given::it("writer", writer)?, given::text("name", name)?, given::text("number", number)?) };
         let writer = writer.still_open("fields")?;
-        let sample = format!("{number}[{components}]").parse().map_err(|_| Fault::SampleType {
+        let sample = format!("{number}[{components}]").parse().map_err(|_| CallError::SampleType {
             field: field.to_owned(),
             number: number.to_owned(),
             components,
@@ -352,7 +352,7 @@ unsafe fn add_box(
     start: *const u64,
     counts: *const u64,
     replaces: bool,
-) -> Result<u32, Fault> {
+) -> Result<u32, CallError> {
     // SAFETY: a handle, and a number for each axis, as the header says.
     let writer = unsafe { given::it("writer", writer)? };
     let axes = writer.counts.len();
@@ -425,7 +425,7 @@ pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *c
 pub unsafe extern "C" fn raddle_idx_close(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
     // SAFETY: null or a handle that is not used again, as the header says.
     call(|| match unsafe { given::take_handle(writer) } {
-        Some(writer) if writer.step.is_some() => Err(Fault::GivenUp),
+        Some(writer) if writer.step.is_some() => Err(CallError::GivenUp),
         _ => Ok(()),
     })
 }

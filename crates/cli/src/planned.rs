@@ -5,14 +5,14 @@
 use crate::exit::Exit;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
-use raddle_tune::planned::{Case, Planned, Row, Table};
+use raddle_tune::planned::{Case, Planned, ResultTable, Row};
 use std::process::{Command, Stdio};
 
 /// Computes the tables; rows for more processes than this machine has are included only if `simulates`.
 ///
 /// # Errors
 /// If a command fails or its output lacks a number.
-pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<Table>, Error> {
+pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<ResultTable>, Error> {
     let mut tables = Vec::new();
     for Planned { name, title, paper, cases } in planned {
         let mut rows = Vec::new();
@@ -21,7 +21,7 @@ pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> 
             rows.push(row(case)?);
         }
         if !rows.is_empty() {
-            tables.push(Table { name: name.clone(), title: title.clone(), paper: paper.clone(), rows });
+            tables.push(ResultTable { name: name.clone(), title: title.clone(), paper: paper.clone(), rows });
         }
     }
     Ok(tables)

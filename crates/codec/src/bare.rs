@@ -80,10 +80,10 @@ impl RawStreamCodec {
 
 /// A compressor of bare streams, reused from stream to stream. Its output depends only on the data and the level.
 pub struct RawStreamEncoder {
-    kind: Kind,
+    kind: BareFormat,
 }
 
-enum Kind {
+enum BareFormat {
     Zlib(Deflater),
     Gzip(Deflater),
     Zstd(ZstdEncoder),
@@ -96,7 +96,7 @@ impl RawStreamEncoder {
     /// # Errors
     /// Out of memory.
     pub fn zstd(level: i32) -> Result<Self> {
-        Ok(Self { kind: Kind::Zstd(ZstdEncoder::new(level)?) })
+        Ok(Self { kind: BareFormat::Zstd(ZstdEncoder::new(level)?) })
     }
 
     /// Creates an encoder of gzip members. `level` is as in libdeflate: 0 (stored) to 12.
@@ -104,7 +104,7 @@ impl RawStreamEncoder {
     /// # Errors
     /// Out of memory.
     pub fn gzip(level: u8) -> Result<Self> {
-        Ok(Self { kind: Kind::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
+        Ok(Self { kind: BareFormat::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
     }
 
     /// Creates an encoder of zlib streams. `level` is as in libdeflate: 0 (stored) to 12.
@@ -112,12 +112,12 @@ impl RawStreamEncoder {
     /// # Errors
     /// Out of memory.
     pub fn zlib(level: u8) -> Result<Self> {
-        Ok(Self { kind: Kind::Zlib(Deflater::new(level.min(MAX_LEVEL))?) })
+        Ok(Self { kind: BareFormat::Zlib(Deflater::new(level.min(MAX_LEVEL))?) })
     }
 
     /// Creates an encoder of LZ4 blocks.
     pub fn lz4_block() -> Self {
-        Self { kind: Kind::Lz4Block }
+        Self { kind: BareFormat::Lz4Block }
     }
 
     /// Returns the maximum number of bytes that [`RawStreamEncoder::encode`] appends for `data_len_bytes`, which it
@@ -125,9 +125,9 @@ impl RawStreamEncoder {
     pub fn bound_len_bytes(&self, data_len_bytes: usize) -> usize {
         match self.kind {
             // A zlib stream has the same blocks and a shorter header and trailer.
-            Kind::Zlib(_) | Kind::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
-            Kind::Zstd(_) => ZstdEncoder::bound_len_bytes(data_len_bytes),
-            Kind::Lz4Block => block_bound_len_bytes(data_len_bytes),
+            BareFormat::Zlib(_) | BareFormat::Gzip(_) => Deflater::gzip_bound_len_bytes(data_len_bytes),
+            BareFormat::Zstd(_) => ZstdEncoder::bound_len_bytes(data_len_bytes),
+            BareFormat::Lz4Block => block_bound_len_bytes(data_len_bytes),
         }
     }
 
@@ -138,16 +138,16 @@ impl RawStreamEncoder {
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let bound_len_bytes = self.bound_len_bytes(data.len());
         match &mut self.kind {
-            Kind::Zlib(deflater) => {
+            BareFormat::Zlib(deflater) => {
                 let fits = deflater.deflate(data, out, bound_len_bytes);
                 assert!(fits, "libdeflate needs more bytes than its bound says");
             }
-            Kind::Gzip(deflater) => deflater.gzip(data, out),
-            Kind::Zstd(encoder) => {
+            BareFormat::Gzip(deflater) => deflater.gzip(data, out),
+            BareFormat::Zstd(encoder) => {
                 let fits = encoder.append(data, out, bound_len_bytes)?;
                 assert!(fits, "Zstandard needs more bytes than its bound says");
             }
-            Kind::Lz4Block => append_block(data, out)?,
+            BareFormat::Lz4Block => append_block(data, out)?,
         }
         Ok(())
     }
@@ -156,10 +156,10 @@ impl RawStreamEncoder {
 impl std::fmt::Debug for RawStreamEncoder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.kind {
-            Kind::Zlib(_) => "zlib",
-            Kind::Gzip(_) => "gzip",
-            Kind::Zstd(_) => "zstd",
-            Kind::Lz4Block => "lz4",
+            BareFormat::Zlib(_) => "zlib",
+            BareFormat::Gzip(_) => "gzip",
+            BareFormat::Zstd(_) => "zstd",
+            BareFormat::Lz4Block => "lz4",
         };
         formatter.debug_struct("BareEncoder").field("codec", &name).finish_non_exhaustive()
     }

@@ -19,18 +19,18 @@ pub(crate) enum Nbit {
     /// No change: all bits are significant.
     Identity,
     /// Each of `elements` elements is packed.
-    Packed { elements: usize, element: Kind },
+    Packed { elements: usize, element: PackedType },
 }
 
 /// A type as described by the parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Kind {
+pub(crate) struct PackedType {
     len_bytes: usize,
-    content: Content,
+    content: PackedContent,
 }
 
 #[derive(Debug, Clone)]
-enum Content {
+enum PackedContent {
     /// A number whose `precision_bits` bits starting at `offset_bits` are significant.
     Number {
         big_endian: bool,
@@ -38,11 +38,11 @@ enum Content {
         offset_bits: usize,
     },
     Array {
-        item: Box<Kind>,
+        item: Box<PackedType>,
     },
     /// Members with their offsets.
     Compound {
-        members: Vec<(usize, Kind)>,
+        members: Vec<(usize, PackedType)>,
     },
     /// All bits are stored, byte by byte.
     Whole,
@@ -76,7 +76,7 @@ impl Nbit {
         }
         let elements = parameters.next()?;
         let class = parameters.next()?;
-        let element = Kind::new(class, &mut parameters, MAX_DEPTH)?;
+        let element = PackedType::new(class, &mut parameters, MAX_DEPTH)?;
         if element.len_bytes != element_len_bytes {
             return Err(wrong("the element length differs from the dataset's"));
         }
@@ -106,7 +106,7 @@ impl Nbit {
     }
 }
 
-impl Kind {
+impl PackedType {
     /// Parses the type of this class, whose length comes next.
     fn new(class: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<Self> {
         let Some(depth_left) = depth_left.checked_sub(1) else {
@@ -123,21 +123,21 @@ impl Kind {
                 let item = Self::new(class, parameters, depth_left)?;
                 if class == 4 {
                     // An array of items stored unchanged is itself stored unchanged, whatever their length.
-                    Content::Whole
+                    PackedContent::Whole
                 } else if item.len_bytes > len_bytes {
                     return Err(wrong("an item is longer than its array"));
                 } else {
-                    Content::Array { item: Box::new(item) }
+                    PackedContent::Array { item: Box::new(item) }
                 }
             }
             3 => Self::compound(len_bytes, parameters, depth_left)?,
-            4 => Content::Whole,
+            4 => PackedContent::Whole,
             _ => return Err(wrong("the class of a type is unknown")),
         };
         Ok(Self { len_bytes, content })
     }
 
-    fn number(len_bytes: usize, parameters: &mut Parameters<'_>) -> Result<Content> {
+    fn number(len_bytes: usize, parameters: &mut Parameters<'_>) -> Result<PackedContent> {
         let big_endian = match parameters.next()? {
             0 => false,
             1 => true,
@@ -147,10 +147,10 @@ impl Kind {
         if precision_bits == 0 || precision_bits.saturating_add(offset_bits) > len_bytes.saturating_mul(8) {
             return Err(wrong("a number's bits lie outside of it"));
         }
-        Ok(Content::Number { big_endian, precision_bits, offset_bits })
+        Ok(PackedContent::Number { big_endian, precision_bits, offset_bits })
     }
 
-    fn compound(len_bytes: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<Content> {
+    fn compound(len_bytes: usize, parameters: &mut Parameters<'_>, depth_left: usize) -> Result<PackedContent> {
         let count = parameters.next()?;
         let mut members = Vec::new();
         let mut members_len_bytes = 0usize;
@@ -171,7 +171,7 @@ impl Kind {
             }
             members.push((offset, member));
         }
-        Ok(Content::Compound { members })
+        Ok(PackedContent::Compound { members })
     }
 
     /// Returns whether HDF5 (2.0 and before) continues with the wrong parameters after this member.
@@ -181,16 +181,16 @@ impl Kind {
     fn misleads_hdf5(&self) -> bool {
         match &self.content {
             // An unchanged item here is an array: unchanged items of another kind make the array itself unchanged.
-            Content::Array { item } => !matches!(item.content, Content::Number { .. }),
-            Content::Compound { members } => members.last().is_some_and(|(_, last)| last.misleads_hdf5()),
-            Content::Number { .. } | Content::Whole => false,
+            PackedContent::Array { item } => !matches!(item.content, PackedContent::Number { .. }),
+            PackedContent::Compound { members } => members.last().is_some_and(|(_, last)| last.misleads_hdf5()),
+            PackedContent::Number { .. } | PackedContent::Whole => false,
         }
     }
 
     /// Decodes one value to `out`, which must be zero; returns `None` if the bits run out.
     fn decode(&self, reader: &mut MsbReader<'_>, out: &mut [u8]) -> Option<()> {
         match &self.content {
-            Content::Number { big_endian, precision_bits, offset_bits } => {
+            PackedContent::Number { big_endian, precision_bits, offset_bits } => {
                 let (lowest, end) = (*offset_bits, offset_bits + precision_bits);
                 // From the most significant byte that contains such bits, downwards.
                 for byte in (lowest / 8..=(end - 1) / 8).rev() {
@@ -201,17 +201,17 @@ impl Kind {
                     out[place] = bits;
                 }
             }
-            Content::Array { item } => {
+            PackedContent::Array { item } => {
                 for out in out.chunks_exact_mut(item.len_bytes) {
                     item.decode(reader, out)?;
                 }
             }
-            Content::Compound { members } => {
+            PackedContent::Compound { members } => {
                 for (offset, member) in members {
                     member.decode(reader, &mut out[*offset..offset + member.len_bytes])?;
                 }
             }
-            Content::Whole => {
+            PackedContent::Whole => {
                 for out in out {
                     *out = reader.read(8)? as u8;
                 }

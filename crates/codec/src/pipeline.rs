@@ -21,12 +21,12 @@ pub const MAX_FILTERS: usize = 32;
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     /// Stages in the order in which the writer applied them.
-    stages: Vec<Stage>,
+    stages: Vec<FilterStage>,
 }
 
 /// One filter with its parsed parameters.
 #[derive(Debug, Clone)]
-enum Stage {
+enum FilterStage {
     Deflate,
     Shuffle { element_len_bytes: usize },
     Fletcher32,
@@ -103,7 +103,7 @@ impl Pipeline {
         if filters.len() > MAX_FILTERS {
             return Err(CodecError::TooManyFilters { count: filters.len(), limit: MAX_FILTERS });
         }
-        let stages = filters.iter().map(|filter| Stage::new(filter, element_len_bytes)).collect::<Result<_>>()?;
+        let stages = filters.iter().map(|filter| FilterStage::new(filter, element_len_bytes)).collect::<Result<_>>()?;
         Ok(Self { stages })
     }
 
@@ -127,7 +127,8 @@ impl Pipeline {
     /// Returns whether [`Pipeline::decode_pair`] may be faster than two calls of [`Pipeline::decode`] for chunks of
     /// `chunk_len_bytes`.
     pub fn prefers_pairs(&self, chunk_len_bytes: usize) -> bool {
-        let is_deflated = matches!(self.stages[..], [Stage::Deflate] | [Stage::Shuffle { .. }, Stage::Deflate]);
+        let is_deflated =
+            matches!(self.stages[..], [FilterStage::Deflate] | [FilterStage::Shuffle { .. }, FilterStage::Deflate]);
         is_deflated && chunk_len_bytes >= Inflater::MIN_PAIR_LEN_BYTES
     }
 
@@ -141,8 +142,8 @@ impl Pipeline {
         let lengths = chunks.each_ref().map(|chunk| StageLength::Exactly(chunk.len()));
         let DecodeState { decoders, scratch } = state;
         let inflated = match (self.stages.as_slice(), inflater(&mut decoders.inflater)) {
-            ([Stage::Deflate], Ok(inflater)) => inflater.inflate_pair(stored, chunks),
-            ([Stage::Shuffle { element_len_bytes }, Stage::Deflate], Ok(inflater)) => {
+            ([FilterStage::Deflate], Ok(inflater)) => inflater.inflate_pair(stored, chunks),
+            ([FilterStage::Shuffle { element_len_bytes }, FilterStage::Deflate], Ok(inflater)) => {
                 for (scratch, chunk) in scratch.iter_mut().zip(&chunks) {
                     if scratch.len() < chunk.len() {
                         scratch.resize(chunk.len(), 0);
@@ -171,9 +172,11 @@ impl Pipeline {
         let lengths = self.lengths(0, StageLength::Exactly(chunk_len_bytes));
         let longest = lengths[..self.stages.len()].iter().map(|length| length.cap()).max().unwrap_or(0);
         // The last decoding stage writes values to their destination, and checksums are removed in place.
-        let between = self.stages.iter().skip(1).filter(|stage| !matches!(stage, Stage::Fletcher32)).count();
-        let inside =
-            self.stages.iter().any(|stage| matches!(stage, Stage::Szip(_) | Stage::Blosc | Stage::Bitshuffle(_)));
+        let between = self.stages.iter().skip(1).filter(|stage| !matches!(stage, FilterStage::Fletcher32)).count();
+        let inside = self
+            .stages
+            .iter()
+            .any(|stage| matches!(stage, FilterStage::Szip(_) | FilterStage::Blosc | FilterStage::Bitshuffle(_)));
         longest.saturating_mul(between.min(2) + usize::from(inside))
     }
 
@@ -220,7 +223,7 @@ impl Pipeline {
                 let written = stage.decode(decoders, input, chunk)?;
                 return length.check(stage.filter(), written).map(|()| written);
             }
-            if matches!(stage, Stage::Fletcher32) {
+            if matches!(stage, FilterStage::Fletcher32) {
                 len_bytes = fletcher32::verify(input)?.len();
             } else {
                 let cap = length.cap();
@@ -253,8 +256,8 @@ impl Pipeline {
         for (index, stage) in self.stages.iter().enumerate().rev() {
             match stage {
                 _ if is_masked(filter_mask, index) => {}
-                Stage::Shuffle { .. } | Stage::Fletcher32 => {}
-                Stage::Deflate => {
+                FilterStage::Shuffle { .. } | FilterStage::Fletcher32 => {}
+                FilterStage::Deflate => {
                     longest_len_bytes = longest_len_bytes.saturating_mul(DEFLATE_LONGEST_RATIO);
                     longest_by = Some(stage.filter());
                 }
@@ -304,7 +307,7 @@ impl StageLength {
     }
 }
 
-impl Stage {
+impl FilterStage {
     fn new(filter: &Filter, element_len_bytes: usize) -> Result<Self> {
         let unknown = || CodecError::UnknownFilter { id: filter.id, name: display_name(filter) };
         let known = KnownFilter::from_id(filter.id).ok_or_else(unknown)?;

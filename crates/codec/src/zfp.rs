@@ -147,7 +147,13 @@ impl Zfp {
         }
     }
 
-    fn append_as<T: Value>(&mut self, array: &ZfpArray, mode: ZfpMode, raw: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+    fn append_as<T: ZfpValue>(
+        &mut self,
+        array: &ZfpArray,
+        mode: ZfpMode,
+        raw: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let config = mode.config();
         let values = fill::<T>(&mut self.values, raw);
         if mode != ZfpMode::Reversible && !values.iter().all(|value| value.can_be_rounded()) {
@@ -193,7 +199,7 @@ impl Zfp {
     }
 }
 
-fn decode_into<T: Value>(
+fn decode_into<T: ZfpValue>(
     array: &ZfpArray,
     mode: ZfpMode,
     words: &[u64],
@@ -209,7 +215,7 @@ fn decode_into<T: Value>(
     Ok(())
 }
 
-fn decode<T: Value>(array: &ZfpArray, mode: ZfpMode, words: &[u64], values: &mut [T]) -> Result<()> {
+fn decode<T: ZfpValue>(array: &ZfpArray, mode: ZfpMode, words: &[u64], values: &mut [T]) -> Result<()> {
     let mut field = ZfpFieldMut::new(values, array.dims()).map_err(refused)?;
     let decoded = ZfpBitStreamRef::from_words(words).decompress(&mode.config(), &mut field);
     match decoded {
@@ -241,7 +247,7 @@ fn refused(_: zfp_rs::ZfpFieldError) -> CodecError {
 }
 
 /// A number of an array.
-trait Value: ZfpScalar {
+trait ZfpValue: ZfpScalar {
     /// Returns whether modes that round preserve the value: finite, and so small that the transform of its group does
     /// not overflow.
     fn can_be_rounded(self) -> bool;
@@ -252,7 +258,7 @@ trait Value: ZfpScalar {
 
 macro_rules! value {
     ($($integer:ty),*; $($float:ty),*) => {
-        $(impl Value for $integer {
+        $(impl ZfpValue for $integer {
             fn can_be_rounded(self) -> bool {
                 self.unsigned_abs() < 1 << (<$integer>::BITS - 2)
             }
@@ -261,7 +267,7 @@ macro_rules! value {
                 self.abs_diff(other) as f64
             }
         })*
-        $(impl Value for $float {
+        $(impl ZfpValue for $float {
             fn can_be_rounded(self) -> bool {
                 self.is_finite()
             }

@@ -4,7 +4,7 @@
 //! [`Column::check`] accepts: offsets begin with 0, never decrease, and end with the number of values below; the buffer
 //! above determines the length of every buffer.
 
-use crate::error::{Fault, Shape};
+use crate::error::{Shape, UnlocatedError};
 use crate::event_id::EventId;
 use crate::schema::{BufferForm, BufferKind, Form, Number, Schema};
 use std::ops::Range;
@@ -108,7 +108,7 @@ impl Column {
     ///
     /// # Errors
     /// `later` has other buffers.
-    pub fn append(&mut self, later: &Self) -> Result<(), Fault> {
+    pub fn append(&mut self, later: &Self) -> Result<(), UnlocatedError> {
         if self.buffers.len() != later.buffers.len() {
             return Err(Shape::Buffers { got: later.buffers.len(), expected: self.buffers.len() }.into());
         }
@@ -136,7 +136,7 @@ impl Column {
     ///
     /// # Errors
     /// The buffer that is wrong, and why.
-    pub fn check(&self, form: &Form, entries: u64) -> Result<(), Fault> {
+    pub fn check(&self, form: &Form, entries: u64) -> Result<(), UnlocatedError> {
         let forms = form.buffers();
         if forms.len() != self.buffers.len() {
             return Err(Shape::Buffers { got: self.buffers.len(), expected: forms.len() }.into());
@@ -202,8 +202,8 @@ fn slice_buffers(
 }
 
 /// Checks the buffers of `form`, beginning with number `at`. Returns the number of the buffer after them.
-fn check_buffers(form: &Form, values: u64, buffers: &[Buffer], at: usize) -> Result<usize, Fault> {
-    let below = |at: usize| -> Result<u64, Fault> {
+fn check_buffers(form: &Form, values: u64, buffers: &[Buffer], at: usize) -> Result<usize, UnlocatedError> {
+    let below = |at: usize| -> Result<u64, UnlocatedError> {
         let Buffer::Offsets(offsets) = &buffers[at] else { return Err(Shape::Kind { buffer: at }.into()) };
         let expected = values.saturating_add(1);
         if offsets.len() as u64 != expected || offsets[0] != 0 {
@@ -214,7 +214,7 @@ fn check_buffers(form: &Form, values: u64, buffers: &[Buffer], at: usize) -> Res
         }
         Ok(offsets.last().copied().unwrap_or(0))
     };
-    let check_values = |at: usize, values: u64, number_len_bytes: usize| -> Result<(), Fault> {
+    let check_values = |at: usize, values: u64, number_len_bytes: usize| -> Result<(), UnlocatedError> {
         let Buffer::Values(bytes) = &buffers[at] else { return Err(Shape::Kind { buffer: at }.into()) };
         let expected = values.saturating_mul(number_len_bytes as u64);
         match bytes.len() as u64 == expected {
@@ -260,7 +260,7 @@ impl Block {
     ///
     /// # Errors
     /// `later` has other columns.
-    pub fn append(&mut self, later: &Self) -> Result<(), Fault> {
+    pub fn append(&mut self, later: &Self) -> Result<(), UnlocatedError> {
         if self.columns.len() != later.columns.len() {
             return Err(Shape::Columns { got: later.columns.len(), expected: self.columns.len() }.into());
         }
@@ -276,7 +276,7 @@ impl Block {
     ///
     /// # Errors
     /// The first fault found, with the number of the product if the fault is in a single column.
-    pub fn check(&self, schema: &Schema) -> Result<(), (Option<usize>, Fault)> {
+    pub fn check(&self, schema: &Schema) -> Result<(), (Option<usize>, UnlocatedError)> {
         let entries = self.len_entries();
         if self.columns.len() != schema.products.len() {
             let shape = Shape::Columns { got: self.columns.len(), expected: schema.products.len() };

@@ -3,7 +3,7 @@
 //! Reading bytes from a file is the task of [`crate::input`]. Invariants: nothing is read beyond the slice,
 //! and every fault names where it was found.
 
-use crate::error::Fault;
+use crate::error::UnlocatedError;
 
 /// Reading position in the bytes of one structure.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ macro_rules! numbers {
             ///
             /// # Errors
             /// Too few bytes are left.
-            pub fn $name(&mut self) -> Result<$number, Fault> {
+            pub fn $name(&mut self) -> Result<$number, UnlocatedError> {
                 self.array().map(<$number>::$from)
             }
         )*
@@ -63,25 +63,25 @@ impl<'b> Bytes<'b> {
 
     /// Creates a fault that reports damage at the next byte.
     #[cold]
-    pub fn damaged(&self, what: impl Into<String>) -> Fault {
-        Fault::Damaged { address: self.address(), structure: self.structure, what: what.into() }
+    pub fn damaged(&self, what: impl Into<String>) -> UnlocatedError {
+        UnlocatedError::Damaged { address: self.address(), structure: self.structure, what: what.into() }
     }
 
     /// Creates a fault that reports an unsupported feature at the next byte.
     #[cold]
-    pub fn unsupported(&self, what: impl Into<String>) -> Fault {
-        Fault::Unsupported { address: self.address(), structure: self.structure, what: what.into() }
+    pub fn unsupported(&self, what: impl Into<String>) -> UnlocatedError {
+        UnlocatedError::Unsupported { address: self.address(), structure: self.structure, what: what.into() }
     }
 
     /// Creates a fault that reports that no object serialised by ROOT begins at the next byte.
     #[cold]
-    pub fn no_object(&self) -> Fault {
-        Fault::NoObject { address: self.address(), structure: self.structure }
+    pub fn no_object(&self) -> UnlocatedError {
+        UnlocatedError::NoObject { address: self.address(), structure: self.structure }
     }
 
     /// Reads the next `len_bytes` bytes.
     #[inline]
-    pub fn take(&mut self, len_bytes: usize) -> Result<&'b [u8], Fault> {
+    pub fn take(&mut self, len_bytes: usize) -> Result<&'b [u8], UnlocatedError> {
         match self.bytes[self.position..].get(..len_bytes) {
             Some(taken) => {
                 self.position += len_bytes;
@@ -92,19 +92,19 @@ impl<'b> Bytes<'b> {
     }
 
     /// Reads the next `len_bytes` bytes as a separate structure.
-    pub fn part(&mut self, len_bytes: usize) -> Result<Self, Fault> {
+    pub fn part(&mut self, len_bytes: usize) -> Result<Self, UnlocatedError> {
         let (address, structure) = (self.address(), self.structure);
         Ok(Self { bytes: self.take(len_bytes)?, position: 0, address, structure })
     }
 
     #[cold]
-    fn ends_early(&self, len_bytes: usize) -> Fault {
+    fn ends_early(&self, len_bytes: usize) -> UnlocatedError {
         self.damaged(format!("{len_bytes} bytes are needed, {} are left", self.remaining()))
     }
 
     /// Reads the next `LEN` bytes.
     #[inline]
-    pub fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Fault> {
+    pub fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], UnlocatedError> {
         let mut array = [0; LEN];
         array.copy_from_slice(self.take(LEN)?);
         Ok(array)

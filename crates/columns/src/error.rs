@@ -1,6 +1,6 @@
 //! Errors of sources and sinks, and where they occurred: file, tree, branch or product, range of entries.
 //!
-//! Parsers of bytes do not know the location. They return a [`Fault`], to which the caller adds the [`Location`].
+//! Parsers of bytes do not know the location. They return a [`UnlocatedError`], to which the caller adds the [`Location`].
 
 use crate::schema::Serialization;
 use raddle_codec::CodecError;
@@ -98,7 +98,7 @@ pub enum ColumnsError {
         /// Location of the fault.
         place: Box<Location>,
         /// Fault that was found.
-        fault: Fault,
+        fault: UnlocatedError,
     },
     /// A tree, product or other container does not exist.
     #[error("{place}: no such {kind}; available: {}", listed(available))]
@@ -245,10 +245,10 @@ pub fn listed(names: &[String]) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-/// Fault of some bytes or of a block. Callers that know the location add it.
+/// Error in some bytes or in a block. Callers that know the location add it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum UnlocatedError {
     /// The bytes violate the format.
     #[error("damaged (at byte {address}): {structure}: {what}")]
     Damaged {
@@ -272,7 +272,7 @@ pub enum Fault {
     /// The bytes are valid, but raddle does not support them.
     #[error("not supported (at byte {address}): {structure}: {what}")]
     Unsupported {
-        /// Offset, as for [`Fault::Damaged`].
+        /// Offset, as for [`UnlocatedError::Damaged`].
         address: u64,
         /// Structure that was being read.
         structure: &'static str,
@@ -282,7 +282,7 @@ pub enum Fault {
     /// The bytes should be an object that ROOT serialised, but are not.
     #[error("damaged (at byte {address}): {structure}: no byte count at its start, with which ROOT serialises objects")]
     NoObject {
-        /// Offset, as for [`Fault::Damaged`].
+        /// Offset, as for [`UnlocatedError::Damaged`].
         address: u64,
         /// Structure that was being read.
         structure: &'static str,
@@ -290,7 +290,7 @@ pub enum Fault {
     /// Compressed bytes cannot be decoded.
     #[error("damaged (at byte {address}): {structure}: {source}")]
     Codec {
-        /// Offset, as for [`Fault::Damaged`].
+        /// Offset, as for [`UnlocatedError::Damaged`].
         address: u64,
         /// Structure that was being read.
         structure: &'static str,
@@ -322,7 +322,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl UnlocatedError {
     /// Turns the fault into an error at `place`.
     pub fn at(self, place: &Location) -> ColumnsError {
         ColumnsError::Bad { place: Box::new(place.clone()), fault: self }

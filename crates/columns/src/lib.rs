@@ -28,8 +28,8 @@ pub mod source;
 
 pub use baskets::{Basket, Baskets};
 pub use block::{Block, Buffer, Column};
-pub use error::{ColumnsError, Fault, Location, Result, Shape};
+pub use error::{ColumnsError, Location, Result, Shape, UnlocatedError};
 pub use event_id::EventId;
 pub use schema::{BufferKind, Field, Form, Number, Product, ProductGlobs, Schema, Serialization};
 pub use sink::{NoTile, Prepare, SharedSink, Sink};
-pub use source::{Reader, Source};
+pub use source::{RangeReader, Source};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// File that has not been published yet. If dropped unpublished, it is removed; with several ranks, by rank 0.
 #[derive(Debug)]
-pub struct Output {
+pub struct UnpublishedFile {
     path: PathBuf,
     file: File,
     len_bytes: u64,
@@ -22,7 +22,7 @@ pub struct Output {
     unpublished: Option<AtomicFile>,
 }
 
-impl Output {
+impl UnpublishedFile {
     /// Creates the temporary file of the output `path`, which must not exist unless `replace`.
     pub fn begin(path: &Path, replace: bool) -> Result<Self> {
         let existing = if replace { IfExists::Replace } else { IfExists::Fail };

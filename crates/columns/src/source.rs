@@ -71,11 +71,11 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// A number lies beyond the schema.
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>>;
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>>;
 }
 
 /// Reader of ranges of entries of some products of a source. It keeps decompressors and buffers from range to range.
-pub trait Reader: Send {
+pub trait RangeReader: Send {
     /// Reads `entries`.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ pub trait Reader: Send {
     /// `block` are unspecified.
     ///
     /// # Errors
-    /// As for [`Reader::read`].
+    /// As for [`RangeReader::read`].
     fn append(&mut self, entries: Range<u64>, block: &mut Block) -> Result<()> {
         let more = self.read(entries)?;
         // Both come from the same reader, so they have the same form.

@@ -74,7 +74,7 @@ impl Default for SystemFiles {
 
 /// A control group of this process, or one that contains it.
 #[derive(Debug)]
-struct Group {
+struct ControlGroup {
     folder: PathBuf,
     is_version_1: bool,
 }
@@ -98,7 +98,7 @@ impl SystemFiles {
         Cores {
             online: online.and_then(|list| listed(list.trim())),
             bound: field(&status, "Cpus_allowed_list").and_then(listed),
-            quota: self.groups("cpu").iter().filter_map(Group::quota).min_by(f64::total_cmp),
+            quota: self.groups("cpu").iter().filter_map(ControlGroup::quota).min_by(f64::total_cmp),
         }
     }
 
@@ -118,7 +118,7 @@ impl SystemFiles {
 
     /// Returns the control groups of this process for `controller`, innermost first. In a container, the path of the
     /// group may be that on its host; groups that are not visible are left out.
-    fn groups(&self, controller: &str) -> Vec<Group> {
+    fn groups(&self, controller: &str) -> Vec<ControlGroup> {
         let own = self.text("proc/self/cgroup").unwrap_or_default();
         let mounts = self.root.join("sys/fs/cgroup");
         let places = own.lines().filter_map(|line| {
@@ -136,13 +136,13 @@ impl SystemFiles {
             let folder = mount.join(path.trim_start_matches('/'));
             let inside: Vec<PathBuf> =
                 folder.ancestors().take_while(|folder| folder.starts_with(&mount)).map(Path::to_path_buf).collect();
-            inside.into_iter().map(move |folder| Group { folder, is_version_1 })
+            inside.into_iter().map(move |folder| ControlGroup { folder, is_version_1 })
         });
         groups.collect()
     }
 }
 
-impl Group {
+impl ControlGroup {
     fn text(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.folder.join(name)).ok()
     }

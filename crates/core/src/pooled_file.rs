@@ -53,12 +53,12 @@ const MAX_OPEN: usize = 512;
 type OpenFiles = LruCache<u64, Arc<File>>;
 
 /// A table of open files, and the one that is used instead in a process that was forked while another thread used it.
-struct Table {
+struct OpenFileTable {
     files: Mutex<OpenFiles>,
-    instead: OnceLock<Box<Table>>,
+    instead: OnceLock<Box<OpenFileTable>>,
 }
 
-impl Table {
+impl OpenFileTable {
     fn new() -> Self {
         Self { files: Mutex::new(LruCache::new(max_open())), instead: OnceLock::new() }
     }
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
+static TABLE: LazyLock<OpenFileTable> = LazyLock::new(OpenFileTable::new);
 
 /// Must be called in a process that was forked from one with several threads, before it reads. If another thread used the table of open
 /// files during the fork, its lock is never released in this process: files are opened again when they are read.
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_table_that_another_thread_uses_during_a_fork_is_replaced() {
-        let table = Table::new();
+        let table = OpenFileTable::new();
         table.after_fork();
         assert!(std::ptr::eq(table.used(), &raw const table));
         for _ in 0..2 {

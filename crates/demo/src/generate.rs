@@ -136,7 +136,7 @@ fn draw_rows(table: &Table, events: u32, random: &mut Random) -> TableRows {
 
 /// Unit of work: a dataset of a file, or a run of chunks of a map.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct WorkUnit {
     table: usize,
     column: usize,
     first_row: u64,
@@ -154,7 +154,7 @@ struct StoredPiece {
     chunks: Vec<(usize, u32)>,
 }
 
-fn pieces(content: &FileContent<'_>) -> Vec<Piece> {
+fn pieces(content: &FileContent<'_>) -> Vec<WorkUnit> {
     let mut pieces = Vec::new();
     for (table, (facts, rows)) in content.schema.iter().zip(&content.rows).enumerate() {
         let rows = rows.event_of_row.len() as u64;
@@ -166,7 +166,7 @@ fn pieces(content: &FileContent<'_>) -> Vec<Piece> {
             let mut first_row = 0;
             loop {
                 let end_row = (first_row + step).min(rows);
-                pieces.push(Piece { table, column, first_row, end_row, last: end_row == rows });
+                pieces.push(WorkUnit { table, column, first_row, end_row, last: end_row == rows });
                 if end_row == rows {
                     break;
                 }
@@ -244,7 +244,7 @@ fn write_file(
 fn write_pieces(
     file: &mut DefaultFormatFile,
     content: &FileContent<'_>,
-    pieces: &[Piece],
+    pieces: &[WorkUnit],
     advanced: &mut dyn FnMut(u64, u64),
     take: &dyn Fn(usize) -> Result<StoredPiece>,
 ) -> Result<()> {
@@ -294,7 +294,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn make(&mut self, content: &FileContent<'_>, piece: &Piece) -> Result<StoredPiece> {
+    fn make(&mut self, content: &FileContent<'_>, piece: &WorkUnit) -> Result<StoredPiece> {
         let column = &content.schema[piece.table].columns[piece.column];
         let encoder = encoder(column);
         let mut stored = StoredPiece::default();

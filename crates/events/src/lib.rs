@@ -36,8 +36,8 @@ pub use convert::ranks::convert_collective;
 pub use convert::{ConvertOptions, Converted, convert};
 pub use error::{EventsError, Result};
 pub use raddle_columns::{
-    Basket, Baskets, Block, Buffer, BufferKind, Column, ColumnsError, EventId, Fault, Field, Form, Location, NoTile,
-    Number, Prepare, Product, ProductGlobs, Reader, Schema, Serialization, SharedSink, Sink, Source,
+    Basket, Baskets, Block, Buffer, BufferKind, Column, ColumnsError, EventId, Field, Form, Location, NoTile, Number,
+    Prepare, Product, ProductGlobs, RangeReader, Schema, Serialization, SharedSink, Sink, Source, UnlocatedError,
 };
 pub use request::{BenchRequest, ConvertRequest, EventsMergeRequest, InspectRequest, WriteRequest};
 pub use sources::baskets::collect_baskets;

@@ -12,10 +12,10 @@ use crate::sources::compressed::decode;
 use raddle_codec::DecodeState;
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::error::{ColumnsError, Location, Result, UnlocatedError};
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::{Form, Product, Schema, Serialization};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use raddle_root::{RootFile, RootOptions, TreeSource};
 use std::ops::Range;
 
@@ -141,7 +141,7 @@ impl PackedTree {
             let (entry, inside) = self.entry_of(event);
             let block = reader.read(entry..entry + 1)?;
             let in_entry = inside.end - inside.start;
-            let faulty = |fault: Fault| fault.at(&self.place_of(OFFSETS).entries(entry..entry + 1));
+            let faulty = |fault: UnlocatedError| fault.at(&self.place_of(OFFSETS).entries(entry..entry + 1));
             let numbers = numbers_of(list_in(blob_of(&block, 0), 4).map_err(faulty)?);
             let each = numbers.len() as u64 / in_entry;
             let known = *count.get_or_insert((each as usize).saturating_sub(1));
@@ -175,7 +175,7 @@ fn batches_of(tree: &TreeSource, counts: usize) -> Result<Vec<u64>> {
 impl Meta {
     fn read(tree: &TreeSource) -> Result<Self> {
         let damaged = |branch: &str, what: &str| {
-            Fault::Damaged { address: 0, structure: "tree of packed events", what: what.to_owned() }
+            UnlocatedError::Damaged { address: 0, structure: "tree of packed events", what: what.to_owned() }
                 .at(&tree.place().branch(branch))
         };
         if tree.len_entries() == 0 {
@@ -234,7 +234,7 @@ fn blob_of(block: &Block, column: usize) -> &[u8] {
 }
 
 /// Returns the elements of a list as stored in a branch: byte count, version, count, elements.
-fn list_in(entry: &[u8], element_len_bytes: usize) -> Result<&[u8], Fault> {
+fn list_in(entry: &[u8], element_len_bytes: usize) -> Result<&[u8], UnlocatedError> {
     let mut bytes = Bytes::new(entry, 0, "list of packed events");
     let (_byte_count, _version) = (bytes.be_u32()?, bytes.be_u16()?);
     let count = bytes.be_u32()? as usize;
@@ -250,7 +250,7 @@ fn numbers_of(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// Checks the numbers of `events` events of `count` products, and returns the total length of their blobs.
-fn decoded_len_bytes(numbers: &[u32], count: usize, events: u64) -> Result<usize, Fault> {
+fn decoded_len_bytes(numbers: &[u32], count: usize, events: u64) -> Result<usize, UnlocatedError> {
     let bytes = Bytes::new(&[], 0, "offsets of packed events");
     if numbers.len() as u64 != events.saturating_mul(count as u64 + 1) {
         return Err(bytes.damaged(format!("{} numbers of {events} events of {count} products", numbers.len())));
@@ -300,7 +300,7 @@ impl Source for PackedTree {
         self.tree.check_unchanged()
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(PackedTreeReader {
             source: self,
@@ -323,7 +323,7 @@ struct PackedTreeReader<'source> {
     products: Vec<usize>,
     schema: Schema,
     /// Reader of the tree's entries.
-    entries: Box<dyn Reader + 'source>,
+    entries: Box<dyn RangeReader + 'source>,
     state: DecodeState,
     /// Number of the decoded entry.
     open: Option<u64>,
@@ -334,7 +334,7 @@ struct PackedTreeReader<'source> {
     starts: Vec<usize>,
 }
 
-impl Reader for PackedTreeReader<'_> {
+impl RangeReader for PackedTreeReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         check_entries(&self.source.place(), &entries, self.source.len_entries())?;
         let mut block = Block::new(&self.schema, entries.start);
@@ -361,7 +361,7 @@ impl Reader for PackedTreeReader<'_> {
 
 impl PackedTreeReader<'_> {
     /// Decodes an entry of `events` events.
-    fn decode(&mut self, stored: &Block, events: u64) -> Result<(), Fault> {
+    fn decode(&mut self, stored: &Block, events: u64) -> Result<(), UnlocatedError> {
         let count = self.source.schema.products.len();
         self.numbers = numbers_of(list_in(blob_of(stored, 0), 4)?);
         let len_bytes = decoded_len_bytes(&self.numbers, count, events)?;
@@ -370,7 +370,7 @@ impl PackedTreeReader<'_> {
             Some(codec) => decode(codec, &mut self.state, bytes, len_bytes, &mut self.decoded)?,
             None if bytes.len() != len_bytes => {
                 let what = format!("{} of {len_bytes} bytes are stored", bytes.len());
-                return Err(Fault::Damaged { address: 0, structure: "packed events", what });
+                return Err(UnlocatedError::Damaged { address: 0, structure: "packed events", what });
             }
             None => {
                 self.decoded.clear();
@@ -402,13 +402,13 @@ impl PackedTreeReader<'_> {
 }
 
 /// Reads the ids of a batch: each member is stored for all events together, without any header.
-fn ids_of(stored: &Block, events: u64) -> Result<Vec<EventId>, Fault> {
+fn ids_of(stored: &Block, events: u64) -> Result<Vec<EventId>, UnlocatedError> {
     let [runs, lumis, numbers] = [2, 3, 4].map(|column| blob_of(stored, column));
     let (runs, lumis, numbers) = (numbers_of(runs), numbers_of(lumis), numbers.as_chunks().0);
     if [runs.len(), lumis.len(), numbers.len()] != [events as usize; 3] {
         let what =
             format!("{} runs, {} subruns and {} numbers of {events} events", runs.len(), lumis.len(), numbers.len());
-        return Err(Fault::Damaged { address: 0, structure: "ids of packed events", what });
+        return Err(UnlocatedError::Damaged { address: 0, structure: "ids of packed events", what });
     }
     let rows = runs.into_iter().zip(lumis).zip(numbers);
     Ok(rows.map(|((run, lumi), &event)| EventId { run, lumi, event: u64::from_be_bytes(event) }).collect())

@@ -12,8 +12,8 @@ use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sinks::{CheckSink, NullSink};
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::{
-    Block, ColumnsError, ConvertOptions, EventsError, Fault, Location, NoTile, Prepare, Reader, Schema, Serialization,
-    Sink, Source, convert,
+    Block, ColumnsError, ConvertOptions, EventsError, Location, NoTile, Prepare, RangeReader, Schema, Serialization,
+    Sink, Source, UnlocatedError, convert,
 };
 use ranks::run_collective;
 use std::ops::Range;
@@ -51,22 +51,22 @@ impl Source for Failing {
         self.inner.batch_len_bytes(entries)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>, ColumnsError> {
         Ok(Box::new(FailingReader { inner: self.inner.reader(products)?, source: self }))
     }
 }
 
 struct FailingReader<'source> {
-    inner: Box<dyn Reader + 'source>,
+    inner: Box<dyn RangeReader + 'source>,
     source: &'source Failing,
 }
 
-impl Reader for FailingReader<'_> {
+impl RangeReader for FailingReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         std::thread::sleep(std::time::Duration::from_micros(300 / (1 + entries.start)));
         if let Some(entry) = self.source.bad.iter().find(|entry| entries.contains(entry)) {
             let place = self.source.place().entries(entries);
-            return Err(Fault::Differs { entry: *entry, what: "it is bad" }.at(&place));
+            return Err(UnlocatedError::Differs { entry: *entry, what: "it is bad" }.at(&place));
         }
         self.inner.read(entries)
     }
@@ -84,7 +84,7 @@ fn the_first_failure_is_reported_whatever_the_threads_do() {
                 memory_len_bytes: 2 * 30 * entry_len_bytes,
                 ..options(jobs)
             };
-            let EventsError::Columns(ColumnsError::Bad { fault: Fault::Differs { entry, .. }, place }) =
+            let EventsError::Columns(ColumnsError::Bad { fault: UnlocatedError::Differs { entry, .. }, place }) =
                 run(&source, NullSink::default(), &options).unwrap_err()
             else {
                 panic!("another error")
@@ -111,7 +111,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
         let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
         let ended = run_collective(3, &source, begin, &rounds);
         let errors: Vec<EventsError> = ended.into_iter().map(|ended| ended.map(drop).unwrap_err()).collect();
-        let found = |error: &EventsError| matches!(error, EventsError::Columns(ColumnsError::Bad { fault: Fault::Differs { entry, .. }, .. }) if *entry == bad);
+        let found = |error: &EventsError| matches!(error, EventsError::Columns(ColumnsError::Bad { fault: UnlocatedError::Differs { entry, .. }, .. }) if *entry == bad);
         assert_eq!(errors.iter().filter(|error| found(error)).count(), 1, "{errors:?}");
         assert_eq!(errors.iter().filter(|error| error.is_echo()).count(), 2, "{errors:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -277,17 +277,17 @@ impl Source for Shifted {
         self.inner.batch_len_bytes(entries)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>, ColumnsError> {
         Ok(Box::new(ShiftedReader { inner: self.inner.reader(products)?, source: self }))
     }
 }
 
 struct ShiftedReader<'source> {
-    inner: Box<dyn Reader + 'source>,
+    inner: Box<dyn RangeReader + 'source>,
     source: &'source Shifted,
 }
 
-impl Reader for ShiftedReader<'_> {
+impl RangeReader for ShiftedReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         self.source.asked.lock().unwrap().push(entries.clone());
         let block = self.inner.read(entries.start + 1..entries.end + 1)?;

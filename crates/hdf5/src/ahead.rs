@@ -97,7 +97,7 @@ struct Item {
     ticket: u64,
     prepared: Arc<Prepared>,
     waiting: Waiting,
-    stage: Stage,
+    stage: ReadStage,
 }
 
 /// Length of a predicted dataset, counted for the limit of the process.
@@ -120,7 +120,7 @@ impl Drop for Waiting {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum ReadStage {
     Waiting,
     Running,
     Read(Buffer),
@@ -128,7 +128,7 @@ enum Stage {
 }
 
 /// What is known of a dataset that was asked for.
-enum Found {
+enum Predicted {
     Read(Buffer),
     Running,
     /// The dataset is left to the thread that asks.
@@ -164,12 +164,12 @@ impl WholeReader {
         shared.follow(&mut state, index);
         loop {
             match state.take(index) {
-                Found::Read(buffer) => {
+                Predicted::Read(buffer) => {
                     Shared::refill(shared, &mut state);
                     return Ok(Some(buffer));
                 }
-                Found::Left => break,
-                Found::Running => {
+                Predicted::Left => break,
+                Predicted::Running => {
                     // Meanwhile this thread reads another one.
                     if let Some(job) = state.next_job() {
                         drop(state);
@@ -217,7 +217,7 @@ impl Shared {
             true => state.queue.iter().take_while(|item| item.index < index).count(),
             false => state.queue.len(),
         };
-        let was_unused = state.queue.drain(..unused).any(|item| !matches!(item.stage, Stage::Waiting));
+        let was_unused = state.queue.drain(..unused).any(|item| !matches!(item.stage, ReadStage::Waiting));
         if !is_next {
             (state.in_order, state.window_len_bytes, state.next_object) = (0, 0, 0);
             if was_unused {
@@ -274,10 +274,10 @@ impl Shared {
                 queued += len_bytes;
                 let (ticket, waiting) = (state.next_ticket, Waiting::new(len_bytes));
                 state.next_ticket += 1;
-                state.queue.push_back(Item { index, ticket, prepared, waiting, stage: Stage::Waiting });
+                state.queue.push_back(Item { index, ticket, prepared, waiting, stage: ReadStage::Waiting });
             }
         }
-        let waiting = state.queue.iter().filter(|item| matches!(item.stage, Stage::Waiting));
+        let waiting = state.queue.iter().filter(|item| matches!(item.stage, ReadStage::Waiting));
         let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.waiting.0));
         let worth = usize::try_from(len_bytes / THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
         while state.threads < worth.min(file.threads() - 1) {
@@ -318,7 +318,7 @@ impl Shared {
         }));
         let mut state = self.lock();
         if let Some(item) = state.queue.iter_mut().find(|item| item.ticket == job.ticket) {
-            item.stage = read.ok().flatten().map_or(Stage::Failed, Stage::Read);
+            item.stage = read.ok().flatten().map_or(ReadStage::Failed, ReadStage::Read);
         }
         self.read.notify_all();
         state
@@ -334,20 +334,20 @@ struct Job {
 impl State {
     /// Takes over the first predicted dataset that no thread reads.
     fn next_job(&mut self) -> Option<Job> {
-        let item = self.queue.iter_mut().find(|item| matches!(item.stage, Stage::Waiting))?;
-        item.stage = Stage::Running;
+        let item = self.queue.iter_mut().find(|item| matches!(item.stage, ReadStage::Waiting))?;
+        item.stage = ReadStage::Running;
         Some(Job { ticket: item.ticket, prepared: Arc::clone(&item.prepared) })
     }
 
     /// Takes a dataset out of the queue unless it is being read.
-    fn take(&mut self, index: ObjectIndex) -> Found {
-        let Some(place) = self.queue.iter().position(|item| item.index == index) else { return Found::Left };
-        if matches!(self.queue[place].stage, Stage::Running) {
-            return Found::Running;
+    fn take(&mut self, index: ObjectIndex) -> Predicted {
+        let Some(place) = self.queue.iter().position(|item| item.index == index) else { return Predicted::Left };
+        if matches!(self.queue[place].stage, ReadStage::Running) {
+            return Predicted::Running;
         }
         match self.queue.remove(place).map(|item| item.stage) {
-            Some(Stage::Read(buffer)) => Found::Read(buffer),
-            _ => Found::Left,
+            Some(ReadStage::Read(buffer)) => Predicted::Read(buffer),
+            _ => Predicted::Left,
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct Inspection {
     /// Datasets, in file order.
     pub datasets: Vec<DatasetStatistics>,
     /// Unreadable objects and damaged indexes.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<UnreadableObject>,
     /// Suggested improvements.
     pub advice: Vec<Advice>,
 }
@@ -176,7 +176,7 @@ pub struct GroupStatistics {
 
 /// An object or index that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct UnreadableObject {
     /// Path of the object.
     #[serde(serialize_with = "as_text")]
     pub path: Vec<u8>,
@@ -222,7 +222,7 @@ struct Inspector<'f, 't> {
     /// Index in `groups` by path: the datasets of a group need not follow one another.
     group_of: HashMap<Vec<u8>, usize>,
     datasets: Vec<DatasetStatistics>,
-    faults: Vec<Fault>,
+    faults: Vec<UnreadableObject>,
 }
 
 impl<'f, 't> Inspector<'f, 't> {
@@ -275,7 +275,9 @@ impl<'f, 't> Inspector<'f, 't> {
                 ObjectKind::Dataset(dataset) => self.visit_dataset(path, dataset),
                 ObjectKind::Templated(formed) => self.visit_dataset(path, &formed.dataset()),
                 ObjectKind::CommittedDatatype(_) => self.objects.committed_datatypes += 1,
-                ObjectKind::Unreadable { reason, .. } => self.faults.push(Fault { path, reason: reason.clone() }),
+                ObjectKind::Unreadable { reason, .. } => {
+                    self.faults.push(UnreadableObject { path, reason: reason.clone() })
+                }
             }
         }
     }
@@ -311,7 +313,7 @@ impl<'f, 't> Inspector<'f, 't> {
                 statistics.chunk_shape = Some(chunk_shape.clone());
                 statistics.has_index = *index != ChunkIndex::None;
                 if let Err(error) = self.visit_chunks(dataset, &mut statistics) {
-                    self.faults.push(Fault { path: statistics.path.clone(), reason: error.to_string() });
+                    self.faults.push(UnreadableObject { path: statistics.path.clone(), reason: error.to_string() });
                 }
             }
             Layout::External { .. } => statistics.storage = StorageKind::External,

@@ -4,7 +4,7 @@
 //! values that the native reader does not support are read with libhdf5 in a child process. Invariant: an object's number
 //! never changes, and all reads come from the file that was opened.
 
-use crate::bulk::{AxisSelection, BulkReader, Outcome, Request};
+use crate::bulk::{AxisSelection, BulkReader, ReadOutcome, Request};
 use crate::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
 use crate::dimensions::{Dimensions, is_without_values};
 use crate::logical::{NULL_STRING, Resolver};
@@ -215,7 +215,7 @@ impl OpenFile {
         for ((_, axes, out), prepared) in wanted.iter_mut().zip(&prepared) {
             requests.push(Request { source: self.source(prepared)?, axes, out });
         }
-        if self.bulk.read(requests, go_on)? == Outcome::Stopped {
+        if self.bulk.read(requests, go_on)? == ReadOutcome::Stopped {
             return Ok(None);
         }
         for ((_, _, out), prepared) in wanted.iter_mut().zip(&prepared) {
@@ -238,7 +238,7 @@ impl OpenFile {
     ) -> Result<Option<()>> {
         let axes: Vec<_> = prepared.dataset.dataspace.dims().iter().map(|&dim| AxisSelection::all(dim)).collect();
         let request = Request { source: self.source(prepared)?, axes: &axes, out };
-        if self.bulk.read_with(threads, vec![request], go_on)? == Outcome::Stopped {
+        if self.bulk.read_with(threads, vec![request], go_on)? == ReadOutcome::Stopped {
             return Ok(None);
         }
         prepared.texts.apply(out);
@@ -257,7 +257,7 @@ impl OpenFile {
         let count: u64 = axes.iter().map(AxisSelection::count).product();
         let mut stored = vec![0; (count * class.len_bytes()) as usize];
         let request = Request { source: self.source(&prepared)?, axes, out: &mut stored };
-        if self.bulk.read(vec![request], go_on)? == Outcome::Stopped {
+        if self.bulk.read(vec![request], go_on)? == ReadOutcome::Stopped {
             return Ok(None);
         }
         let mut resolver = self.resolver();

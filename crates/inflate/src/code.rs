@@ -20,34 +20,34 @@ pub(super) const WORD_LIMIT_BITS: usize = 15;
 /// Decoded meaning of a word. The lowest 6 bits hold its length including extra bits, bits 8 to 11 its length alone,
 /// and bits 16 and up the literal, or the match length or distance without extra bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry(pub(super) u32);
+pub(super) struct CodeEntry(pub(super) u32);
 
 /// Flag: the upper half is a literal.
-pub(super) const LITERAL: Entry = Entry(1 << 31);
+pub(super) const LITERAL: CodeEntry = CodeEntry(1 << 31);
 /// Flag: neither a literal nor a match length. (Entries of distances have no flags; distances may extend into these
 /// bits.)
-pub(super) const EXCEPTION: Entry = Entry(1 << 30);
+pub(super) const EXCEPTION: CodeEntry = CodeEntry(1 << 30);
 /// End of the block.
-pub(super) const END: Entry = Entry(EXCEPTION.0 | 1 << 16);
+pub(super) const END: CodeEntry = CodeEntry(EXCEPTION.0 | 1 << 16);
 /// A word longer than the table: see [`Code::long_entry`]. It differs from all entries of distances, the smallest of
 /// which in this range is 16385, 0x4001 in the upper half.
-pub(super) const LONG: Entry = Entry(EXCEPTION.0 | 2 << 16);
+pub(super) const LONG: CodeEntry = CodeEntry(EXCEPTION.0 | 2 << 16);
 /// A symbol that must not occur.
-const NONE: Entry = Entry(EXCEPTION.0 | 4 << 16);
+const NONE: CodeEntry = CodeEntry(EXCEPTION.0 | 4 << 16);
 /// Distance for symbols that must not occur: farther than a small output extends, and different from all other
 /// distances.
-const TOO_FAR: Entry = Entry(0x7fff << 16);
+const TOO_FAR: CodeEntry = CodeEntry(0x7fff << 16);
 
 /// Entries by symbol, before the length of the word is added. Their number is a power of two, so that indices need no
 /// check.
-pub(super) type Templates = [Entry; TEMPLATES];
+pub(super) type Templates = [CodeEntry; TEMPLATES];
 const TEMPLATES: usize = 512;
 
 pub(super) static LITLEN_TEMPLATES: Templates = {
     let mut templates = [NONE; TEMPLATES];
     let mut literal = 0;
     while literal < 256 {
-        templates[literal] = Entry(LITERAL.0 | (literal as u32) << 16);
+        templates[literal] = CodeEntry(LITERAL.0 | (literal as u32) << 16);
         literal += 1;
     }
     templates[END_OF_BLOCK] = END;
@@ -55,7 +55,7 @@ pub(super) static LITLEN_TEMPLATES: Templates = {
     let mut length = MAX_MATCH;
     while length >= MIN_MATCH {
         let symbol = length_symbol(length);
-        templates[symbol.symbol as usize] = Entry((length as u32) << 16 | symbol.extra_bits as u32);
+        templates[symbol.symbol as usize] = CodeEntry((length as u32) << 16 | symbol.extra_bits as u32);
         length -= 1;
     }
     templates
@@ -69,18 +69,18 @@ pub(super) static DISTANCE_TEMPLATES: Templates = {
         let mut distance = power + 1;
         while distance <= MAX_DISTANCE && distance <= 2 * power {
             let symbol = distance_symbol(distance);
-            templates[symbol.symbol as usize] = Entry((distance as u32) << 16 | symbol.extra_bits as u32);
+            templates[symbol.symbol as usize] = CodeEntry((distance as u32) << 16 | symbol.extra_bits as u32);
             distance += if power < 2 { 1 } else { power / 2 };
         }
         power *= 2;
     }
-    templates[0] = Entry(1 << 16);
+    templates[0] = CodeEntry(1 << 16);
     templates
 };
 
-impl Entry {
+impl CodeEntry {
     #[inline(always)]
-    pub(super) fn has(self, flags: Entry) -> bool {
+    pub(super) fn has(self, flags: CodeEntry) -> bool {
         self.0 & flags.0 == flags.0
     }
 
@@ -145,7 +145,7 @@ impl Lengths {
 }
 
 pub(super) struct Code {
-    table: [Entry; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
+    table: [CodeEntry; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
     /// 64 minus the number of bits that index the table.
     shift: u32,
     pub(super) lengths: Lengths,
@@ -236,13 +236,13 @@ impl Code {
 
     /// Returns the entry of the word that `window` begins with, or [`LONG`].
     #[inline(always)]
-    pub(super) fn entry(&self, window: u64) -> Entry {
+    pub(super) fn entry(&self, window: u64) -> CodeEntry {
         self.table[(window >> (self.shift & 63)) as usize % TABLE_ENTRIES]
     }
 
     /// Returns the entry of the word, of any length, that `window` begins with.
     #[inline(always)]
-    pub(super) fn word(&self, templates: &Templates, window: u64) -> Entry {
+    pub(super) fn word(&self, templates: &Templates, window: u64) -> CodeEntry {
         match self.entry(window) {
             LONG => self.long_entry(templates, window),
             entry => entry,
@@ -253,7 +253,7 @@ impl Code {
     /// words.
     #[cold]
     #[inline(never)]
-    pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> Entry {
+    pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> CodeEntry {
         let word = (window >> (64 - WORD_LIMIT_BITS)) as u32;
         let mut first = 0;
         for word_bits in 1..=WORD_LIMIT_BITS {

@@ -13,7 +13,7 @@ const HALF_LEN_BYTES: usize = BLOCK_LEN_BYTES / 2;
 /// Number of bytes in enough blocks for any match.
 pub(super) const ROOM_LEN_BYTES: usize = MAX_MATCH.next_multiple_of(BLOCK_LEN_BYTES);
 
-type Block = [u8; BLOCK_LEN_BYTES];
+type RepeatedBytes = [u8; BLOCK_LEN_BYTES];
 
 /// Writes a match of `len_bytes` at `at`, and arbitrary bytes up to [`ROOM_LEN_BYTES`]. Fails if there are fewer than
 /// `back` bytes before, or no room.
@@ -58,7 +58,7 @@ fn copy_blocks<const N: usize>(out: &mut [u8], at: usize, back: usize, len_bytes
 
 /// Returns a block filled with the `N` bytes at `from`; `N` divides its length.
 #[inline(always)]
-fn repeated<const N: usize>(out: &[u8], from: usize) -> Option<Block> {
+fn repeated<const N: usize>(out: &[u8], from: usize) -> Option<RepeatedBytes> {
     let bytes: [u8; N] = *out.get(from..)?.first_chunk()?;
     Some(array::from_fn(|at| bytes[at % N]))
 }

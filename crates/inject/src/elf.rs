@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Kind of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ProgramKind {
     /// A script, with the words after `#!`.
     Script(Vec<String>),
     /// An executable of this system.
@@ -35,21 +35,21 @@ fn beginning(path: &Path, len: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Inspects the beginning of the file at `path`.
-pub(crate) fn look(path: &Path) -> std::io::Result<Kind> {
+pub(crate) fn look(path: &Path) -> std::io::Result<ProgramKind> {
     // Headers lie at the beginning: 64 KiB have room for a thousand program headers.
     let head = beginning(path, 64 << 10)?;
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        return Ok(Kind::Script(String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()));
+        return Ok(ProgramKind::Script(String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()));
     }
     if !head.starts_with(b"\x7fELF") {
-        return Ok(Kind::Other);
+        return Ok(ProgramKind::Other);
     }
     let own = beginning(Path::new("/proc/self/exe"), 64).ok();
     let machine = |bytes: &[u8]| bytes.get(18..20).map(<[u8]>::to_vec);
     let is_foreign = head.get(4..6) != Some(&[2, 1]) || own.is_some_and(|own| machine(&own) != machine(&head));
     let is_dynamic = !is_foreign && has_interpreter(&head).unwrap_or(false);
-    Ok(Kind::Executable(Executable { is_dynamic, is_foreign }))
+    Ok(ProgramKind::Executable(Executable { is_dynamic, is_foreign }))
 }
 
 /// Whether a program header of a 64-bit little-endian file names a dynamic linker.
@@ -103,11 +103,11 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, "#! /usr/bin/env python3 -u\nprint()\n").unwrap();
         let words = ["/usr/bin/env", "python3", "-u"].map(str::to_owned).to_vec();
-        assert_eq!(look(&path).unwrap(), Kind::Script(words));
+        assert_eq!(look(&path).unwrap(), ProgramKind::Script(words));
         std::fs::write(&path, "text").unwrap();
-        assert_eq!(look(&path).unwrap(), Kind::Other);
+        assert_eq!(look(&path).unwrap(), ProgramKind::Other);
         let own = std::env::current_exe().unwrap();
-        assert_eq!(look(&own).unwrap(), Kind::Executable(Executable { is_dynamic: true, is_foreign: false }));
+        assert_eq!(look(&own).unwrap(), ProgramKind::Executable(Executable { is_dynamic: true, is_foreign: false }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Settings as source code, for programs that should set them permanently.
 
-use raddle_tune::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, Settings, Value};
+use raddle_tune::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, SettingValue, Settings};
 
 /// Language of the source code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn c(settings: &Settings) -> String {
         }
         lines.push_str("    H5Pset_mdc_config(fapl, &mdc);\n");
     }
-    if let Some(Value::Text(bound)) = settings.get(Knob::Libver) {
+    if let Some(SettingValue::Text(bound)) = settings.get(Knob::Libver) {
         said.push(Knob::Libver);
         let bound = bound.to_uppercase();
         lines.push_str(&format!("    H5Pset_libver_bounds(fapl, H5F_LIBVER_{bound}, H5F_LIBVER_LATEST);\n"));
@@ -129,7 +129,7 @@ fn h5py(settings: &Settings) -> String {
         add("fs_strategy", "\"page\"".to_owned());
         add("fs_page_size", bytes.to_string());
     }
-    if let Some(Value::Text(bound)) = settings.get(Knob::Libver) {
+    if let Some(SettingValue::Text(bound)) = settings.get(Knob::Libver) {
         said.push(Knob::Libver);
         add("libver", format!("(\"{bound}\", \"latest\")"));
     }
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn what_a_language_cannot_say_is_a_comment() {
         let settings = Settings::default()
-            .and(Knob::Alignment, Value::Whole(1 << 20))
-            .and(Knob::ChunkCache, Value::Whole(1 << 24))
-            .and(Knob::MetaBlock, Value::Whole(65536));
+            .and(Knob::Alignment, SettingValue::Whole(1 << 20))
+            .and(Knob::ChunkCache, SettingValue::Whole(1 << 24))
+            .and(Knob::MetaBlock, SettingValue::Whole(65536));
         let text = source(&settings, Language::Netcdf);
         assert!(text.contains("netCDF4.set_alignment(65536, 1048576)"), "{text}");
         assert!(text.contains("netCDF4.set_chunk_cache(size=16777216)"), "{text}");

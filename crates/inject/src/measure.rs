@@ -12,9 +12,9 @@ use raddle_core::cancel::CancelToken;
 use raddle_tune::contents;
 use raddle_tune::error::{Result, TuneError};
 use raddle_tune::kernel::{FOLDER_PLACEHOLDER, Kernel, Verify};
-use raddle_tune::knob::{Knob, PropertyListKind, Settings, Value};
+use raddle_tune::knob::{Knob, PropertyListKind, SettingValue, Settings};
 use raddle_tune::runner::{Ended, Executor, end_group, late, wait};
-use raddle_tune::worker::{Answer, Calls, Outcome, Request, Stage, StageTime};
+use raddle_tune::worker::{Answer, Calls, KernelOutcome, Request, RunStage, StageTime};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -196,14 +196,19 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
         return Ok(Answer::NotApplicable(why));
     }
     let mut stages =
-        vec![StageTime { stage: Stage::Program, phase: None, wall_s: measured.wall_s, cpu_s: measured.cpu_s }];
+        vec![StageTime { stage: RunStage::Program, phase: None, wall_s: measured.wall_s, cpu_s: measured.cpu_s }];
     if request.syncs {
         let started = Instant::now();
         for path in &files {
             let synced = File::open(path).and_then(|file| file.sync_all());
             synced.map_err(|source| io(path, "waiting for the disk", source))?;
         }
-        stages.push(StageTime { stage: Stage::Sync, phase: None, wall_s: started.elapsed().as_secs_f64(), cpu_s: 0.0 });
+        stages.push(StageTime {
+            stage: RunStage::Sync,
+            phase: None,
+            wall_s: started.elapsed().as_secs_f64(),
+            cpu_s: 0.0,
+        });
     }
     let mut file_len_bytes = 0;
     for path in &files {
@@ -218,7 +223,7 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured
             Err(error) => return Ok(Answer::Failed(format!("its values cannot be compared: {error}"))),
         },
     };
-    Ok(Answer::Done(Outcome {
+    Ok(Answer::Done(KernelOutcome {
         hdf5: version(&reported).unwrap_or_default(),
         zlib: None,
         stages,
@@ -299,10 +304,10 @@ fn of_inject(error: crate::InjectError) -> TuneError {
 ///
 /// # Errors
 /// If the program does not exist.
-pub fn usual_knobs(command: &[String], allow_layout: bool) -> crate::Result<BTreeMap<Knob, Vec<Value>>> {
+pub fn usual_knobs(command: &[String], allow_layout: bool) -> crate::Result<BTreeMap<Knob, Vec<SettingValue>>> {
     let words: Vec<OsString> = command.iter().map(OsString::from).collect();
     let program = find(&words)?;
-    let whole = |values: &[u64]| values.iter().copied().map(Value::Whole).collect::<Vec<_>>();
+    let whole = |values: &[u64]| values.iter().copied().map(SettingValue::Whole).collect::<Vec<_>>();
     let mut knobs = BTreeMap::from([
         (Knob::Alignment, whole(&[4096, 1 << 20])),
         (Knob::MetaBlock, whole(&[64 << 10, 1 << 20])),
@@ -311,14 +316,14 @@ pub fn usual_knobs(command: &[String], allow_layout: bool) -> crate::Result<BTre
         (Knob::AutoChunkCache, whole(&[crate::plan::AUTO_CHUNK_CACHE_BYTES])),
         (Knob::ChunkCache, whole(&[64 << 20])),
         (Knob::MetadataCache, whole(&[16 << 20])),
-        (Knob::DeferFlush, vec![Value::Flag(true)]),
+        (Knob::DeferFlush, vec![SettingValue::Flag(true)]),
     ]);
     if program.has_mpi {
-        knobs.insert(Knob::CollectiveBuffering, vec![Value::Text("enable".to_owned())]);
+        knobs.insert(Knob::CollectiveBuffering, vec![SettingValue::Text("enable".to_owned())]);
         knobs.insert(Knob::CbNodes, whole(&[1]));
     }
     if allow_layout {
-        knobs.insert(Knob::Libver, vec![Value::Text("v110".to_owned())]);
+        knobs.insert(Knob::Libver, vec![SettingValue::Text("v110".to_owned())]);
         knobs.insert(Knob::FilePage, whole(&[64 << 10]));
         knobs.insert(Knob::Gzip, whole(&[1, 4]));
         knobs.insert(Knob::Compact, whole(&[8192]));
@@ -348,12 +353,12 @@ mod tests {
     fn the_log_lists_the_settings() {
         let log = "raddle apply: x.h5 (H5Fcreate, HDF5 1.10.8): set alignment=4096,alignment_threshold=65536 sieve=1; kept \
                    meta_block=4096; refused libver\nraddle apply: datasets: layout changed 2 times\n";
-        let of = |knob, value: u64| unset(&Settings::default().and(knob, Value::Whole(value)), log);
+        let of = |knob, value: u64| unset(&Settings::default().and(knob, SettingValue::Whole(value)), log);
         assert_eq!((of(Knob::Alignment, 4096), of(Knob::Sieve, 1), of(Knob::Gzip, 1)), (None, None, None));
         assert!(of(Knob::MetaBlock, 1).unwrap().contains("of its own"));
         assert!(of(Knob::Libver, 1).unwrap().contains("refuses"));
         assert!(of(Knob::AutoChunkCache, 1).unwrap().contains("no dataset"));
-        let nothing = unset(&Settings::default().and(Knob::Sieve, Value::Whole(1)), "");
+        let nothing = unset(&Settings::default().and(Knob::Sieve, SettingValue::Whole(1)), "");
         assert!(nothing.unwrap().contains("not seen to open"));
         assert_eq!(version(log).as_deref(), Some("1.10.8"));
         assert_eq!(unset(&Settings::default(), ""), None);

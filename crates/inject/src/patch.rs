@@ -88,7 +88,7 @@ fn hunks(before: &[&str], after: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_tune::knob::Value;
+    use raddle_tune::knob::SettingValue;
 
     #[test]
     fn a_patch_changes_definitions_and_nothing_else() {
@@ -100,13 +100,15 @@ mod tests {
             lines.join("\n")
         );
         std::fs::write(folder.path().join("src/H5Fprivate.h"), source).unwrap();
-        let settings = Settings::default().and(Knob::Alignment, Value::Whole(1 << 20)).and(Knob::Gzip, Value::Whole(1));
+        let settings = Settings::default()
+            .and(Knob::Alignment, SettingValue::Whole(1 << 20))
+            .and(Knob::Gzip, SettingValue::Whole(1));
         let expected = "--- a/src/H5Fprivate.h\n+++ b/src/H5Fprivate.h\n@@ -18,8 +18,8 @@\n line 17\n line 18\n line 19\n\
                         -#define H5F_ALIGN_DEF 1\n+#define H5F_ALIGN_DEF 1048576\n /* default */\n\
                         -#define H5F_ALIGN_THRHD_DEF 1\n+#define H5F_ALIGN_THRHD_DEF 65536\n #define H5F_META_BLOCK_SIZE_DEF 2048\n end\n";
         assert_eq!(patch(&settings, folder.path()).unwrap(), expected);
         assert_eq!(left_out(&settings), [Knob::Gzip]);
-        let other = Settings::default().and(Knob::SmallDataBlock, Value::Whole(1));
+        let other = Settings::default().and(Knob::SmallDataBlock, SettingValue::Whole(1));
         assert!(matches!(patch(&other, folder.path()), Err(InjectError::Source { .. })));
     }
 }

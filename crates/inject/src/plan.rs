@@ -2,7 +2,7 @@
 
 use crate::install::Objects;
 use crate::program::{Program, Route};
-use raddle_tune::knob::{Knob, PropertyListKind, Settings, Value};
+use raddle_tune::knob::{Knob, PropertyListKind, SettingValue, Settings};
 use raddle_tune::profile::Profile;
 use raddle_tune::translate::hints;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ impl Default for ApplyRequest {
 impl ApplyRequest {
     /// Moves [`Knob::AutoChunkCache`], if it is among the settings, to the maximum cache size.
     pub fn take_auto(&mut self) {
-        if let Some(Value::Whole(most_bytes)) = self.settings.0.remove(&Knob::AutoChunkCache) {
+        if let Some(SettingValue::Whole(most_bytes)) = self.settings.0.remove(&Knob::AutoChunkCache) {
             self.auto_chunk_cache_bytes = most_bytes;
         }
     }
@@ -91,7 +91,7 @@ pub struct LeftOut {
     /// Setting that is not applied.
     pub knob: Knob,
     /// Value that is not applied.
-    pub value: Value,
+    pub value: SettingValue,
     /// Reason why the setting is not applied.
     pub reason: &'static str,
 }
@@ -251,10 +251,10 @@ fn reason_against_adapting(route: &Route) -> Option<&'static str> {
 
 /// Serializes settings for both objects: `NAME=VALUE` separated by `;`, with `!` before a forced one.
 fn encode(settings: &Settings, forced: &BTreeSet<Knob>) -> String {
-    let pair = |(knob, value): (&Knob, &Value)| {
+    let pair = |(knob, value): (&Knob, &SettingValue)| {
         let mark = if forced.contains(knob) { "!" } else { "" };
         let value = match value {
-            Value::Flag(flag) => u8::from(*flag).to_string(),
+            SettingValue::Flag(flag) => u8::from(*flag).to_string(),
             value => value.to_string(),
         };
         format!("{mark}{knob}={value}")
@@ -289,12 +289,12 @@ mod tests {
 
     fn wishes() -> ApplyRequest {
         let settings = Settings::default()
-            .and(Knob::Alignment, Value::Whole(1 << 20))
-            .and(Knob::Sieve, Value::Whole(1 << 17))
-            .and(Knob::Gzip, Value::Whole(1))
-            .and(Knob::CollectiveMetadata, Value::Flag(true))
-            .and(Knob::CbNodes, Value::Whole(4))
-            .and(Knob::StripeCount, Value::Whole(8));
+            .and(Knob::Alignment, SettingValue::Whole(1 << 20))
+            .and(Knob::Sieve, SettingValue::Whole(1 << 17))
+            .and(Knob::Gzip, SettingValue::Whole(1))
+            .and(Knob::CollectiveMetadata, SettingValue::Flag(true))
+            .and(Knob::CbNodes, SettingValue::Whole(4))
+            .and(Knob::StripeCount, SettingValue::Whole(8));
         ApplyRequest { settings, ..ApplyRequest::default() }
     }
 

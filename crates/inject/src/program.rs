@@ -3,7 +3,7 @@
 //! Scripts are followed to their interpreter, launchers (`mpirun`, `env`, …) to the program that they start. The
 //! libraries of a program are those reported by its dynamic linker.
 
-use crate::elf::{self, Kind};
+use crate::elf::{self, ProgramKind};
 use crate::error::{InjectError, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -83,7 +83,7 @@ pub fn find(command: &[OsString]) -> Result<Program> {
     }
     for _ in 0..MAX_STEPS {
         let failed = |source| InjectError::Io { path: path.clone(), operation: "reading the program", source };
-        let Kind::Script(words) = elf::look(&path).map_err(failed)? else { break };
+        let ProgramKind::Script(words) = elf::look(&path).map_err(failed)? else { break };
         let interpreter =
             words.iter().find(|word| !(word.starts_with('-') || word.contains('='))).cloned().unwrap_or_default();
         let after_env = words.iter().skip(1).find(|word| !(word.starts_with('-') || word.contains('=')));
@@ -114,7 +114,7 @@ pub fn resolve(name: &OsStr) -> Option<PathBuf> {
 fn route(path: &Path) -> Result<(Route, bool)> {
     let failed = |source| InjectError::Io { path: path.to_path_buf(), operation: "reading the program", source };
     let none = |reason: &str| (Route::None { reason: reason.to_owned() }, false);
-    let Kind::Executable(executable) = elf::look(path).map_err(failed)? else {
+    let ProgramKind::Executable(executable) = elf::look(path).map_err(failed)? else {
         return Ok(none("it is not a program of this system"));
     };
     if executable.is_foreign {

@@ -54,7 +54,7 @@ impl SharedDatasets for ParallelHdf5<'_> {
 #[derive(Debug)]
 struct OpenFile<'a> {
     /// Handle that is never dropped automatically: it is either closed, or left to the end of the process.
-    file: ManuallyDrop<hdf5::File<'a>>,
+    file: ManuallyDrop<hdf5::ParallelFile<'a>>,
     shared: &'a ParallelHdf5<'a>,
 }
 

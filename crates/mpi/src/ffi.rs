@@ -1,8 +1,8 @@
 //! MPI-IO calls for which rsmpi has no safe interface: files that all ranks of a communicator write collectively.
 //!
-//! This is the unsafe code of this crate, in addition to that of `hdf5`. All functions except [`File::hints`] are
+//! This is the unsafe code of this crate, in addition to that of `hdf5`. All functions except [`MpiFile::hints`] are
 //! collective: all ranks of the file call them, in the same order, on the thread that initialised MPI. Invariants: a
-//! file is closed only by [`File::close`], because closing is collective and a failed rank must not wait in it; MPI
+//! file is closed only by [`MpiFile::close`], because closing is collective and a failed rank must not wait in it; MPI
 //! never receives a pointer to an empty buffer.
 
 use mpi::ffi::{
@@ -32,11 +32,11 @@ pub(crate) struct Failed {
 
 /// A file that ranks write collectively.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct MpiFile {
     handle: MPI_File,
 }
 
-impl File {
+impl MpiFile {
     /// Collective. Opens the existing file at `path` for writing.
     pub(crate) fn open(ranks: &SimpleCommunicator, path: &CStr, hints: &[(CString, CString)]) -> Result<Self, Failed> {
         let hints = Hints::new(hints);

@@ -7,7 +7,7 @@ use crate::MpiCommunicator;
 use crate::error::MpiError;
 use crate::ffi::{self, Failed, HINT_LIMITS};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
-use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
+use raddle_core::engine::{OutputRun, SharedFiles, SharedIo, SharedSink};
 use raddle_core::output::read_back::WrittenExtent;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
@@ -51,7 +51,7 @@ impl<'a> MpiFiles<'a> {
 impl SharedFiles for MpiFiles<'_> {
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn SharedSink + '_>> {
         let name = CString::new(path.as_os_str().as_bytes())?;
-        let file = ffi::File::open(self.ranks.raw(), &name, &self.hints).map_err(to_io)?;
+        let file = ffi::MpiFile::open(self.ranks.raw(), &name, &self.hints).map_err(to_io)?;
         // All ranks query the length of the file before any of them writes.
         let len_bytes = file.len_bytes().map_err(to_io);
         let [longest] = self.ranks.most([*len_bytes.as_ref().unwrap_or(&0)]);
@@ -71,7 +71,7 @@ impl SharedFiles for MpiFiles<'_> {
 /// A file that ranks write collectively.
 #[derive(Debug)]
 struct MpiFile<'a> {
-    file: ffi::File,
+    file: ffi::MpiFile,
     ranks: &'a MpiCommunicator,
     step_limit_bytes: usize,
     /// Known minimum length of the file.
@@ -108,7 +108,7 @@ impl MpiFile<'_> {
 }
 
 impl SharedSink for MpiFile<'_> {
-    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+    fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()> {
         let steps = steps(runs, self.step_limit_bytes);
         let own_end =
             steps.last().and_then(|step| step.last()).map_or(0, |(address, bytes)| address + bytes.len() as u64);
@@ -140,7 +140,7 @@ impl SharedSink for MpiFile<'_> {
 }
 
 /// Returns the runs in ascending order, in steps of at most `limit_bytes`.
-fn steps<'a>(runs: &[Run<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u8])>> {
+fn steps<'a>(runs: &[OutputRun<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u8])>> {
     let limit_bytes = limit_bytes.max(1);
     let mut runs: Vec<_> = runs.iter().filter(|run| !run.bytes.is_empty()).collect();
     runs.sort_unstable_by_key(|run| run.address);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn runs_are_sorted_and_cut_into_steps() {
-        let run = |address, bytes| Run { file: 0, address, bytes };
+        let run = |address, bytes| OutputRun { file: 0, address, bytes };
         let runs = [run(20, &b"cdefg"[..]), run(5, b"ab"), run(9, b""), run(25, b"h")];
         assert_eq!(steps(&runs, 100), [vec![(5, &b"ab"[..]), (20, b"cdefg"), (25, b"h")]]);
         let cut = steps(&runs, 3);

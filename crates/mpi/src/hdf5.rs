@@ -57,7 +57,7 @@ struct StackEntry {
     description: *const c_char,
 }
 
-type Walk = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
+type ErrorCallback = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
 
 /// Declares the functions to look up, with their types.
 macro_rules! functions {
@@ -77,8 +77,8 @@ functions! {
     dont_atexit: "H5dont_atexit" = fn() -> Status;
     open: "H5open" = fn() -> Status;
     version: "H5get_libversion" = fn(*mut c_uint, *mut c_uint, *mut c_uint) -> Status;
-    set_auto: "H5Eset_auto2" = fn(Id, Option<Walk>, *mut c_void) -> Status;
-    walk: "H5Ewalk2" = fn(Id, c_int, Walk, *mut c_void) -> Status;
+    set_auto: "H5Eset_auto2" = fn(Id, Option<ErrorCallback>, *mut c_void) -> Status;
+    walk: "H5Ewalk2" = fn(Id, c_int, ErrorCallback, *mut c_void) -> Status;
     new_properties: "H5Pcreate" = fn(Id) -> Id;
     set_mpi: "H5Pset_fapl_mpio" = fn(Id, MPI_Comm, MPI_Info) -> Status;
     set_transfer: "H5Pset_dxpl_mpio" = fn(Id, c_int) -> Status;
@@ -177,7 +177,11 @@ impl Hdf5 {
     }
 
     /// Collective. Opens the file at `path` for writing by all ranks.
-    pub(crate) fn open(&self, ranks: &SimpleCommunicator, path: &CStr) -> std::result::Result<File<'_>, String> {
+    pub(crate) fn open(
+        &self,
+        ranks: &SimpleCommunicator,
+        path: &CStr,
+    ) -> std::result::Result<ParallelFile<'_>, String> {
         let functions = &self.functions;
         let access = self.properties(self.classes[0])?;
         // SAFETY: a property list, and a live communicator; MPI's constant for no hints.
@@ -187,7 +191,7 @@ impl Hdf5 {
         self.status(unsafe { (functions.set_transfer)(transfer.id, COLLECTIVE) })?;
         // SAFETY: the path ends with a zero byte; the property list is live.
         let id = unsafe { (functions.open_file)(path.as_ptr(), READ_WRITE, access.id) };
-        Ok(File { library: self, id: self.held(id, functions.close_file)?, transfer })
+        Ok(ParallelFile { library: self, id: self.held(id, functions.close_file)?, transfer })
     }
 
     fn properties(&self, class: Id) -> std::result::Result<Held, String> {
@@ -226,7 +230,7 @@ impl Hdf5 {
 
 /// A file that ranks write collectively. Closing it is collective, as is dropping it.
 #[derive(Debug)]
-pub(crate) struct File<'a> {
+pub(crate) struct ParallelFile<'a> {
     library: &'a Hdf5,
     id: Held,
     transfer: Held,
@@ -244,7 +248,7 @@ pub(crate) struct Selected<'a> {
     pub len_bytes: u64,
 }
 
-impl<'a> File<'a> {
+impl<'a> ParallelFile<'a> {
     /// Opens a dataset and selects `count` rows from `start`; nothing if `count` is 0.
     pub(crate) fn select(&self, object: &[u8], start: u64, count: u64) -> std::result::Result<Selected<'a>, String> {
         let (library, functions) = (self.library, &self.library.functions);

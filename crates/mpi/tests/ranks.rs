@@ -2,7 +2,7 @@
 //! end all. This program starts itself under `mpirun` (or the command in `RADDLE_MPIRUN`) and is then one of the ranks.
 
 use raddle_core::CoreError;
-use raddle_core::engine::{Run, SharedFiles};
+use raddle_core::engine::{OutputRun, SharedFiles};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::conformance;
 use raddle_mpi::{MpiCommunicator, MpiError, MpiFiles, World, launcher};
@@ -109,7 +109,7 @@ fn files() {
             let own = (0..50).rev().filter(|number| is_own(*number));
             let runs = own.map(|number| {
                 let (start, end) = (round * 10_000 + number * 200, round * 10_000 + number * 200 + 50 + number * 3);
-                Run { file: 0, address: 5 + start as u64, bytes: &content[start..end] }
+                OutputRun { file: 0, address: 5 + start as u64, bytes: &content[start..end] }
             });
             sink.write_together(&runs.collect::<Vec<_>>()).expect("write");
         }
@@ -134,7 +134,7 @@ fn files() {
     let sink = MpiFiles::new(&ranks, &[]).expect("hints");
     let sink = sink.open(&path).expect("open");
     let bytes = [rank as u8; 100];
-    sink.write_together(&[Run { file: 0, address: 100 * rank as u64, bytes: &bytes }]).expect("write");
+    sink.write_together(&[OutputRun { file: 0, address: 100 * rank as u64, bytes: &bytes }]).expect("write");
     ranks.barrier().expect("barrier");
     if rank == 0 {
         let file = std::fs::OpenOptions::new().write(true).open(&path).expect("the file");

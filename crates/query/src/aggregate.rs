@@ -5,7 +5,7 @@
 
 use crate::error::{QueryError, Result};
 use crate::numbers::{Number, with_words};
-use crate::scan::{Block, Scan};
+use crate::scan::{RowBlock, Scan};
 use crate::statistics::{BlockStatistics, Limits, OrderedType};
 use crate::sum::FloatSum;
 use raddle_core::cancel::CancelToken;
@@ -102,7 +102,7 @@ impl Scan<'_> {
             ),
         })?;
         let mut total = Aggregate::empty(number);
-        let mut rest: Vec<Block> = Vec::new();
+        let mut rest: Vec<RowBlock> = Vec::new();
         let blocks = self.blocks();
         for run in blocks.chunk_by(|one, next| one.is_whole() && next.is_whole() && one.rows.end == next.rows.start) {
             let rows = run[0].rows.start..run[run.len() - 1].rows.end;

@@ -32,6 +32,6 @@ pub use error::{QueryError, Result};
 pub use events::EventSet;
 pub use expression::{Expression, Literal, Operator};
 pub use index::Index;
-pub use scan::{Explanation, Found, Scan};
+pub use scan::{Explanation, FoundRows, Scan};
 pub use search::{EventCondition, FoundEvents, Search, TableCondition};
 pub use table::Table;

@@ -27,12 +27,12 @@ enum Kinds {
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy)]
-enum Value {
+enum AnyNumber {
     Integer(i128),
     Float(f64),
 }
 
-impl PartialOrd for Value {
+impl PartialOrd for AnyNumber {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(right)),
@@ -43,7 +43,7 @@ impl PartialOrd for Value {
     }
 }
 
-impl PartialEq for Value {
+impl PartialEq for AnyNumber {
     fn eq(&self, other: &Self) -> bool {
         self.partial_cmp(other) == Some(Ordering::Equal)
     }
@@ -133,18 +133,18 @@ fn floats(number: NumberType, bytes: &[u8]) -> Vec<f64> {
     with_words!(number, bytes, |words| words.map(Number::to_float).collect())
 }
 
-fn values(number: NumberType, bytes: &[u8]) -> Vec<Value> {
+fn values(number: NumberType, bytes: &[u8]) -> Vec<AnyNumber> {
     match number.is_integer() {
-        true => integers(number, bytes).into_iter().map(Value::Integer).collect(),
-        false => floats(number, bytes).into_iter().map(Value::Float).collect(),
+        true => integers(number, bytes).into_iter().map(AnyNumber::Integer).collect(),
+        false => floats(number, bytes).into_iter().map(AnyNumber::Float).collect(),
     }
 }
 
 /// Limits of a block that has numbers.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    min: Value,
-    max: Value,
+    min: AnyNumber,
+    max: AnyNumber,
     has_nans: bool,
 }
 
@@ -152,10 +152,10 @@ impl Bounds {
     fn of(limits: Limits) -> Option<Self> {
         match limits {
             Limits::Integers { min, max } => {
-                Some(Self { min: Value::Integer(min), max: Value::Integer(max), has_nans: false })
+                Some(Self { min: AnyNumber::Integer(min), max: AnyNumber::Integer(max), has_nans: false })
             }
             Limits::Floats { min, max, nans } if min <= max => {
-                Some(Self { min: Value::Float(min), max: Value::Float(max), has_nans: nans > 0 })
+                Some(Self { min: AnyNumber::Float(min), max: AnyNumber::Float(max), has_nans: nans > 0 })
             }
             Limits::Empty | Limits::Floats { .. } | Limits::Texts { .. } => None,
         }
@@ -195,8 +195,8 @@ mod tests {
             let exact = values(left.0, &left.1).into_iter().zip(values(right.0, &right.1)).map(|(left, right)| {
                 let order = match (left, right) {
                     // Doubled, the drawn values are integers, except for the extremes.
-                    (Value::Integer(left), Value::Float(right)) if right.abs() < 1e10 => Some((left * 2).cmp(&((right * 2.0) as i128))),
-                    (Value::Float(left), Value::Integer(right)) if left.abs() < 1e10 => Some(((left * 2.0) as i128).cmp(&(right * 2))),
+                    (AnyNumber::Integer(left), AnyNumber::Float(right)) if right.abs() < 1e10 => Some((left * 2).cmp(&((right * 2.0) as i128))),
+                    (AnyNumber::Float(left), AnyNumber::Integer(right)) if left.abs() < 1e10 => Some(((left * 2.0) as i128).cmp(&(right * 2))),
                     (left, right) => left.partial_cmp(&right),
                 };
                 match Operator::ALL[at] {
@@ -222,12 +222,12 @@ mod tests {
 
     #[test]
     fn large_integers_differ_from_the_nearest_float() {
-        let value = |integer| Value::Integer(integer);
-        assert!(value((1 << 53) + 1) > Value::Float(9_007_199_254_740_992.0));
-        assert!(value(i128::from(u64::MAX)) < Value::Float(18_446_744_073_709_551_616.0));
-        assert!(value(i128::from(i64::MIN)) == Value::Float(i64::MIN as f64));
-        assert!(value(0) < Value::Float(f64::INFINITY) && value(0) > Value::Float(f64::NEG_INFINITY));
-        assert!(value(0) != Value::Float(f64::NAN) && value(-1) < Value::Float(-0.5));
+        let value = |integer| AnyNumber::Integer(integer);
+        assert!(value((1 << 53) + 1) > AnyNumber::Float(9_007_199_254_740_992.0));
+        assert!(value(i128::from(u64::MAX)) < AnyNumber::Float(18_446_744_073_709_551_616.0));
+        assert!(value(i128::from(i64::MIN)) == AnyNumber::Float(i64::MIN as f64));
+        assert!(value(0) < AnyNumber::Float(f64::INFINITY) && value(0) > AnyNumber::Float(f64::NEG_INFINITY));
+        assert!(value(0) != AnyNumber::Float(f64::NAN) && value(-1) < AnyNumber::Float(-0.5));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Scan<'f> {
 
 /// Rows that satisfy the condition of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRows {
     /// Numbers of the rows, ascending; empty unless they were requested.
     pub rows: Vec<u64>,
     /// Values of each requested column in these rows, as stored, with strings padded with zeros.
@@ -73,7 +73,7 @@ pub struct Explanation {
 
 /// A block of rows that may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct RowBlock {
     /// Rows.
     pub rows: Range<u64>,
     /// Whether the condition has to be evaluated; otherwise all rows satisfy it.
@@ -82,7 +82,7 @@ pub(crate) struct Block {
     is_restricted: bool,
 }
 
-impl Block {
+impl RowBlock {
     /// Whether all rows match.
     pub fn is_whole(&self) -> bool {
         !self.is_tested && !self.is_restricted
@@ -193,7 +193,7 @@ impl<'f> Scan<'f> {
         self.explained(&self.blocks())
     }
 
-    fn explained(&self, blocks: &[Block]) -> Explanation {
+    fn explained(&self, blocks: &[RowBlock]) -> Explanation {
         let row_len_bytes: u64 = self.columns.iter().map(|column| column.row_len_bytes).sum();
         let unpruned: u64 = blocks.iter().map(|block| block.rows.end - block.rows.start).sum();
         let all = self.rows.div_ceil(self.block_rows());
@@ -229,13 +229,13 @@ impl<'f> Scan<'f> {
     ///
     /// # Errors
     /// As for [`Scan::count`].
-    pub fn read(&self, threads: usize, cancel: &CancelToken) -> Result<(Found, Explanation)> {
+    pub fn read(&self, threads: usize, cancel: &CancelToken) -> Result<(FoundRows, Explanation)> {
         let blocks = self.blocks();
         // The condition comes first, so that threads can write their rows where they belong.
         let (matching, mut read) =
             self.for_each_block(&blocks, threads, cancel, |reader, block| reader.matching_rows(block))?;
         let total: usize = matching.iter().map(|found| found.count).sum();
-        let mut found = Found { rows: Vec::new(), columns: Vec::with_capacity(self.requested) };
+        let mut found = FoundRows { rows: Vec::new(), columns: Vec::with_capacity(self.requested) };
         for column in &self.columns[..self.requested] {
             found.columns.push(self.zeros(column, total)?);
         }
@@ -275,7 +275,7 @@ impl<'f> Scan<'f> {
     /// Calls `take` with the values of the only requested column in the rows of some blocks that match, on any thread.
     pub(crate) fn for_each_value<T: Send>(
         &self,
-        blocks: &[Block],
+        blocks: &[RowBlock],
         threads: usize,
         cancel: &CancelToken,
         take: impl Fn(&[u8]) -> Result<T> + Sync,
@@ -291,12 +291,12 @@ impl<'f> Scan<'f> {
     }
 
     /// Returns rows that all match as blocks.
-    pub(crate) fn whole_blocks(&self, rows: Range<u64>) -> impl Iterator<Item = Block> {
+    pub(crate) fn whole_blocks(&self, rows: Range<u64>) -> impl Iterator<Item = RowBlock> {
         let step = self.block_rows().min(usize::MAX as u64);
         let end = rows.end;
         rows.step_by(step as usize).map(move |start| {
             let rows = start..start.saturating_add(step).min(end);
-            Block { rows, is_tested: false, is_restricted: false }
+            RowBlock { rows, is_tested: false, is_restricted: false }
         })
     }
 
@@ -313,7 +313,7 @@ impl<'f> Scan<'f> {
         Ok(vec![0; len])
     }
 
-    fn after(&self, blocks: &[Block], read: ReadCounts) -> Explanation {
+    fn after(&self, blocks: &[RowBlock], read: ReadCounts) -> Explanation {
         let (stored_len_bytes, decoded_chunks) = (read.stored_len_bytes, read.chunks);
         Explanation { stored_len_bytes, decoded_chunks, ..self.explained(blocks) }
     }
@@ -326,7 +326,7 @@ impl<'f> Scan<'f> {
     }
 
     /// Returns the blocks that may have matching rows.
-    pub(crate) fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<RowBlock> {
         let block_rows = self.block_rows();
         let mut blocks = Vec::new();
         let mut start = 0;
@@ -341,7 +341,7 @@ impl<'f> Scan<'f> {
             let known: Vec<_> = (0..self.columns.len()).map(|at| self.statistics_of_tested(at, &rows)).collect();
             let verdict = self.condition.judge(&|column| known[column].as_ref());
             if verdict != Matches::None {
-                blocks.push(Block { is_tested: verdict == Matches::Some, is_restricted, rows });
+                blocks.push(RowBlock { is_tested: verdict == Matches::Some, is_restricted, rows });
             }
         }
         blocks
@@ -417,7 +417,7 @@ impl<'s, 'f> BlockReader<'s, 'f> {
     }
 
     /// Returns whether each row of a block matches.
-    fn matching(&mut self, block: &Block) -> Result<Vec<bool>> {
+    fn matching(&mut self, block: &RowBlock) -> Result<Vec<bool>> {
         let rows = (block.rows.end - block.rows.start) as usize;
         let mut holds = vec![true; rows];
         if block.is_tested {
@@ -434,7 +434,7 @@ impl<'s, 'f> BlockReader<'s, 'f> {
     }
 
     /// Determines the rows of a block that match, and keeps their values of requested columns that were read for this.
-    fn matching_rows(&mut self, block: &Block) -> Result<MatchingRows> {
+    fn matching_rows(&mut self, block: &RowBlock) -> Result<MatchingRows> {
         if block.is_whole() {
             let count = (block.rows.end - block.rows.start) as usize;
             return Ok(MatchingRows { count, holds: None, kept: Vec::new() });
@@ -452,7 +452,7 @@ impl<'s, 'f> BlockReader<'s, 'f> {
     }
 
     /// Writes the requested columns of the rows of a block that match to their places.
-    fn write(&mut self, block: &Block, found: &mut MatchingRows, places: &mut [&mut [u8]]) -> Result<()> {
+    fn write(&mut self, block: &RowBlock, found: &mut MatchingRows, places: &mut [&mut [u8]]) -> Result<()> {
         if found.count == 0 {
             return Ok(());
         }
@@ -486,7 +486,7 @@ struct MatchingRows {
 
 impl MatchingRows {
     /// Returns the numbers of the rows.
-    fn rows(&self, block: &Block) -> Vec<u64> {
+    fn rows(&self, block: &RowBlock) -> Vec<u64> {
         match &self.holds {
             None => block.rows.clone().collect(),
             Some(holds) => (block.rows.start..).zip(holds).filter(|(_, holds)| **holds).map(|(row, _)| row).collect(),

@@ -24,7 +24,7 @@ pub struct Summary {
     /// Inputs that are left out because they cannot be read.
     pub skipped: Vec<Skipped>,
     /// Description of the output.
-    pub output: Output,
+    pub output: OutputSummary,
     /// The convention that the inputs follow, if one was recognised.
     pub convention: Option<Convention>,
     /// Differences between inputs that the join resolves.
@@ -85,7 +85,7 @@ pub struct Skipped {
 
 /// The planned output file.
 #[derive(Debug, Serialize)]
-pub struct Output {
+pub struct OutputSummary {
     /// Uncompressed length of all datasets.
     pub logical_len_bytes: u64,
     /// Number of chunks.
@@ -99,7 +99,7 @@ pub struct Output {
     /// Number of additional links to objects: soft, external and further hard links.
     pub links: u64,
     /// Datasets that are concatenated.
-    pub datasets: Vec<Dataset>,
+    pub datasets: Vec<DatasetSummary>,
     /// Datasets whose chunks are assembled in groups, because the chunks of the inputs extend over many of them.
     pub regrouped: Vec<RegroupedDataset>,
     /// Space that a scratch file for them needs at once.
@@ -110,7 +110,7 @@ pub struct Output {
 
 /// A dataset of the output.
 #[derive(Debug, Serialize)]
-pub struct Dataset {
+pub struct DatasetSummary {
     /// Path.
     pub path: String,
     /// Description of the type.
@@ -144,7 +144,7 @@ impl Summary {
         let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
         let constants = plan.schema.entries.iter().filter(|entry| matches!(entry.role, Role::Constant { .. }));
         let regrouped = plan.regrouped();
-        let output = Output {
+        let output = OutputSummary {
             logical_len_bytes: plan.logical_len_bytes(),
             chunks: plan.chunk_count(),
             input_chunks: plan.input_chunk_count,
@@ -199,12 +199,12 @@ fn decided_by(plan: &MergePlan, planned: &ColumnPlan) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-fn datasets(plan: &MergePlan) -> Vec<Dataset> {
+fn datasets(plan: &MergePlan) -> Vec<DatasetSummary> {
     let columns = plan.columns.iter().zip(&plan.schema.columns).enumerate();
     let dataset =
         |(index, (planned, column)): (usize, (&raddle_merge::plan::ColumnPlan, &raddle_merge::schema::Column))| {
             let class = &column.model().datatype.class;
-            Dataset {
+            DatasetSummary {
                 path: display_path(plan.schema.column_path(index as u32)),
                 datatype: describe(class),
                 dims: planned.file_dims().to_vec(),

@@ -3,7 +3,7 @@
 use crate::histogram::histogram;
 use crate::phases;
 use crate::quantity;
-use crate::run::{Dataset, File, Run};
+use crate::run::{DatasetResult, FileResult, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const MAX_BARS: usize = 20;
 const MAX_BOXES: usize = 12;
 
 /// Returns all figures of `run` and, if available, its output file.
-pub fn all(run: &Run, file: Option<&File>) -> Vec<Figure> {
+pub fn all(run: &Run, file: Option<&FileResult>) -> Vec<Figure> {
     let of_file = file.map(|file| [sizes(file), chunks(file), ratios(file)]);
     let of_run = [stages(run), phases::messages(run), phases::memory(run)];
     of_run.into_iter().chain(of_file.into_iter().flatten()).flatten().collect()
@@ -99,9 +99,9 @@ pub fn stages(run: &Run) -> Option<Figure> {
 }
 
 /// Draws where the file's bytes are: file, groups and datasets as boxes whose heights are their shares.
-pub fn sizes(file: &File) -> Option<Figure> {
+pub fn sizes(file: &FileResult) -> Option<Figure> {
     const HEIGHT: f64 = 400.0;
-    let mut groups: BTreeMap<&str, Vec<&Dataset>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<&DatasetResult>> = BTreeMap::new();
     for dataset in file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0) {
         let group = dataset.path.rsplit_once('/').map_or("", |(group, _)| group);
         groups.entry(if group.is_empty() { "/" } else { group }).or_default().push(dataset);
@@ -110,8 +110,8 @@ pub fn sizes(file: &File) -> Option<Figure> {
     if groups.is_empty() || whole == 0 {
         return None;
     }
-    let stored = |datasets: &[&Dataset]| datasets.iter().map(|dataset| dataset.stored_len_bytes).sum::<u64>();
-    let mut groups: Vec<(&str, Vec<&Dataset>)> = groups.into_iter().collect();
+    let stored = |datasets: &[&DatasetResult]| datasets.iter().map(|dataset| dataset.stored_len_bytes).sum::<u64>();
+    let mut groups: Vec<(&str, Vec<&DatasetResult>)> = groups.into_iter().collect();
     groups.sort_by_key(|(_, datasets)| std::cmp::Reverse(stored(datasets)));
     let mut figure = Figure::new(
         "sizes",
@@ -168,19 +168,20 @@ pub fn sizes(file: &File) -> Option<Figure> {
 }
 
 /// Draws the number of chunks by size.
-pub fn chunks(file: &File) -> Option<Figure> {
+pub fn chunks(file: &FileResult) -> Option<Figure> {
     let caption = "Chunks by size, from each power of two to the next: before compression, and as stored.".to_owned();
     let series = [(&file.chunks.by_logical_len[..], "before compression"), (&file.chunks.by_stored_len[..], "stored")];
     histogram(Figure::new("chunks", "Sizes of chunks", caption), series)
 }
 
 /// Draws the compression ratios of the largest datasets.
-pub fn ratios(file: &File) -> Option<Figure> {
-    let mut largest: Vec<&Dataset> = file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
+pub fn ratios(file: &FileResult) -> Option<Figure> {
+    let mut largest: Vec<&DatasetResult> =
+        file.user_datasets().filter(|dataset| dataset.stored_len_bytes > 0).collect();
     largest.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
     let count = largest.len();
     largest.truncate(MAX_BARS);
-    let ratio = |dataset: &Dataset| dataset.logical_len_bytes as f64 / dataset.stored_len_bytes as f64;
+    let ratio = |dataset: &DatasetResult| dataset.logical_len_bytes as f64 / dataset.stored_len_bytes as f64;
     let most = largest.iter().map(|dataset| ratio(dataset)).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
@@ -210,10 +211,10 @@ pub fn ratios(file: &File) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Bucket, Chunks, Stage};
+    use crate::run::{Bucket, Chunks, StageResult};
 
-    fn stage(rank: u32, stage: &str, wall_s: f64) -> Stage {
-        Stage { rank, stage: stage.to_owned(), wall_s, cpu_s: 0.0, bytes: 0, calls: 0 }
+    fn stage(rank: u32, stage: &str, wall_s: f64) -> StageResult {
+        StageResult { rank, stage: stage.to_owned(), wall_s, cpu_s: 0.0, bytes: 0, calls: 0 }
     }
 
     fn widths(figure: &Figure) -> Vec<f64> {
@@ -253,23 +254,23 @@ mod tests {
 
     #[test]
     fn a_file_without_data_has_no_figures() {
-        assert!(all(&Run::default(), Some(&File::default())).is_empty());
+        assert!(all(&Run::default(), Some(&FileResult::default())).is_empty());
         let negative = Run { stages: vec![stage(0, "read", -1.0)], ..Run::default() };
         assert!(stages(&negative).is_none());
     }
 
     #[test]
     fn sizes_and_chunks_show_every_byte_and_chunk() {
-        let dataset = |path: &str, stored| Dataset {
+        let dataset = |path: &str, stored| DatasetResult {
             path: path.to_owned(),
             logical_len_bytes: 2 * stored,
             stored_len_bytes: stored,
         };
-        let datasets: Vec<Dataset> = (0..40).map(|at| dataset(&format!("/g{}/d{at}", at % 20), 100)).collect();
+        let datasets: Vec<DatasetResult> = (0..40).map(|at| dataset(&format!("/g{}/d{at}", at % 20), 100)).collect();
         let bucket = |from_len_bytes, count| Bucket { from_len_bytes, count };
         let chunks_of =
             Chunks { by_logical_len: vec![bucket(0, 1), bucket(1 << 20, 7)], by_stored_len: vec![bucket(1 << 40, 3)] };
-        let file = File { file_len_bytes: 5000, stored_len_bytes: 4000, chunks: chunks_of, datasets };
+        let file = FileResult { file_len_bytes: 5000, stored_len_bytes: 4000, chunks: chunks_of, datasets };
         let text = sizes(&file).unwrap().inline();
         assert!(text.contains("data: 3.91 KiB (80 %)") && text.contains("metadata and gaps: 1000 B (20 %)"), "{text}");
         assert!(text.contains("other groups: 1.56 KiB (32 %)"), "{text}");

@@ -9,7 +9,7 @@ use crate::measured::verdicts;
 use crate::particulars;
 use crate::phases;
 use crate::quantity;
-use crate::run::{File, Run, Stage, command};
+use crate::run::{FileResult, Run, StageResult, command};
 use crate::svg::{Figure, html};
 use crate::verified::Verification;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct ShownRun {
     /// Report of the run.
     pub run: Run,
     /// The output file, if it could be inspected.
-    pub file: Option<File>,
+    pub file: Option<FileResult>,
     /// Reason why the file could not be inspected, if that was tried.
     pub file_missing: Option<String>,
 }
@@ -195,21 +195,26 @@ fn facts_of_run(run: &Run, verification: Option<&Verification>) -> String {
 
 /// Returns the table of the stages of all ranks.
 fn stage_table(run: &Run) -> String {
-    let mut sums: BTreeMap<usize, Stage> = BTreeMap::new();
+    let mut sums: BTreeMap<usize, StageResult> = BTreeMap::new();
     let mut places: Vec<&str> = Vec::new();
     for stage in run.all_stages() {
         let place = places.iter().position(|name| *name == stage.stage).unwrap_or_else(|| {
             places.push(&stage.stage);
             places.len() - 1
         });
-        let sum =
-            sums.entry(place).or_insert_with(|| Stage { wall_s: 0.0, cpu_s: 0.0, bytes: 0, calls: 0, ..stage.clone() });
+        let sum = sums.entry(place).or_insert_with(|| StageResult {
+            wall_s: 0.0,
+            cpu_s: 0.0,
+            bytes: 0,
+            calls: 0,
+            ..stage.clone()
+        });
         sum.wall_s += stage.wall_s;
         sum.cpu_s += stage.cpu_s;
         sum.bytes = sum.bytes.saturating_add(stage.bytes);
         sum.calls = sum.calls.saturating_add(stage.calls);
     }
-    let row = |stage: &Stage| {
+    let row = |stage: &StageResult| {
         vec![
             stage.stage.clone(),
             quantity::seconds(stage.wall_s),

@@ -49,7 +49,7 @@ pub struct Run {
     /// Prediction of the plan.
     pub prediction: Option<Prediction>,
     /// Stages outside of the engine.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageResult>,
     /// Report of the engine; empty if it was not used.
     #[serde(deserialize_with = "or_default")]
     pub engine: Engine,
@@ -211,12 +211,12 @@ pub struct Engine {
     /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
     /// Stages of all ranks.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageResult>,
 }
 
 /// One stage on one rank.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Stage {
+pub struct StageResult {
     /// Number of the rank.
     #[serde(default)]
     pub rank: u32,
@@ -254,7 +254,7 @@ pub struct Prediction {
 /// An HDF5 file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct File {
+pub struct FileResult {
     /// Length in bytes.
     pub file_len_bytes: u64,
     /// Stored bytes of all datasets.
@@ -262,7 +262,7 @@ pub struct File {
     /// Sizes of the file's chunks.
     pub chunks: Chunks,
     /// Datasets of the file.
-    pub datasets: Vec<Dataset>,
+    pub datasets: Vec<DatasetResult>,
 }
 
 /// Sizes of chunks.
@@ -287,7 +287,7 @@ pub struct Bucket {
 /// A dataset.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Dataset {
+pub struct DatasetResult {
     /// Path of the dataset.
     pub path: String,
     /// Uncompressed bytes.
@@ -299,9 +299,9 @@ pub struct Dataset {
 /// Group in which raddle records the provenance of a merge.
 const PROVENANCE: &str = "/_raddle/";
 
-impl File {
+impl FileResult {
     /// Returns the user's datasets, without raddle's own.
-    pub fn user_datasets(&self) -> impl Iterator<Item = &Dataset> {
+    pub fn user_datasets(&self) -> impl Iterator<Item = &DatasetResult> {
         self.datasets.iter().filter(|dataset| !dataset.path.starts_with(PROVENANCE))
     }
 
@@ -366,7 +366,7 @@ impl Run {
     }
 
     /// Returns all stages, of the engine and outside.
-    pub fn all_stages(&self) -> impl Iterator<Item = &Stage> {
+    pub fn all_stages(&self) -> impl Iterator<Item = &StageResult> {
         self.stages.iter().chain(&self.engine.stages)
     }
 }

@@ -40,17 +40,17 @@ pub(super) struct Stored {
 
 /// A part of a product.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum ProductPart {
     /// Value of the stored branch with this index.
     Stored(usize),
     /// Object: its front, followed by its members.
-    Object { front: Front, members: Vec<Part> },
+    Object { front: Front, members: Vec<ProductPart> },
     /// Key and value of a map, without fronts.
-    Pair { members: Vec<Part> },
+    Pair { members: Vec<ProductPart> },
     /// Collection with the number of elements that the stored branch `count` holds.
-    Collection { count: usize, front: Front, element: Box<Part> },
+    Collection { count: usize, front: Front, element: Box<ProductPart> },
     /// `TClonesArray` with the number of elements that the stored branch `count` holds.
-    Clones { count: usize, front: Front, name: String, class: String, element: Box<Part> },
+    Clones { count: usize, front: Front, name: String, class: String, element: Box<ProductPart> },
 }
 
 /// Plan for reassembling a product.
@@ -58,7 +58,7 @@ pub(super) enum Part {
 pub(super) struct Assembly {
     /// Stored branches, in the order in which they are needed.
     pub(super) stored: Vec<Stored>,
-    pub(super) part: Part,
+    pub(super) part: ProductPart,
     /// Serialisation of the result: collections lack the front of a product.
     pub(super) serialization: Serialization,
 }
@@ -98,7 +98,7 @@ struct Below<'b> {
 }
 
 impl<'t> Planner<'t> {
-    fn product(&mut self, number: usize) -> Result<(Part, Serialization), Apart> {
+    fn product(&mut self, number: usize) -> Result<(ProductPart, Serialization), Apart> {
         let branch = &self.tree.branches[number];
         let Some(element) = &branch.element else { return Err(Apart::NoClass { branch: branch.path.clone() }) };
         match element.kind {
@@ -117,10 +117,10 @@ impl<'t> Planner<'t> {
     }
 
     /// Plans a product that ROOT stored whole.
-    fn unsplit(&mut self, number: usize, element: &ElementBranch) -> Result<(Part, Serialization), Apart> {
+    fn unsplit(&mut self, number: usize, element: &ElementBranch) -> Result<(ProductPart, Serialization), Apart> {
         let branch = &self.tree.branches[number];
         let stored = self.stored(number)?;
-        let part = Part::Stored(stored);
+        let part = ProductPart::Stored(stored);
         match &self.stored[stored].item {
             Item::Collection { .. } => Ok((part, Serialization::Basket)),
             Item::Object { .. } => Ok((part, Serialization::Root)),
@@ -128,7 +128,7 @@ impl<'t> Planner<'t> {
             Item::Record { .. } if TypeName::parse(&element.class) == TypeName::Class(element.class.clone()) => {
                 let info = self.info_of(branch, element)?;
                 Ok((
-                    Part::Object { front: self.front(branch, &element.class, info)?, members: vec![part] },
+                    ProductPart::Object { front: self.front(branch, &element.class, info)?, members: vec![part] },
                     Serialization::Root,
                 ))
             }
@@ -158,13 +158,13 @@ impl<'t> Planner<'t> {
     }
 
     /// Plans an object whose members are in the branches below `number`.
-    fn object(&mut self, number: usize, class: &str, info: &'t StreamerInfo) -> Result<Part, Apart> {
+    fn object(&mut self, number: usize, class: &str, info: &'t StreamerInfo) -> Result<ProductPart, Apart> {
         let branch = &self.tree.branches[number];
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
         let front = self.front(branch, class, info)?;
         let members = self.members(class, info, &mut below, "")?;
         self.finish(&below, class)?;
-        Ok(Part::Object { front, members })
+        Ok(ProductPart::Object { front, members })
     }
 
     /// Fails if any of the branches has not been matched.
@@ -184,7 +184,7 @@ impl<'t> Planner<'t> {
         info: &'t StreamerInfo,
         below: &mut Below<'t>,
         prefix: &str,
-    ) -> Result<Vec<Part>, Apart> {
+    ) -> Result<Vec<ProductPart>, Apart> {
         self.depth += 1;
         self.classes += 1;
         if self.depth > MAX_DEPTH || self.classes > MAX_CLASSES {
@@ -219,7 +219,7 @@ impl<'t> Planner<'t> {
         class: &str,
         below: &mut Below<'t>,
         prefix: &str,
-    ) -> Result<Part, Apart> {
+    ) -> Result<ProductPart, Apart> {
         let next = below.numbers.get(below.found).map(|&number| &self.tree.branches[number]);
         // If the next branch belongs to another class, this one has no members.
         let info = match self.described(name, next, element) {
@@ -228,7 +228,7 @@ impl<'t> Planner<'t> {
         };
         let front = self.front(below.branch, name, info)?;
         let members = self.members(name, info, below, prefix)?;
-        Ok(Part::Object { front, members })
+        Ok(ProductPart::Object { front, members })
     }
 
     /// Plans a member that has a branch.
@@ -237,8 +237,8 @@ impl<'t> Planner<'t> {
         number: usize,
         element: &Element,
         info: &StreamerInfo,
-        before: &[Part],
-    ) -> Result<Part, Apart> {
+        before: &[ProductPart],
+    ) -> Result<ProductPart, Apart> {
         let branch = &self.tree.branches[number];
         let Some(of) = &branch.element else { return Err(unknown(branch, Unreadable::NoLeaf)) };
         match (of.kind, self.scope) {
@@ -261,12 +261,12 @@ impl<'t> Planner<'t> {
                 let stored = self.stored(number)?;
                 if let ElementKind::CountedNumbers { counter, .. } = &element.kind {
                     let id = info.elements.iter().position(|element| element.name == *counter);
-                    let Some(Part::Stored(counter)) = id.and_then(|id| before.get(id)) else {
+                    let Some(ProductPart::Stored(counter)) = id.and_then(|id| before.get(id)) else {
                         return Err(unknown(branch, Unreadable::CountElsewhere(element.type_name.clone())));
                     };
                     self.stored[stored].counter = Some(*counter);
                 }
-                Ok(Part::Stored(stored))
+                Ok(ProductPart::Stored(stored))
             }
             _ => Err(kind(branch, of)),
         }
@@ -274,7 +274,7 @@ impl<'t> Planner<'t> {
 
     /// Plans a collection: branch `number` holds the number of objects, the branches below it the members of the
     /// objects.
-    fn collection(&mut self, number: usize, type_name: &str) -> Result<Part, Apart> {
+    fn collection(&mut self, number: usize, type_name: &str) -> Result<ProductPart, Apart> {
         let branch = &self.tree.branches[number];
         let count = self.stored(number)?;
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
@@ -293,16 +293,16 @@ impl<'t> Planner<'t> {
         let class = class.unwrap_or_else(|| type_name.to_owned());
         let (front, members) = self.objects(branch, &class, count, &mut below)?;
         let element = match is_map {
-            true => Part::Pair { members },
-            false => Part::Object { front, members },
+            true => ProductPart::Pair { members },
+            false => ProductPart::Object { front, members },
         };
         let front = Front::Version(self.infos.own_version());
-        Ok(Part::Collection { count, front, element: Box::new(element) })
+        Ok(ProductPart::Collection { count, front, element: Box::new(element) })
     }
 
     /// Plans a member that is a `TClonesArray`. Its name, first index and bits are not in any branch; the ones used are
     /// those of the array that ROOT creates when it reads the tree.
-    fn clones(&mut self, number: usize, of: &ElementBranch) -> Result<Part, Apart> {
+    fn clones(&mut self, number: usize, of: &ElementBranch) -> Result<ProductPart, Apart> {
         let branch = &self.tree.branches[number];
         let (class, array) = (&of.clones, self.only("TClonesArray"));
         let version = array.map_or(0, |info| info.version);
@@ -317,12 +317,12 @@ impl<'t> Planner<'t> {
             Front::Version(version) => version,
             _ => return Err(unknown(branch, Unreadable::Class(class.clone()))),
         };
-        Ok(Part::Clones {
+        Ok(ProductPart::Clones {
             count,
             front: Front::Version(CLONES_VERSION as u16),
             name: format!("{class}s"),
             class: format!("{class};{class_version}"),
-            element: Box::new(Part::Object { front, members }),
+            element: Box::new(ProductPart::Object { front, members }),
         })
     }
 
@@ -333,7 +333,7 @@ impl<'t> Planner<'t> {
         class: &str,
         count: usize,
         below: &mut Below<'t>,
-    ) -> Result<(Front, Vec<Part>), Apart> {
+    ) -> Result<(Front, Vec<ProductPart>), Apart> {
         let first = below.numbers.first().map(|&number| &self.tree.branches[number]);
         let info = self.statement(class, first).or_else(|| self.only(class));
         let info = info.filter(|_| layout::is_as_described(class));

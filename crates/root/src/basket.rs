@@ -7,7 +7,7 @@ use super::file::decode_payload;
 use super::key::Key;
 use raddle_codec::DecodeState;
 use raddle_columns::bytes::{Bytes, room};
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::input::InputFile;
 
 const STRUCTURE: &str = "basket";
@@ -80,7 +80,7 @@ struct BasketPrefix {
 }
 
 impl BasketPrefix {
-    fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    fn read(bytes: &mut Bytes<'_>) -> Result<Self, UnlocatedError> {
         let key = Key::read(bytes)?;
         let _version = bytes.be_u16()?;
         let (_size, entry_len_bytes) = (bytes.be_i32()?, bytes.be_i32()?);
@@ -98,7 +98,7 @@ impl BasketPrefix {
     }
 
     /// Returns the total length of the entries.
-    fn data_len_bytes(&self, bytes: &Bytes<'_>) -> Result<usize, Fault> {
+    fn data_len_bytes(&self, bytes: &Bytes<'_>) -> Result<usize, UnlocatedError> {
         self.last
             .checked_sub(usize::from(self.key.key_len_bytes))
             .ok_or_else(|| bytes.damaged("the entries end before they begin"))
@@ -106,7 +106,7 @@ impl BasketPrefix {
 }
 
 /// Returns the number of entries of a basket embedded in its tree.
-pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, Fault> {
+pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, UnlocatedError> {
     BasketPrefix::read(&mut Bytes::new(bytes, 0, STRUCTURE)).map(|front| front.entries)
 }
 
@@ -123,7 +123,7 @@ impl BasketOpener {
         state: &mut DecodeState,
         out: &mut Vec<u8>,
         from: usize,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, UnlocatedError> {
         if let Ends::Offsets(offsets) = std::mem::take(&mut self.ends) {
             self.spare = offsets;
         }
@@ -137,7 +137,7 @@ impl BasketOpener {
         let expected = place.end - place.start;
         if front.entries as u64 != expected {
             let what = format!("it has {} entries, {expected} expected", front.entries);
-            return Err(Fault::Damaged { address: front.key.address, structure: STRUCTURE, what });
+            return Err(UnlocatedError::Damaged { address: front.key.address, structure: STRUCTURE, what });
         }
         Ok(data_len_bytes)
     }
@@ -157,7 +157,7 @@ impl BasketOpener {
     }
 
     /// Sets the lengths of the entries.
-    pub(super) fn set_lengths(&mut self, lengths: impl IntoIterator<Item = u64>) -> Result<(), Fault> {
+    pub(super) fn set_lengths(&mut self, lengths: impl IntoIterator<Item = u64>) -> Result<(), UnlocatedError> {
         let Ends::Elsewhere { data_len_bytes } = self.ends else { return Ok(()) };
         let mut offsets = std::mem::take(&mut self.spare);
         offsets.clear();
@@ -169,7 +169,7 @@ impl BasketOpener {
         }
         if end != data_len_bytes as u64 {
             let what = format!("{end} bytes of entries according to their counts, but {data_len_bytes} stored bytes");
-            return Err(Fault::Damaged { address: 0, structure: STRUCTURE, what });
+            return Err(UnlocatedError::Damaged { address: 0, structure: STRUCTURE, what });
         }
         self.ends = Ends::Offsets(offsets);
         Ok(())
@@ -183,7 +183,7 @@ impl BasketOpener {
         state: &mut DecodeState,
         out: &mut Vec<u8>,
         from: usize,
-    ) -> Result<(BasketPrefix, usize), Fault> {
+    ) -> Result<(BasketPrefix, usize), UnlocatedError> {
         let mut bytes = Bytes::new(&self.stored, address, STRUCTURE);
         let front = BasketPrefix::read(&mut bytes)?;
         decode_payload(&self.stored, address, &front.key, state, out, from)?;
@@ -218,7 +218,7 @@ impl BasketOpener {
         varies: bool,
         out: &mut Vec<u8>,
         from: usize,
-    ) -> Result<(BasketPrefix, usize), Fault> {
+    ) -> Result<(BasketPrefix, usize), UnlocatedError> {
         let mut bytes = Bytes::new(stored, 0, "embedded basket");
         let front = BasketPrefix::read(&mut bytes)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
@@ -253,7 +253,7 @@ impl Basket {
         place: &BasketPlace,
         varies: bool,
         state: &mut DecodeState,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), UnlocatedError> {
         self.opener.open(file, place, varies, state, &mut self.payload, 0).map(|_| ())
     }
 
@@ -315,14 +315,19 @@ impl Basket {
     }
 }
 
-fn without_offsets(bytes: &Bytes<'_>, varies: bool, data_len_bytes: usize, entries: usize) -> Result<Ends, Fault> {
+fn without_offsets(
+    bytes: &Bytes<'_>,
+    varies: bool,
+    data_len_bytes: usize,
+    entries: usize,
+) -> Result<Ends, UnlocatedError> {
     match varies && data_len_bytes > 0 {
         true => Ok(Ends::Elsewhere { data_len_bytes }),
         false => fixed(bytes, data_len_bytes, entries),
     }
 }
 
-fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<Ends, Fault> {
+fn fixed(bytes: &Bytes<'_>, data_len_bytes: usize, entries: usize) -> Result<Ends, UnlocatedError> {
     match data_len_bytes.checked_rem(entries) {
         Some(0) => Ok(Ends::Fixed { len_bytes: data_len_bytes / entries }),
         None if data_len_bytes == 0 => Ok(Ends::Fixed { len_bytes: 0 }),
@@ -337,7 +342,7 @@ fn offsets(
     front: &BasketPrefix,
     data_len_bytes: usize,
     mut offsets: Vec<u32>,
-) -> Result<Ends, Fault> {
+) -> Result<Ends, UnlocatedError> {
     let stored = bytes.take(front.entries.saturating_mul(4))?;
     let key_len_bytes = u32::from(front.key.key_len_bytes);
     offsets.clear();
@@ -359,7 +364,7 @@ fn offsets_of_lengths(
     front: &BasketPrefix,
     data_len_bytes: usize,
     mut offsets: Vec<u32>,
-) -> Result<Ends, Fault> {
+) -> Result<Ends, UnlocatedError> {
     let stored = bytes.take(front.entries.saturating_mul(4))?;
     offsets.clear();
     offsets.reserve(front.entries + 1);

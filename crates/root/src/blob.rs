@@ -9,7 +9,7 @@ use super::layout;
 use super::walk;
 use raddle_columns::block::Column;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Form, Serialization};
 
 /// Maximum number of padding zeros after a blob.
@@ -43,7 +43,7 @@ impl BlobDecoder {
     ///
     /// # Errors
     /// The number of the blob that does not match its class, and its fault.
-    pub fn decode(&self, blobs: &Column) -> Result<Column, (u64, Fault)> {
+    pub fn decode(&self, blobs: &Column) -> Result<Column, (u64, UnlocatedError)> {
         let mut column = Column::new(&self.form);
         let Some((offsets, bytes)) = blobs.as_bytes() else { return Ok(column) };
         for (number, pair) in offsets.windows(2).enumerate() {
@@ -53,7 +53,7 @@ impl BlobDecoder {
         Ok(column)
     }
 
-    fn decode_one(&self, blob: &mut Bytes<'_>, column: &mut Column) -> Result<(), Fault> {
+    fn decode_one(&self, blob: &mut Bytes<'_>, column: &mut Column) -> Result<(), UnlocatedError> {
         if !self.has_front {
             return walk::read_padded(&self.item, PADDING, blob, &mut column.buffers);
         }

@@ -7,7 +7,7 @@
 use super::xz;
 use raddle_codec::{DecodeState, RawStreamCodec};
 use raddle_columns::bytes::{Bytes, room};
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Length of the header: letters, method, two lengths.
 const HEADER_LEN_BYTES: usize = 9;
@@ -18,14 +18,14 @@ const HASH_LEN_BYTES: usize = 8;
 const STRUCTURE: &str = "compressed block";
 
 /// One compressed block.
-struct Block<'b> {
+struct CompressedBlock<'b> {
     letters: [u8; 2],
     stored: &'b [u8],
     decoded_len_bytes: usize,
     address: u64,
 }
 
-fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<Block<'b>, Fault> {
+fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<CompressedBlock<'b>, UnlocatedError> {
     let letters = bytes.array::<2>()?;
     let _method = bytes.le_u8()?;
     let [a, b, c, d, e, f] = bytes.array::<6>()?;
@@ -33,7 +33,7 @@ fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<Block<'b>, Fault> {
     let decoded_len_bytes = u32::from_le_bytes([d, e, f, 0]) as usize;
     let address = bytes.address();
     let stored = bytes.take(stored_len_bytes)?;
-    Ok(Block { letters, stored, decoded_len_bytes, address })
+    Ok(CompressedBlock { letters, stored, decoded_len_bytes, address })
 }
 
 /// Decodes `stored`, which begins at `address`, to a payload of `len_bytes` that overwrites `out` from `from` on; `out`
@@ -45,7 +45,7 @@ pub(super) fn decode(
     state: &mut DecodeState,
     out: &mut Vec<u8>,
     from: usize,
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     let mut bytes = Bytes::new(stored, address, STRUCTURE);
     let mut sum_len_bytes = 0;
     while sum_len_bytes < len_bytes && bytes.remaining() >= HEADER_LEN_BYTES {
@@ -81,18 +81,16 @@ fn bare_codec(letters: [u8; 2]) -> Option<RawStreamCodec> {
 }
 
 /// Fails if a block has an unknown codec, or too few bytes for its decoded length.
-fn check_stored(block: &Block<'_>) -> Result<(), Fault> {
-    let damaged = |what: String| Fault::Damaged { address: block.address, structure: STRUCTURE, what };
+fn check_stored(block: &CompressedBlock<'_>) -> Result<(), UnlocatedError> {
+    let damaged = |what: String| UnlocatedError::Damaged { address: block.address, structure: STRUCTURE, what };
     match bare_codec(block.letters) {
-        Some(codec) => codec.check_stored(block.stored.len(), block.decoded_len_bytes).map_err(|source| Fault::Codec {
-            address: block.address,
-            structure: STRUCTURE,
-            source,
-        }),
+        Some(codec) => codec
+            .check_stored(block.stored.len(), block.decoded_len_bytes)
+            .map_err(|source| UnlocatedError::Codec { address: block.address, structure: STRUCTURE, source }),
         None if &block.letters == b"XZ" => {
             xz::check_stored(block.stored.len(), block.decoded_len_bytes).map_err(|fault| damaged(fault.to_string()))
         }
-        None => Err(Fault::Unsupported {
+        None => Err(UnlocatedError::Unsupported {
             address: block.address,
             structure: STRUCTURE,
             what: format!("codec \"{}\"", block.letters.escape_ascii()),
@@ -100,8 +98,8 @@ fn check_stored(block: &Block<'_>) -> Result<(), Fault> {
     }
 }
 
-fn decode_block(block: &Block<'_>, state: &mut DecodeState, out: &mut [u8]) -> Result<(), Fault> {
-    let damaged = |what: String| Fault::Damaged { address: block.address, structure: STRUCTURE, what };
+fn decode_block(block: &CompressedBlock<'_>, state: &mut DecodeState, out: &mut [u8]) -> Result<(), UnlocatedError> {
+    let damaged = |what: String| UnlocatedError::Damaged { address: block.address, structure: STRUCTURE, what };
     let Some(codec) = bare_codec(block.letters) else {
         return xz::decode(block.stored, out).map_err(|fault| damaged(fault.to_string()));
     };
@@ -115,7 +113,7 @@ fn decode_block(block: &Block<'_>, state: &mut DecodeState, out: &mut [u8]) -> R
         }
         stored = rest;
     }
-    codec.decode(state, stored, out).map_err(|source| Fault::Codec {
+    codec.decode(state, stored, out).map_err(|source| UnlocatedError::Codec {
         address: block.address,
         structure: STRUCTURE,
         source,

@@ -1,7 +1,7 @@
 //! Branches that need counts from another branch.
 //!
 //! Baskets may not record the lengths of their entries ([`Lengths`]): ROOT can omit offsets if another leaf counts the
-//! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`Counts`]). Invariant:
+//! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`LengthsBranch`]). Invariant:
 //! lengths are those of whole values.
 
 use super::buffers::push_offset;
@@ -12,7 +12,7 @@ use super::tree::{Branch, Tree};
 use super::walk;
 use raddle_columns::block::{Buffer, Column};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Form, Number};
 
 /// Source of the lengths of a branch's entries.
@@ -79,8 +79,8 @@ impl Lengths {
 
 impl Counter {
     /// Returns the length of each entry, from `counts`, a column of the counting branch.
-    pub(super) fn lengths(&self, counts: &Buffer, entries: u64) -> Result<Vec<u64>, Fault> {
-        let damaged = |what: String| Fault::Damaged { address: 0, structure: "counts of a basket", what };
+    pub(super) fn lengths(&self, counts: &Buffer, entries: u64) -> Result<Vec<u64>, UnlocatedError> {
+        let damaged = |what: String| UnlocatedError::Damaged { address: 0, structure: "counts of a basket", what };
         let Buffer::Values(counts) = counts else { return Ok(Vec::new()) };
         let counts = counts.chunks_exact(self.number.len_bytes());
         if counts.len() as u64 != entries {
@@ -100,7 +100,7 @@ impl Counter {
 
 /// Branch with the lengths of pointer members of a split collection's objects.
 #[derive(Debug, Clone)]
-pub(super) struct Counts {
+pub(super) struct LengthsBranch {
     /// Number of the counting branch.
     pub(super) branch: usize,
     /// Contents of the entries of the counting branch.
@@ -109,7 +109,7 @@ pub(super) struct Counts {
     pub(super) lengths: Lengths,
 }
 
-impl Counts {
+impl LengthsBranch {
     /// Finds the counts for a branch in member `id` of the same objects.
     pub(super) fn of_branch(tree: &Tree, branch: &Branch, id: i64, infos: &StreamerInfos) -> Option<Self> {
         let number = tree.sibling(branch, id)?;
@@ -128,7 +128,7 @@ pub(super) fn read_entries<'b>(
     entries: impl Iterator<Item = Bytes<'b>>,
     counts: &Column,
     buffers: &mut Vec<Buffer>,
-) -> Result<(), (usize, Fault)> {
+) -> Result<(), (usize, UnlocatedError)> {
     let [Buffer::Offsets(offsets), Buffer::Values(values)] = counts.buffers.as_slice() else { return Ok(()) };
     let Item::Rest { buffer, content } = item else { return Ok(()) };
     let mut ends = offsets.windows(2);

@@ -7,7 +7,7 @@ use super::key::Key;
 use super::streamer::StreamerInfos;
 use raddle_codec::DecodeState;
 use raddle_columns::bytes::{Bytes, room};
-use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::error::{ColumnsError, Location, Result, UnlocatedError};
 use raddle_columns::input::InputFile;
 use std::collections::HashSet;
 use std::path::Path;
@@ -55,7 +55,7 @@ pub struct TreeName {
 }
 
 /// Contents of the header.
-struct Header {
+struct FileHeader {
     first_address: u64,
     name_len_bytes: u64,
     infos_address: u64,
@@ -89,7 +89,7 @@ impl RootFile {
         opened.with_contents().map_err(|fault| fault.at(&place))
     }
 
-    fn with_contents(mut self) -> Result<Self, Fault> {
+    fn with_contents(mut self) -> Result<Self, UnlocatedError> {
         let header = self.read_header()?;
         let mut keys = Vec::new();
         let record_address = header.first_address.saturating_add(header.name_len_bytes);
@@ -109,7 +109,7 @@ impl RootFile {
             }
             if keys.len() as u64 > self.file.len_bytes() / MIN_KEY_LEN_BYTES {
                 let what = "folders share their lists of keys".to_owned();
-                return Err(Fault::Damaged { address, structure: "folder", what });
+                return Err(UnlocatedError::Damaged { address, structure: "folder", what });
             }
         }
         keys.sort_by(|a, b| (&a.path, b.key.cycle).cmp(&(&b.path, a.key.cycle)));
@@ -120,7 +120,7 @@ impl RootFile {
         Ok(self)
     }
 
-    fn read_header(&self) -> Result<Header, Fault> {
+    fn read_header(&self) -> Result<FileHeader, UnlocatedError> {
         const STRUCTURE: &str = "file header";
         // Length of the longer of both forms, far shorter than any file.
         const LEN_BYTES: u64 = 63;
@@ -135,11 +135,11 @@ impl RootFile {
         let name_len_bytes = u64::from(bytes.be_u32()?);
         let (_units, _compression) = (bytes.be_u8()?, bytes.be_u32()?);
         let infos_address = address(&mut bytes)?;
-        Ok(Header { first_address, name_len_bytes, infos_address, infos_len_bytes: u64::from(bytes.be_u32()?) })
+        Ok(FileHeader { first_address, name_len_bytes, infos_address, infos_len_bytes: u64::from(bytes.be_u32()?) })
     }
 
     /// Reads the keys of the directory whose record is at `address`.
-    fn read_folder(&self, address: u64) -> Result<Vec<Key>, Fault> {
+    fn read_folder(&self, address: u64) -> Result<Vec<Key>, UnlocatedError> {
         const STRUCTURE: &str = "folder";
         const LEN_BYTES: u64 = 42;
         // The shorter form may be closer to the end of the file.
@@ -166,7 +166,7 @@ impl RootFile {
         Ok(keys)
     }
 
-    fn read_infos(&self, address: u64, len_bytes: u64) -> Result<StreamerInfos, Fault> {
+    fn read_infos(&self, address: u64, len_bytes: u64) -> Result<StreamerInfos, UnlocatedError> {
         let bytes = self.file.read(address, len_bytes, "descriptions of classes")?;
         let mut key_bytes = Bytes::new(&bytes, address, "key");
         let key = Key::read(&mut key_bytes)?;
@@ -249,7 +249,7 @@ impl RootFile {
     }
 
     /// Reads and decodes the payload of `key`.
-    pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, Fault> {
+    pub(super) fn read_object(&self, key: &Key) -> Result<Vec<u8>, UnlocatedError> {
         let stored = self.file.read(key.address, key.len_bytes, "object")?;
         let mut payload = Vec::new();
         decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
@@ -274,7 +274,7 @@ pub(super) fn decode_payload(
     state: &mut DecodeState,
     out: &mut Vec<u8>,
     from: usize,
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     let mut bytes = Bytes::new(stored, address, "payload");
     let stored_len_bytes = key.stored_len_bytes().ok_or_else(|| bytes.damaged("a key longer than its object"))?;
     bytes.take(usize::from(key.key_len_bytes))?;

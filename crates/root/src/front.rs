@@ -1,10 +1,10 @@
 //! The front of an object: the bytes before its members, as they are written.
 //!
-//! [`Header`] reads fronts. Invariant: a byte count equals the number of bytes that were written after it.
+//! [`ObjectHeader`] reads fronts. Invariant: a byte count equals the number of bytes that were written after it.
 
-use super::object_header::{BYTE_COUNT, Header};
+use super::object_header::{BYTE_COUNT, ObjectHeader};
 use super::streamer::{ElementKind, StreamerInfo, StreamerInfos};
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Front of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Front {
     }
 
     /// Returns the front with the contents of a header.
-    pub(super) fn of_header(header: &Header) -> Self {
+    pub(super) fn of_header(header: &ObjectHeader) -> Self {
         match (header.end, header.checksum) {
             (None, _) => Self::Bare(header.version),
             (_, Some(checksum)) => Self::Checksum(checksum),
@@ -48,8 +48,8 @@ impl Front {
     pub(super) fn write(
         self,
         out: &mut Vec<u8>,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), UnlocatedError>,
+    ) -> Result<(), UnlocatedError> {
         let start = out.len();
         match self {
             Self::Bare(version) => {
@@ -69,7 +69,7 @@ impl Front {
         let len_bytes = u32::try_from(out.len() - start - size_of::<u32>()).ok().filter(|len| *len < BYTE_COUNT);
         let Some(len_bytes) = len_bytes else {
             let what = "it is too long for a byte count".to_owned();
-            return Err(Fault::Unsupported { address: 0, structure: "object", what });
+            return Err(UnlocatedError::Unsupported { address: 0, structure: "object", what });
         };
         out[start..start + size_of::<u32>()].copy_from_slice(&(BYTE_COUNT | len_bytes).to_be_bytes());
         Ok(())

@@ -1,7 +1,7 @@
 //! Keys, which precede every object of a file.
 
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Version of a key from which addresses have 64 bits.
 const LONG_SEEKS: u16 = 1000;
@@ -25,7 +25,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Reads a key.
-    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, UnlocatedError> {
         let len_bytes = bytes.be_i32()?;
         let version = bytes.be_u16()?;
         let object_len_bytes = bytes.be_i32()?;
@@ -51,7 +51,7 @@ impl Key {
 }
 
 /// Reads a string, whose length is one byte, or 255 followed by four bytes.
-pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], Fault> {
+pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], UnlocatedError> {
     let len_bytes = match bytes.be_u8()? {
         255 => bytes.be_u32()? as usize,
         short => usize::from(short),
@@ -60,6 +60,6 @@ pub(super) fn text_bytes<'b>(bytes: &mut Bytes<'b>) -> Result<&'b [u8], Fault> {
 }
 
 /// Reads a string of metadata. Bytes that are not UTF-8 are replaced.
-pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
+pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, UnlocatedError> {
     text_bytes(bytes).map(|text| String::from_utf8_lossy(text).into_owned())
 }

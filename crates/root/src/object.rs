@@ -5,10 +5,10 @@
 //! depth is bounded.
 
 use super::key::{Key, text};
-use super::object_header::{BYTE_COUNT, Header, read_tobject};
+use super::object_header::{BYTE_COUNT, ObjectHeader, read_tobject};
 use super::streamer::{BasicType, Element, ElementKind, StreamerInfos};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::Number;
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) type ObjectId = usize;
 
 /// Value of a member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MemberValue {
     /// Integer; unsigned integers of 64 bits have the same bits.
     Integer(i64),
     Real(f64),
@@ -53,14 +53,14 @@ pub(super) enum Value {
 pub(super) struct Object {
     pub(super) class: String,
     /// Members, including members of base classes.
-    pub(super) members: Vec<(String, Value)>,
+    pub(super) members: Vec<(String, MemberValue)>,
     /// Reason why members are missing, if any are.
     pub(super) unsupported: Option<String>,
 }
 
 impl Object {
     /// Returns a member, if the class has it.
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(super) fn get(&self, name: &str) -> Option<&MemberValue> {
         self.members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
     }
 
@@ -68,8 +68,8 @@ impl Object {
     /// stored counts that way.
     pub(super) fn integer(&self, name: &str) -> Option<i64> {
         match self.get(name)? {
-            Value::Integer(value) => Some(*value),
-            Value::Real(value) => Some(*value as i64),
+            MemberValue::Integer(value) => Some(*value),
+            MemberValue::Real(value) => Some(*value as i64),
             _ => None,
         }
     }
@@ -77,7 +77,7 @@ impl Object {
     /// Returns a string member.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
-            Value::Text(text) => Some(text),
+            MemberValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -85,7 +85,7 @@ impl Object {
     /// Returns a member that is an array of integers.
     pub(super) fn integers(&self, name: &str) -> &[i64] {
         match self.get(name) {
-            Some(Value::Integers(values)) => values,
+            Some(MemberValue::Integers(values)) => values,
             _ => &[],
         }
     }
@@ -106,11 +106,11 @@ impl Objects {
     /// Returns the objects of an array member.
     pub(super) fn array<'o>(&'o self, object: &'o Object, name: &str) -> &'o [Option<ObjectId>] {
         let array = match object.get(name) {
-            Some(Value::Object(id)) => self.get(*id).and_then(|array| array.get("objects")),
+            Some(MemberValue::Object(id)) => self.get(*id).and_then(|array| array.get("objects")),
             other => other,
         };
         match array {
-            Some(Value::Objects(objects)) => objects,
+            Some(MemberValue::Objects(objects)) => objects,
             _ => &[],
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn read_object(
     key_len_bytes: u64,
     class: &str,
     infos: &StreamerInfos,
-) -> Result<(Objects, ObjectId), Fault> {
+) -> Result<(Objects, ObjectId), UnlocatedError> {
     let bytes = Bytes::new(payload, 0, "object");
     let mut reader = ObjectReader {
         bytes,
@@ -156,12 +156,12 @@ impl ObjectReader<'_> {
         self.objects.objects.len() - 1
     }
 
-    fn set(&mut self, id: ObjectId, name: &str, value: Value) {
+    fn set(&mut self, id: ObjectId, name: &str, value: MemberValue) {
         self.objects.objects[id].members.push((name.to_owned(), value));
     }
 
     /// Reads an object behind a pointer, including the tags that identify it.
-    fn read_pointer(&mut self) -> Result<Value, Fault> {
+    fn read_pointer(&mut self) -> Result<MemberValue, UnlocatedError> {
         let start = self.bytes.position();
         let first = self.bytes.be_u32()?;
         let (end, tag, tag_position) = match first & BYTE_COUNT != 0 && first != NEW_CLASS_TAG {
@@ -179,8 +179,8 @@ impl ObjectReader<'_> {
         let tag_of = |position: usize| position as u64 + front_len_bytes;
         if tag & CLASS_TAG == 0 {
             // Objects that are not needed are not kept.
-            let known = self.tagged.get(&u64::from(tag)).map_or(Value::Skipped, |id| Value::Object(*id));
-            return Ok(if tag == 0 { Value::Null } else { known });
+            let known = self.tagged.get(&u64::from(tag)).map_or(MemberValue::Skipped, |id| MemberValue::Object(*id));
+            return Ok(if tag == 0 { MemberValue::Null } else { known });
         }
         let class = match tag {
             NEW_CLASS_TAG => {
@@ -196,27 +196,27 @@ impl ObjectReader<'_> {
         if class == "TBasket" {
             return self.read_basket(end);
         }
-        let rest = Header { end, version: 0, checksum: None };
+        let rest = ObjectHeader { end, version: 0, checksum: None };
         if end.is_some() && !is_needed(&class) {
             rest.skip_rest(&mut self.bytes)?;
-            return Ok(Value::Skipped);
+            return Ok(MemberValue::Skipped);
         }
         let id = self.new_object(&class);
         self.tagged.insert(tag_of(start), id);
         let depth = self.depth;
         match self.read_members_of(&class, id) {
             // Since its length is known, the objects after it can still be read.
-            Err(fault @ Fault::Unsupported { .. }) if end.is_some() => {
+            Err(fault @ UnlocatedError::Unsupported { .. }) if end.is_some() => {
                 self.depth = depth;
                 self.objects.objects[id].unsupported = Some(fault.to_string());
             }
             outcome => outcome?,
         }
         rest.skip_rest(&mut self.bytes)?;
-        Ok(Value::Object(id))
+        Ok(MemberValue::Object(id))
     }
 
-    fn c_string(&mut self) -> Result<String, Fault> {
+    fn c_string(&mut self) -> Result<String, UnlocatedError> {
         let mut name = Vec::new();
         loop {
             match self.bytes.be_u8()? {
@@ -227,17 +227,17 @@ impl ObjectReader<'_> {
     }
 
     /// Reads a basket, whose key is its only header; its length is the byte count of the pointer.
-    fn read_basket(&mut self, end: Option<usize>) -> Result<Value, Fault> {
+    fn read_basket(&mut self, end: Option<usize>) -> Result<MemberValue, UnlocatedError> {
         let mut ahead = self.bytes.clone();
         Key::read(&mut ahead)?;
         match end.and_then(|end| end.checked_sub(self.bytes.position())) {
-            Some(len_bytes) => Ok(Value::Basket(self.bytes.take(len_bytes)?.to_vec())),
+            Some(len_bytes) => Ok(MemberValue::Basket(self.bytes.take(len_bytes)?.to_vec())),
             None => Err(self.bytes.unsupported("a basket without byte count")),
         }
     }
 
     /// Reads header and members of an object of `class`; the members are added to object `id`.
-    fn read_members_of(&mut self, class: &str, id: ObjectId) -> Result<(), Fault> {
+    fn read_members_of(&mut self, class: &str, id: ObjectId) -> Result<(), UnlocatedError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.bytes.damaged("objects are nested too deeply"));
@@ -247,7 +247,7 @@ impl ObjectReader<'_> {
                 read_tobject(&mut self.bytes)?;
             }
             "TString" => {
-                let value = Value::Text(text(&mut self.bytes)?);
+                let value = MemberValue::Text(text(&mut self.bytes)?);
                 self.set(id, "string", value);
             }
             "TObjArray" => self.read_array(id)?,
@@ -262,11 +262,11 @@ impl ObjectReader<'_> {
                 self.bytes.take(count.saturating_mul(len_bytes))?;
             }
             _ => {
-                let header = Header::read(&mut self.bytes)?;
+                let header = ObjectHeader::read(&mut self.bytes)?;
                 if class == "TNamed" {
                     read_tobject(&mut self.bytes)?;
                     for name in ["fName", "fTitle"] {
-                        let value = Value::Text(text(&mut self.bytes)?);
+                        let value = MemberValue::Text(text(&mut self.bytes)?);
                         self.set(id, name, value);
                     }
                 } else {
@@ -279,8 +279,8 @@ impl ObjectReader<'_> {
         Ok(())
     }
 
-    fn read_array(&mut self, id: ObjectId) -> Result<(), Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn read_array(&mut self, id: ObjectId) -> Result<(), UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         if header.version > 2 {
             read_tobject(&mut self.bytes)?;
         }
@@ -292,21 +292,21 @@ impl ObjectReader<'_> {
         let mut objects = Vec::new();
         for _ in 0..count {
             objects.push(match self.read_pointer()? {
-                Value::Object(object) => Some(object),
-                Value::Basket(bytes) => {
+                MemberValue::Object(object) => Some(object),
+                MemberValue::Basket(bytes) => {
                     let basket = self.new_object("TBasket");
-                    self.set(basket, "bytes", Value::Basket(bytes));
+                    self.set(basket, "bytes", MemberValue::Basket(bytes));
                     Some(basket)
                 }
                 _ => None,
             });
         }
-        self.set(id, "objects", Value::Objects(objects));
+        self.set(id, "objects", MemberValue::Objects(objects));
         header.skip_rest(&mut self.bytes)
     }
 
     /// Reads members according to the description of the class.
-    fn read_described(&mut self, class: &str, header: &Header, id: ObjectId) -> Result<(), Fault> {
+    fn read_described(&mut self, class: &str, header: &ObjectHeader, id: ObjectId) -> Result<(), UnlocatedError> {
         let Some(info) = self.infos.find(class, header.version, header.checksum) else {
             if header.end.is_some() && !is_needed(class) {
                 return Ok(());
@@ -325,7 +325,12 @@ impl ObjectReader<'_> {
         Ok(())
     }
 
-    fn read_element(&mut self, class: &str, element: &Element, id: ObjectId) -> Result<Option<Value>, Fault> {
+    fn read_element(
+        &mut self,
+        class: &str,
+        element: &Element,
+        id: ObjectId,
+    ) -> Result<Option<MemberValue>, UnlocatedError> {
         Ok(Some(match &element.kind {
             ElementKind::Base { .. } => {
                 self.read_members_of(&element.name, id)?;
@@ -334,7 +339,7 @@ impl ObjectReader<'_> {
             ElementKind::Number(number) if element.array_len == 0 => self.read_number(*number)?,
             ElementKind::Number(number) => self.read_numbers(*number, element.array_len)?,
             ElementKind::CountedNumbers { number, counter } => match self.bytes.be_u8()? {
-                0 => Value::Null,
+                0 => MemberValue::Null,
                 _ => {
                     let count = self.objects.objects[id].integer(counter).and_then(|count| usize::try_from(count).ok());
                     let count =
@@ -342,55 +347,55 @@ impl ObjectReader<'_> {
                     self.read_numbers(*number, count)?
                 }
             },
-            ElementKind::TString => Value::Text(text(&mut self.bytes)?),
+            ElementKind::TString => MemberValue::Text(text(&mut self.bytes)?),
             ElementKind::Object if element.array_len == 0 => {
                 let inner = self.new_object(&element.type_name);
                 self.read_members_of(&element.type_name, inner)?;
-                Value::Object(inner)
+                MemberValue::Object(inner)
             }
             ElementKind::Pointer => self.read_pointer()?,
             _ => return Err(self.bytes.unsupported(format!("member {} of class {class}", element.name))),
         }))
     }
 
-    fn read_number(&mut self, number: BasicType) -> Result<Value, Fault> {
+    fn read_number(&mut self, number: BasicType) -> Result<MemberValue, UnlocatedError> {
         let bytes = self.bytes.take(number.len_bytes())?;
         Ok(value_of(number, bytes))
     }
 
-    fn read_numbers(&mut self, number: BasicType, count: usize) -> Result<Value, Fault> {
+    fn read_numbers(&mut self, number: BasicType, count: usize) -> Result<MemberValue, UnlocatedError> {
         let len_bytes = number.len_bytes();
         let bytes = self.bytes.take(count.saturating_mul(len_bytes))?;
         let values = bytes.chunks_exact(len_bytes).map(|bytes| value_of(number, bytes));
         let (mut integers, mut reals) = (Vec::new(), Vec::new());
         for value in values {
             match value {
-                Value::Integer(value) => integers.push(value),
-                Value::Real(value) => reals.push(value),
+                MemberValue::Integer(value) => integers.push(value),
+                MemberValue::Real(value) => reals.push(value),
                 _ => {}
             }
         }
-        Ok(if reals.is_empty() { Value::Integers(integers) } else { Value::Reals(reals) })
+        Ok(if reals.is_empty() { MemberValue::Integers(integers) } else { MemberValue::Reals(reals) })
     }
 }
 
 /// Decodes the value from the bytes of one number.
-fn value_of(basic: BasicType, bytes: &[u8]) -> Value {
+fn value_of(basic: BasicType, bytes: &[u8]) -> MemberValue {
     if let Some(packing) = basic.packing {
-        return Value::Real(packing.value(bytes));
+        return MemberValue::Real(packing.value(bytes));
     }
     let mut padded = [0; 8];
     padded[8 - bytes.len().min(8)..].copy_from_slice(&bytes[..bytes.len().min(8)]);
     let bits = u64::from_be_bytes(padded);
     match basic.number {
         Number::Bool | Number::Uint8 | Number::Uint16 | Number::Uint32 | Number::Uint64 | Number::Int64 => {
-            Value::Integer(bits as i64)
+            MemberValue::Integer(bits as i64)
         }
-        Number::Int8 => Value::Integer(i64::from(bits as i8)),
-        Number::Int16 => Value::Integer(i64::from(bits as i16)),
-        Number::Int32 => Value::Integer(i64::from(bits as i32)),
-        Number::Float32 => Value::Real(f64::from(f32::from_bits(bits as u32))),
-        Number::Float64 => Value::Real(f64::from_bits(bits)),
+        Number::Int8 => MemberValue::Integer(i64::from(bits as i8)),
+        Number::Int16 => MemberValue::Integer(i64::from(bits as i16)),
+        Number::Int32 => MemberValue::Integer(i64::from(bits as i32)),
+        Number::Float32 => MemberValue::Real(f64::from(f32::from_bits(bits as u32))),
+        Number::Float64 => MemberValue::Real(f64::from_bits(bits)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: the end of an object lies within the bytes that contain it.
 
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Flag that marks a byte count.
 pub(super) const BYTE_COUNT: u32 = 0x4000_0000;
@@ -13,7 +13,7 @@ pub(super) const IS_REFERENCED: u32 = 1 << 4;
 
 /// Header of an object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
+pub(super) struct ObjectHeader {
     /// End of the object, if it is recorded.
     pub(super) end: Option<usize>,
     pub(super) version: u16,
@@ -21,9 +21,9 @@ pub(super) struct Header {
     pub(super) checksum: Option<u32>,
 }
 
-impl Header {
+impl ObjectHeader {
     /// Reads the header of an object.
-    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Self, UnlocatedError> {
         let mut ahead = bytes.clone();
         let first = ahead.be_u32().unwrap_or(0);
         if first & BYTE_COUNT == 0 {
@@ -42,7 +42,7 @@ impl Header {
     }
 
     /// Skips to the end of the object, even if parts of it were not read.
-    pub(super) fn skip_rest(&self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
+    pub(super) fn skip_rest(&self, bytes: &mut Bytes<'_>) -> Result<(), UnlocatedError> {
         let Some(end) = self.end else { return Ok(()) };
         match end.checked_sub(bytes.position()) {
             Some(left) => bytes.take(left).map(|_| ()),
@@ -52,8 +52,8 @@ impl Header {
 }
 
 /// Reads a `TObject`: its id and its bits.
-pub(super) fn read_tobject(bytes: &mut Bytes<'_>) -> Result<(u32, u32), Fault> {
-    let header = Header::read(bytes)?;
+pub(super) fn read_tobject(bytes: &mut Bytes<'_>) -> Result<(u32, u32), UnlocatedError> {
+    let header = ObjectHeader::read(bytes)?;
     let (id, bits) = (bytes.be_u32()?, bytes.be_u32()?);
     if bits & IS_REFERENCED != 0 {
         bytes.be_u16()?;

@@ -7,11 +7,11 @@
 
 use super::front::Front;
 use super::item::Item;
-use super::object_header::Header;
+use super::object_header::ObjectHeader;
 use super::walk::{self, MEMBERWISE, STATES_CLASS_VERSION};
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Bytes of consecutive values.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl Pieces {
     }
 
     /// Appends a value as a member of an object.
-    pub(super) fn write_member(&self, number: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn write_member(&self, number: usize, out: &mut Vec<u8>) -> Result<(), UnlocatedError> {
         let bare = self.bare(number);
         let write = |out: &mut Vec<u8>| {
             out.extend_from_slice(bare);
@@ -49,7 +49,7 @@ impl Pieces {
     }
 
     /// Adds a value that consists of all bytes that `write` appends.
-    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), UnlocatedError>) -> Result<(), UnlocatedError> {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())
@@ -70,7 +70,7 @@ pub(super) fn cut_exactly(
     count: u64,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<Pieces, Fault> {
+) -> Result<Pieces, UnlocatedError> {
     let pieces = cut(item, count, bytes, buffers)?;
     match bytes.remaining() {
         0 => Ok(pieces),
@@ -78,7 +78,7 @@ pub(super) fn cut_exactly(
     }
 }
 
-fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, Fault> {
+fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, UnlocatedError> {
     if let Some(len_bytes) = item.fixed_len_bytes() {
         let mut ahead = bytes.clone();
         walk::read_values(item, count, bytes, buffers)?;
@@ -117,9 +117,9 @@ fn cut(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -
 }
 
 /// Reads a front with a byte count; only the front of a `TObject` has none.
-fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
+fn read_counted(bytes: &mut Bytes<'_>) -> Result<ObjectHeader, UnlocatedError> {
     let front = bytes.clone();
-    let header = Header::read(bytes)?;
+    let header = ObjectHeader::read(bytes)?;
     match header.end {
         Some(_) => Ok(header),
         None => Err(front.damaged("no byte count")),
@@ -127,14 +127,19 @@ fn read_counted(bytes: &mut Bytes<'_>) -> Result<Header, Fault> {
 }
 
 /// Appends the next value.
-fn write_one(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write_one(
+    item: &Item,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+    out: &mut Vec<u8>,
+) -> Result<(), UnlocatedError> {
     match item {
         Item::Record { fields } | Item::Pair { in_map: true, values: fields, .. } => {
             write_members(fields, bytes, buffers, out)
         }
         Item::Object { class, fields } | Item::Base { class, fields } => {
             let header = match class.front {
-                Some(Front::Bare(_)) => Header::read(bytes)?,
+                Some(Front::Bare(_)) => ObjectHeader::read(bytes)?,
                 _ => read_counted(bytes)?,
             };
             walk::check_class(class, header.version, header.checksum, bytes)?;
@@ -185,7 +190,7 @@ fn write_members(
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
     out: &mut Vec<u8>,
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     fields.iter().try_for_each(|field| cut(field, 1, bytes, buffers)?.write_member(0, out))
 }
 
@@ -197,7 +202,12 @@ fn write_list(values: &Pieces, out: &mut Vec<u8>) {
 }
 
 /// Cuts arrays behind pointers of objects into pieces. Their lengths are the last `objects` numbers of a buffer.
-fn cut_pointed(item: &Item, objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<Pieces, Fault> {
+fn cut_pointed(
+    item: &Item,
+    objects: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<Pieces, UnlocatedError> {
     let Item::Pointed { counter, arrays, buffer, content } = item else { return Ok(Pieces::default()) };
     let mut pieces = Pieces::default();
     for object in 0..objects {
@@ -223,7 +233,7 @@ fn cut_memberwise(
     count: u64,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<Pieces, Fault> {
+) -> Result<Pieces, UnlocatedError> {
     if let Item::Regular { length, content } = list {
         let inner = count.checked_mul(*length).ok_or_else(|| bytes.damaged("too many values"))?;
         return Ok(cut_memberwise(content, version, inner, bytes, buffers)?.in_groups_of(*length));
@@ -281,7 +291,7 @@ fn cut_members(
     objects: u64,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<Vec<Pieces>, Fault> {
+) -> Result<Vec<Pieces>, UnlocatedError> {
     let mut members = Vec::with_capacity(fields.len());
     for field in fields {
         members.push(match field {

@@ -9,7 +9,7 @@ use super::item::Item;
 use super::walk;
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::Number;
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ impl<'item> PlainLists<'item> {
         basket: &Basket,
         range: Range<usize>,
         buffers: &mut [Buffer],
-    ) -> Result<(), (usize, Fault)> {
+    ) -> Result<(), (usize, UnlocatedError)> {
         if !self.has_front {
             return self.read_bare(basket, range, buffers);
         }
@@ -79,7 +79,12 @@ impl<'item> PlainLists<'item> {
     }
 
     /// Reads entries that consist only of numbers, without headers, as one run of numbers.
-    fn read_bare(&self, basket: &Basket, range: Range<usize>, buffers: &mut [Buffer]) -> Result<(), (usize, Fault)> {
+    fn read_bare(
+        &self,
+        basket: &Basket,
+        range: Range<usize>,
+        buffers: &mut [Buffer],
+    ) -> Result<(), (usize, UnlocatedError)> {
         let len_bytes = self.number.len_bytes();
         let Buffer::Offsets(offsets) = &mut buffers[self.offsets] else { return Ok(()) };
         basket.push_ends(range.clone(), len_bytes.trailing_zeros(), offsets);

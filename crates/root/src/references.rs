@@ -5,10 +5,10 @@
 
 use super::buffers::push_offset;
 use super::key::text_bytes;
-use super::object_header::{Header, IS_REFERENCED, read_tobject};
+use super::object_header::{IS_REFERENCED, ObjectHeader, read_tobject};
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Field, Form, Number};
 
 /// Bit of a reference to an object with its own UUID.
@@ -30,7 +30,7 @@ pub(super) fn form_of_array() -> Form {
 }
 
 /// Reads a `TRef` into a buffer.
-pub(super) fn read_one(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<(), Fault> {
+pub(super) fn read_one(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<(), UnlocatedError> {
     let (id, bits) = read_tobject(bytes)?;
     if bits & HAS_UUID != 0 {
         return Err(bytes.unsupported("a reference by UUID"));
@@ -41,8 +41,8 @@ pub(super) fn read_one(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<(),
 }
 
 /// Reads a `TRefArray` into the buffers of [`form_of_array`].
-pub(super) fn read_array(bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
-    let header = Header::read(bytes)?;
+pub(super) fn read_array(bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), UnlocatedError> {
+    let header = ObjectHeader::read(bytes)?;
     read_tobject(bytes)?;
     let name = text_bytes(bytes)?;
     let count = bytes.be_u32()?;
@@ -63,7 +63,7 @@ pub(super) fn read_array(bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Resul
 }
 
 /// Reads the bits of a `TObject` into a buffer.
-pub(super) fn read_bits(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<(), Fault> {
+pub(super) fn read_bits(bytes: &mut Bytes<'_>, buffer: &mut Buffer) -> Result<(), UnlocatedError> {
     let bits = bytes.be_u32()?;
     if bits & IS_REFERENCED != 0 {
         bytes.be_u16()?;

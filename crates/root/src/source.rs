@@ -1,7 +1,7 @@
 //! A tree as a source: one product per branch that has baskets.
 
 use super::basket::{self, BasketOpener, BasketPlace, StoredBasket};
-use super::counted::{self, Counts, Lengths};
+use super::counted::{self, Lengths, LengthsBranch};
 use super::file::RootFile;
 use super::ids::IdBranches;
 use super::item::Item;
@@ -14,9 +14,9 @@ use raddle_codec::DecodeState;
 use raddle_columns::baskets::{Basket, Baskets};
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::error::{ColumnsError, Location, Result, UnlocatedError};
 use raddle_columns::schema::{Form, Product, Schema, Serialization};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -73,7 +73,7 @@ struct ProductPlan {
     /// Reason for reading bytes, unless that was requested.
     unknown: Option<Unreadable>,
     lengths: Lengths,
-    counts: Option<Counts>,
+    counts: Option<LengthsBranch>,
 }
 
 impl TreeSource {
@@ -100,7 +100,7 @@ impl TreeSource {
             let lengths =
                 Lengths::of_branch(&tree, branch, layout.as_ref().ok().map(|layout| &layout.item), file.infos());
             let counter = layout.as_ref().ok().and_then(|layout| layout.counter);
-            let counts = counter.and_then(|id| Counts::of_branch(&tree, branch, id, file.infos()));
+            let counts = counter.and_then(|id| LengthsBranch::of_branch(&tree, branch, id, file.infos()));
             let layout = match layout {
                 Ok(layout) if layout.counter.is_some() && counts.is_none() => {
                     Err(Unreadable::CountElsewhere(layout::class_of(branch, file.infos())))
@@ -195,14 +195,14 @@ impl TreeSource {
         lengths: &Lengths,
         entries: Range<u64>,
         state: &mut DecodeState,
-        at: &dyn Fn(Fault) -> ColumnsError,
+        at: &dyn Fn(UnlocatedError) -> ColumnsError,
     ) -> Result<()> {
         if !opener.lacks_lengths() {
             return Ok(());
         }
         let Lengths::Counted(counter) = lengths else {
             let what = "neither offsets nor counts in a branch of whole numbers".to_owned();
-            return Err(at(Fault::Unsupported { address: 0, structure: "basket", what }));
+            return Err(at(UnlocatedError::Unsupported { address: 0, structure: "basket", what }));
         };
         let mut counts = Column::new(&counter.form);
         let mut reader = BranchReader::new(&self.tree.branches[counter.branch], Some(&counter.item));
@@ -289,7 +289,7 @@ impl Source for TreeSource {
         for place in places {
             cancel.check()?;
             let (entries, start) = (place.start..place.end, end);
-            let at = |fault: Fault| fault.at(&self.place().branch(&branch.path).entries(entries.clone()));
+            let at = |fault: UnlocatedError| fault.at(&self.place().branch(&branch.path).entries(entries.clone()));
             let lengths = &self.plans[product].lengths;
             let vary = lengths.vary();
             end += opener.open(self.file.input(), place, vary, &mut state, &mut read.bytes, start).map_err(at)?;
@@ -308,7 +308,7 @@ impl Source for TreeSource {
         Ok(read)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let branches = products.iter().map(|&product| {
             let ProductPlan { branch, item, lengths, counts, .. } = &self.plans[product];
@@ -354,7 +354,7 @@ struct TreeReader<'source> {
     with_ids: bool,
 }
 
-impl Reader for TreeReader<'_> {
+impl RangeReader for TreeReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let mut block = Block::new(&self.schema, entries.start);
         self.append(entries, &mut block)?;
@@ -390,7 +390,7 @@ struct BranchReader<'source> {
     item: Option<&'source Item>,
     lengths: &'source Lengths,
     /// Reader of the counts of each object's values, if another branch holds them.
-    counts: Option<(&'source Counts, Box<BranchReader<'source>>)>,
+    counts: Option<(&'source LengthsBranch, Box<BranchReader<'source>>)>,
     basket: basket::Basket,
     open: Option<usize>,
 }
@@ -417,11 +417,13 @@ impl<'source> BranchReader<'source> {
             if from >= to {
                 break;
             }
-            let at = |fault: Fault, entries: Range<u64>| fault.at(&place.branch(&self.branch.path).entries(entries));
+            let at = |fault: UnlocatedError, entries: Range<u64>| {
+                fault.at(&place.branch(&self.branch.path).entries(entries))
+            };
             if self.open != Some(number) {
                 self.open = None;
                 let of_basket = basket.start..basket.end;
-                let at = |fault: Fault| at(fault, of_basket.clone());
+                let at = |fault: UnlocatedError| at(fault, of_basket.clone());
                 self.basket.open(source.file.input(), basket, self.lengths.vary(), state).map_err(at)?;
                 source.set_lengths(self.basket.opener(), self.lengths, of_basket.clone(), state, &at)?;
                 self.open = Some(number);
@@ -456,7 +458,7 @@ fn push_entries(
     range: Range<usize>,
     item: Option<&Item>,
     buffers: &mut [Buffer],
-) -> Result<(), (usize, Fault)> {
+) -> Result<(), (usize, UnlocatedError)> {
     let bytes_of = |range: Range<usize>| bytes_of(basket, range);
     match item {
         None => {

@@ -5,9 +5,9 @@
 
 use super::double32::{Packing, Range};
 use super::key::text;
-use super::object_header::{BYTE_COUNT, Header};
+use super::object_header::{BYTE_COUNT, ObjectHeader};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::Number;
 use std::collections::HashMap;
 
@@ -134,14 +134,14 @@ impl StreamerInfos {
 
     /// Reads the payload of the key to which the file's header refers; positions count from `key_len_bytes` bytes
     /// before its start.
-    pub(super) fn read(payload: &[u8], key_len_bytes: u64) -> Result<Self, Fault> {
+    pub(super) fn read(payload: &[u8], key_len_bytes: u64) -> Result<Self, UnlocatedError> {
         let mut reader = InfoReader {
             bytes: Bytes::new(payload, 0, "descriptions of classes"),
             key_len_bytes,
             classes: HashMap::new(),
         };
         let mut infos = Self::default();
-        let header = Header::read(&mut reader.bytes)?;
+        let header = ObjectHeader::read(&mut reader.bytes)?;
         reader.skip_tobject()?;
         text(&mut reader.bytes)?;
         let count = reader.bytes.be_u32()?;
@@ -187,19 +187,19 @@ struct InfoReader<'b> {
 }
 
 impl InfoReader<'_> {
-    fn skip_tobject(&mut self) -> Result<(), Fault> {
+    fn skip_tobject(&mut self) -> Result<(), UnlocatedError> {
         self.tobject_bits().map(|_| ())
     }
 
-    fn tobject_bits(&mut self) -> Result<u32, Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn tobject_bits(&mut self) -> Result<u32, UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         let (_id, bits) = (self.bytes.be_u32()?, self.bytes.be_u32()?);
         header.skip_rest(&mut self.bytes)?;
         Ok(bits)
     }
 
-    fn named(&mut self) -> Result<Named, Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn named(&mut self) -> Result<Named, UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         let bits = self.tobject_bits()?;
         let named = Named { bits, name: text(&mut self.bytes)?, title: text(&mut self.bytes)? };
         header.skip_rest(&mut self.bytes)?;
@@ -210,8 +210,8 @@ impl InfoReader<'_> {
     /// here has a byte count, and none is referenced.
     fn object<T>(
         &mut self,
-        read: impl FnOnce(&mut Self, &str) -> Result<Option<T>, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        read: impl FnOnce(&mut Self, &str) -> Result<Option<T>, UnlocatedError>,
+    ) -> Result<Option<T>, UnlocatedError> {
         let first = self.bytes.be_u32()?;
         if first == 0 {
             return Ok(None);
@@ -223,7 +223,7 @@ impl InfoReader<'_> {
         if len_bytes > self.bytes.remaining() {
             return Err(self.bytes.damaged("an object longer than the remaining bytes"));
         }
-        let rest = Header { end: Some(self.bytes.position() + len_bytes), version: 0, checksum: None };
+        let rest = ObjectHeader { end: Some(self.bytes.position() + len_bytes), version: 0, checksum: None };
         let tag_position = self.bytes.position() as u64 + self.key_len_bytes + 2;
         let class = match self.bytes.be_u32()? {
             0xFFFF_FFFF => {
@@ -249,8 +249,8 @@ impl InfoReader<'_> {
     }
 
     /// Reads a description, and sets `own_version` to the version of `TStreamerInfo` itself.
-    fn info(&mut self, own_version: &mut u16) -> Result<(String, StreamerInfo), Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn info(&mut self, own_version: &mut u16) -> Result<(String, StreamerInfo), UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         *own_version = header.version;
         let class = self.named()?.name;
         let checksum = self.bytes.be_u32()?;
@@ -260,8 +260,8 @@ impl InfoReader<'_> {
         Ok((class, StreamerInfo { version, checksum, elements }))
     }
 
-    fn elements(&mut self) -> Result<Vec<Element>, Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn elements(&mut self) -> Result<Vec<Element>, UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         self.skip_tobject()?;
         text(&mut self.bytes)?;
         let count = self.bytes.be_u32()?;
@@ -274,14 +274,14 @@ impl InfoReader<'_> {
         Ok(elements)
     }
 
-    fn element(&mut self, class: &str) -> Result<Element, Fault> {
-        let header = Header::read(&mut self.bytes)?;
+    fn element(&mut self, class: &str) -> Result<Element, UnlocatedError> {
+        let header = ObjectHeader::read(&mut self.bytes)?;
         let base = match class {
             // One more class lies between it and the element.
-            "TStreamerSTLstring" => Some(Header::read(&mut self.bytes)?),
+            "TStreamerSTLstring" => Some(ObjectHeader::read(&mut self.bytes)?),
             _ => None,
         };
-        let inner = Header::read(&mut self.bytes)?;
+        let inner = ObjectHeader::read(&mut self.bytes)?;
         let Named { bits, name, title } = self.named()?;
         let type_number = self.bytes.be_i32()?;
         let _size = self.bytes.be_i32()?;
@@ -314,11 +314,11 @@ impl InfoReader<'_> {
         Ok(Element { name, type_name, kind, array_len, extents })
     }
 
-    fn be_f64(&mut self) -> Result<f64, Fault> {
+    fn be_f64(&mut self) -> Result<f64, UnlocatedError> {
         self.bytes.be_u64().map(f64::from_bits)
     }
 
-    fn kind(&mut self, class: &str, type_number: i32, range: Range) -> Result<ElementKind, Fault> {
+    fn kind(&mut self, class: &str, type_number: i32, range: Range) -> Result<ElementKind, UnlocatedError> {
         Ok(match class {
             "TStreamerBase" => ElementKind::Base { version: self.bytes.be_i32()? },
             "TStreamerBasicType" if type_number == BITS => ElementKind::Bits,

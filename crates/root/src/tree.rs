@@ -4,8 +4,8 @@
 
 use super::basket::{BasketPlace, StoredBasket, embedded_entries};
 use super::file::RootFile;
-use super::object::{Object, ObjectId, Objects, Value, read_object};
-use raddle_columns::error::{Fault, Location, Result};
+use super::object::{MemberValue, Object, ObjectId, Objects, read_object};
+use raddle_columns::error::{Location, Result, UnlocatedError};
 use std::collections::HashSet;
 
 /// Maximum depth of branches. If branches are references, nothing else limits it.
@@ -140,8 +140,8 @@ impl Tree {
     }
 }
 
-fn missing(what: &str) -> Fault {
-    Fault::Damaged { address: 0, structure: "tree", what: format!("the {what} is missing") }
+fn missing(what: &str) -> UnlocatedError {
+    UnlocatedError::Damaged { address: 0, structure: "tree", what: format!("the {what} is missing") }
 }
 
 /// Adds a branch and the branches below it, each once.
@@ -160,7 +160,7 @@ fn add_branches(
     }
     if depth > MAX_DEPTH {
         let what = "branches are nested too deeply".to_owned();
-        return Err(Fault::Damaged { address: 0, structure: "tree", what }.at(place));
+        return Err(UnlocatedError::Damaged { address: 0, structure: "tree", what }.at(place));
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
     let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
@@ -212,9 +212,9 @@ fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
         class: object.class.clone(),
         len: u64::try_from(object.integer("fLen")?).ok()?,
         is_unsigned: object.integer("fIsUnsigned").is_some_and(|unsigned| unsigned != 0),
-        is_counted: matches!(object.get("fLeafCount"), Some(Value::Object(_) | Value::Skipped)),
+        is_counted: matches!(object.get("fLeafCount"), Some(MemberValue::Object(_) | MemberValue::Skipped)),
         counter: match object.get("fLeafCount") {
-            Some(Value::Object(counter)) => Some(*counter),
+            Some(MemberValue::Object(counter)) => Some(*counter),
             _ => None,
         },
         id,
@@ -223,8 +223,8 @@ fn leaf_of(objects: &Objects, id: ObjectId) -> Option<Leaf> {
 }
 
 /// Reads the positions of the baskets of a branch, in the order of their entries.
-fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Vec<BasketPlace>, Fault> {
-    let damaged = |what: String| Fault::Damaged { address: 0, structure: "list of baskets", what };
+fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Vec<BasketPlace>, UnlocatedError> {
+    let damaged = |what: String| UnlocatedError::Damaged { address: 0, structure: "list of baskets", what };
     let (addresses, lengths) = (branch.integers("fBasketSeek"), branch.integers("fBasketBytes"));
     let first_entries = branch.integers("fBasketEntry");
     let written = branch.integer("fWriteBasket").and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
@@ -241,7 +241,8 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         }
     }
     for (number, embedded) in objects.array(branch, "fBaskets").iter().enumerate() {
-        let Some(Value::Basket(bytes)) = embedded.and_then(|id| objects.get(id)).and_then(|basket| basket.get("bytes"))
+        let Some(MemberValue::Basket(bytes)) =
+            embedded.and_then(|id| objects.get(id)).and_then(|basket| basket.get("bytes"))
         else {
             continue;
         };

@@ -6,11 +6,11 @@
 use super::buffers::{push_numbers, push_offset, push_packed};
 use super::item::{Class, Item};
 use super::key::text_bytes;
-use super::object_header::Header;
+use super::object_header::ObjectHeader;
 use super::references;
 use raddle_columns::block::Buffer;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::Number;
 
 /// Flag in the version of a collection that is stored member by member.
@@ -28,7 +28,7 @@ enum Count {
 }
 
 /// Reads one whole entry, which must fill `bytes`.
-pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+pub(super) fn read_entry(item: &Item, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), UnlocatedError> {
     read_exactly(item, 1, bytes, buffers)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn read_exactly(
     count: u64,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     read(item, Count::Exactly(count), bytes, buffers)?;
     match bytes.remaining() {
         0 => Ok(()),
@@ -52,7 +52,7 @@ pub(super) fn read_padded(
     padding: usize,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     read(item, Count::Exactly(1), bytes, buffers)?;
     let left = bytes.remaining();
     match left <= padding && bytes.take(left)?.iter().all(|&byte| byte == 0) {
@@ -62,12 +62,17 @@ pub(super) fn read_padded(
 }
 
 /// Reads `count` values.
-pub(super) fn read_values(item: &Item, count: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+pub(super) fn read_values(
+    item: &Item,
+    count: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), UnlocatedError> {
     read(item, Count::Exactly(count), bytes, buffers).map(|_| ())
 }
 
 /// Reads consecutive values of `item` and returns their number.
-fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<u64, Fault> {
+fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<u64, UnlocatedError> {
     match item {
         Item::Number { number, buffer } => {
             let (count, stored) = take_numbers(*number, number.len_bytes(), count, bytes)?;
@@ -125,20 +130,20 @@ fn read(item: &Item, count: Count, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]
         Item::Pair { in_map: true, values, .. } => repeat(count, bytes, |bytes| read_fields(values, bytes, buffers)),
         Item::Pair { in_map: false, members, .. } => repeat(count, bytes, |bytes| {
             // The members suffice: the version of a pair is a checksum of their types.
-            let header = Header::read(bytes)?;
+            let header = ObjectHeader::read(bytes)?;
             within(&header, bytes, |bytes| read_fields(members, bytes, buffers).map(|()| 0)).map(|_| ())
         }),
         Item::Object { class, fields } | Item::Base { class, fields } => repeat(count, bytes, |bytes| {
-            let header = Header::read(bytes)?;
+            let header = ObjectHeader::read(bytes)?;
             check_class(class, header.version, header.checksum, bytes)?;
             within(&header, bytes, |bytes| read_fields(fields, bytes, buffers).map(|()| 0)).map(|_| ())
         }),
         Item::Headed { content } => {
-            let header = Header::read(bytes)?;
+            let header = ObjectHeader::read(bytes)?;
             within(&header, bytes, |bytes| read(content, count, bytes, buffers))
         }
         Item::Collection { list } => {
-            let header = Header::read(bytes)?;
+            let header = ObjectHeader::read(bytes)?;
             within(&header, bytes, |bytes| match header.version & MEMBERWISE {
                 0 => read(list, count, bytes, buffers),
                 _ => read_memberwise(list, header.version & !MEMBERWISE, count, bytes, buffers),
@@ -153,7 +158,7 @@ fn take_numbers<'b>(
     len_bytes: usize,
     count: Count,
     bytes: &mut Bytes<'b>,
-) -> Result<(u64, &'b [u8]), Fault> {
+) -> Result<(u64, &'b [u8]), UnlocatedError> {
     let count = match count {
         Count::Exactly(count) => count,
         Count::UntilEnd => match bytes.remaining() % len_bytes {
@@ -165,7 +170,7 @@ fn take_numbers<'b>(
     Ok((count, bytes.take(total.unwrap_or(usize::MAX))?))
 }
 
-fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+fn read_fields(fields: &[Item], bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), UnlocatedError> {
     fields.iter().try_for_each(|field| read(field, Count::Exactly(1), bytes, buffers).map(|_| ()))
 }
 
@@ -177,7 +182,7 @@ pub(super) fn read_arrays(
     content: &Item,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     let count = if bytes.be_u8()? == 0 { 0 } else { count };
     for _ in 0..arrays {
         read(content, Count::Exactly(count), bytes, buffers)?;
@@ -187,7 +192,7 @@ pub(super) fn read_arrays(
 }
 
 /// Returns the number at `from_end` numbers before the end of a buffer.
-pub(super) fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, Fault> {
+pub(super) fn pointed_count(counts: &Buffer, from_end: u64, bytes: &Bytes<'_>) -> Result<u64, UnlocatedError> {
     let Buffer::Values(counts) = counts else { return Ok(0) };
     let number = counts.as_chunks().0.iter().rev().nth((from_end as usize).saturating_sub(1));
     let count = number.map_or(0, |number| i32::from_le_bytes(*number));
@@ -199,8 +204,8 @@ fn read_regular<'b>(
     length: u64,
     count: Count,
     bytes: &mut Bytes<'b>,
-    read: impl FnOnce(Count, &mut Bytes<'b>) -> Result<u64, Fault>,
-) -> Result<u64, Fault> {
+    read: impl FnOnce(Count, &mut Bytes<'b>) -> Result<u64, UnlocatedError>,
+) -> Result<u64, UnlocatedError> {
     match count {
         Count::Exactly(count) => {
             let inner = count.checked_mul(length).ok_or_else(|| bytes.damaged("too many values"))?;
@@ -224,7 +229,7 @@ fn read_memberwise(
     count: Count,
     bytes: &mut Bytes<'_>,
     buffers: &mut [Buffer],
-) -> Result<u64, Fault> {
+) -> Result<u64, UnlocatedError> {
     if let Item::Regular { length, content } = list {
         return read_regular(*length, count, bytes, |count, bytes| {
             read_memberwise(content, version, count, bytes, buffers)
@@ -255,7 +260,12 @@ fn read_memberwise(
 
 /// Reads members of `count` objects member by member. Some base classes are stored as a whole, because ROOT has
 /// streamer types for them.
-fn read_members(fields: &[Item], objects: u64, bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Result<(), Fault> {
+fn read_members(
+    fields: &[Item],
+    objects: u64,
+    bytes: &mut Bytes<'_>,
+    buffers: &mut [Buffer],
+) -> Result<(), UnlocatedError> {
     fields.iter().try_for_each(|field| match field {
         Item::Base { class, fields } if !stays_whole(class) => read_members(fields, objects, bytes, buffers),
         field => read(field, Count::Exactly(objects), bytes, buffers).map(|_| ()),
@@ -271,8 +281,8 @@ pub(super) fn stays_whole(class: &Class) -> bool {
 fn repeat(
     count: Count,
     bytes: &mut Bytes<'_>,
-    mut read_one: impl FnMut(&mut Bytes<'_>) -> Result<(), Fault>,
-) -> Result<u64, Fault> {
+    mut read_one: impl FnMut(&mut Bytes<'_>) -> Result<(), UnlocatedError>,
+) -> Result<u64, UnlocatedError> {
     match count {
         Count::Exactly(count) => {
             for _ in 0..count {
@@ -296,7 +306,7 @@ fn repeat(
 }
 
 /// Reads a list's count. Every element has at least one byte.
-pub(super) fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
+pub(super) fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, UnlocatedError> {
     let count = bytes.be_u32()?;
     match count as usize <= bytes.remaining() {
         true => Ok(u64::from(count)),
@@ -306,10 +316,10 @@ pub(super) fn read_count(bytes: &mut Bytes<'_>) -> Result<u64, Fault> {
 
 /// Reads the bytes enclosed by a byte count with `read`, which must consume them.
 pub(super) fn within<'b, T>(
-    header: &Header,
+    header: &ObjectHeader,
     bytes: &mut Bytes<'b>,
-    read: impl FnOnce(&mut Bytes<'b>) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+    read: impl FnOnce(&mut Bytes<'b>) -> Result<T, UnlocatedError>,
+) -> Result<T, UnlocatedError> {
     let Some(end) = header.end else { return read(bytes) };
     let len_bytes = end.checked_sub(bytes.position()).ok_or_else(|| bytes.damaged("an object without content"))?;
     let mut inside = bytes.part(len_bytes)?;
@@ -320,7 +330,12 @@ pub(super) fn within<'b, T>(
     }
 }
 
-pub(super) fn check_class(class: &Class, version: u16, checksum: Option<u32>, bytes: &Bytes<'_>) -> Result<(), Fault> {
+pub(super) fn check_class(
+    class: &Class,
+    version: u16,
+    checksum: Option<u32>,
+    bytes: &Bytes<'_>,
+) -> Result<(), UnlocatedError> {
     let is_right = match checksum {
         Some(checksum) => checksum == class.checksum,
         None => version == class.version,

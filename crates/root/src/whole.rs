@@ -4,16 +4,16 @@
 //! requesting it is an error; the other products can still be read.
 
 use super::apart::{Apart, ReassemblyError};
-use super::assembly::{Assembly, Part, Stored};
+use super::assembly::{Assembly, ProductPart, Stored};
 use super::file::RootFile;
 use super::item::Item;
 use super::pieces::{Pieces, cut_exactly};
 use super::source::{RootOptions, TreeSource, Unread, distinct};
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::error::{Location, Result, UnlocatedError};
 use raddle_columns::schema::{Form, Product, Schema, Serialization};
-use raddle_columns::source::{Reader, Source, check_products};
+use raddle_columns::source::{RangeReader, Source, check_products};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -167,7 +167,7 @@ impl Source for WholeTree {
         self.tree.check_unchanged()
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         let mut parts = Vec::new();
         for &product in products {
@@ -184,10 +184,10 @@ impl Source for WholeTree {
 struct WholeReader<'source> {
     source: &'source WholeTree,
     products: Vec<usize>,
-    inner: Box<dyn Reader + 'source>,
+    inner: Box<dyn RangeReader + 'source>,
 }
 
-impl Reader for WholeReader<'_> {
+impl RangeReader for WholeReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let block = self.inner.read(entries)?;
         let mut parts = block.columns.into_iter();
@@ -221,7 +221,11 @@ impl Reader for WholeReader<'_> {
 
 /// Reassembles the entries of a product. An error contains the index of the entry and, if a single branch caused it,
 /// the branch.
-fn assemble(assembly: &Assembly, columns: &[Column], entries: u64) -> Result<Column, (u64, Option<usize>, Fault)> {
+fn assemble(
+    assembly: &Assembly,
+    columns: &[Column],
+    entries: u64,
+) -> Result<Column, (u64, Option<usize>, UnlocatedError)> {
     let mut whole = Column::new(&Form::Blob(assembly.serialization));
     let mut buffers: Vec<Column> = assembly.stored.iter().map(|stored| Column::new(&stored.form)).collect();
     let (mut pieces, mut bytes) = (Vec::<Pieces>::new(), Vec::new());
@@ -245,7 +249,7 @@ fn entry_of(column: &Column, entry: u64) -> &[u8] {
 }
 
 /// Cuts the entry of a stored branch into pieces; `before` are the pieces of the branches before it.
-fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Column) -> Result<Pieces, Fault> {
+fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Column) -> Result<Pieces, UnlocatedError> {
     let mut bytes = Bytes::new(entry, 0, "entries");
     let objects = match stored.count {
         None => 1,
@@ -286,7 +290,7 @@ fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Colu
 }
 
 /// Decodes a stored count of 32 bits.
-fn count_in(stored: &[u8], bytes: &Bytes<'_>) -> Result<u32, Fault> {
+fn count_in(stored: &[u8], bytes: &Bytes<'_>) -> Result<u32, UnlocatedError> {
     let count = stored.try_into().ok().map(i32::from_be_bytes).and_then(|count| u32::try_from(count).ok());
     count.ok_or_else(|| bytes.damaged(format!("a count of {stored:02x?}")))
 }
@@ -300,26 +304,26 @@ fn clear(buffer: &mut Buffer) {
 }
 
 /// Appends a part of object `number` of the enclosing collection, in the form of a member.
-fn write(part: &Part, number: usize, pieces: &[Pieces], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write(part: &ProductPart, number: usize, pieces: &[Pieces], out: &mut Vec<u8>) -> Result<(), UnlocatedError> {
     match part {
-        Part::Stored(stored) => pieces[*stored].write_member(number, out),
-        Part::Object { front, members } => {
+        ProductPart::Stored(stored) => pieces[*stored].write_member(number, out),
+        ProductPart::Object { front, members } => {
             front.write(out, |out| members.iter().try_for_each(|member| write(member, number, pieces, out)))
         }
-        Part::Pair { members } => members.iter().try_for_each(|member| match member {
-            Part::Stored(stored) => {
+        ProductPart::Pair { members } => members.iter().try_for_each(|member| match member {
+            ProductPart::Stored(stored) => {
                 out.extend_from_slice(pieces[*stored].bare(number));
                 Ok(())
             }
             object => write(object, number, pieces, out),
         }),
-        Part::Collection { count, front, element } => front.write(out, |out| {
+        ProductPart::Collection { count, front, element } => front.write(out, |out| {
             let count = pieces[*count].bare(0);
             out.extend_from_slice(count);
             let objects = count_in(count, &Bytes::new(count, 0, "entries"))?;
             (0..objects as usize).try_for_each(|object| write(element, object, pieces, out))
         }),
-        Part::Clones { count, front, name, class, element } => front.write(out, |out| {
+        ProductPart::Clones { count, front, name, class, element } => front.write(out, |out| {
             out.extend_from_slice(&EMPTY_TOBJECT);
             write_text(name, out);
             write_text(class, out);

@@ -5,7 +5,7 @@
 //! Arms are compared with the mean of both, which is less noisy.
 
 use crate::error::{Result, TuneError};
-use crate::findings::{Arm, Compared, Fault, Findings, compare, default_of, is_default, phases};
+use crate::findings::{Arm, ArmFailure, Compared, Findings, compare, default_of, is_default, phases};
 use crate::kernel::{Kernel, Verify};
 use crate::runner::{Executor, Scratch};
 use crate::statistics::{self, StopRule};
@@ -130,8 +130,8 @@ impl Campaign {
         for place in statistics::order_of_block(conditions.seed, block as u64, running.len()) {
             run_one(&mut arms[running[place]], block, conditions, bench)?;
             match arms[0].fault.clone().or_else(|| arms[1].fault.clone()) {
-                Some(Fault::Failed(message)) => return Err(TuneError::Run { message }),
-                Some(fault @ Fault::NotApplicable(_)) => {
+                Some(ArmFailure::Failed(message)) => return Err(TuneError::Run { message }),
+                Some(fault @ ArmFailure::NotApplicable(_)) => {
                     // Without the default, the experiment fails.
                     arms.iter_mut().for_each(|arm| (arm.fault, arm.runs) = (Some(fault.clone()), Vec::new()));
                     return Ok(false);
@@ -167,7 +167,7 @@ fn check_values(arms: &mut [Arm], block: usize) -> Result<()> {
     }
     for arm in &mut arms[2..] {
         if digest(arm).is_some_and(|found| found != expected) {
-            arm.fault = Some(Fault::Failed("its files differ in values from those of the defaults".to_owned()));
+            arm.fault = Some(ArmFailure::Failed("its files differ in values from those of the defaults".to_owned()));
             arm.runs[block] = None;
         }
     }
@@ -189,10 +189,10 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &TrialConditions, bench: &Be
             arm.runs[block] = Some(outcome);
         }
         // A library named by the workload may be missing on this machine; one named by the user must exist.
-        Answer::Unusable(why) if arm.candidate.library.is_some() => arm.fault = Some(Fault::NotApplicable(why)),
-        Answer::Unusable(why) => arm.fault = Some(Fault::Failed(why)),
-        Answer::NotApplicable(why) => arm.fault = Some(Fault::NotApplicable(why)),
-        Answer::Failed(why) => arm.fault = Some(Fault::Failed(why)),
+        Answer::Unusable(why) if arm.candidate.library.is_some() => arm.fault = Some(ArmFailure::NotApplicable(why)),
+        Answer::Unusable(why) => arm.fault = Some(ArmFailure::Failed(why)),
+        Answer::NotApplicable(why) => arm.fault = Some(ArmFailure::NotApplicable(why)),
+        Answer::Failed(why) => arm.fault = Some(ArmFailure::Failed(why)),
     }
     bench.observer.event(&Event::Advanced { stage: Stage::Measure, bytes: 0, items: 1 });
     Ok(())
@@ -202,27 +202,27 @@ fn run_one(arm: &mut Arm, block: usize, conditions: &TrialConditions, bench: &Be
 mod tests {
     use super::*;
     use crate::findings::MAX_VARIATION;
-    use crate::knob::{Knob, Settings, Value};
+    use crate::knob::{Knob, SettingValue, Settings};
     use crate::profile::Metric;
     use crate::statistics::Verdict;
-    use crate::worker::{self, Calls, Outcome, StageTime};
+    use crate::worker::{self, Calls, KernelOutcome, StageTime};
     use raddle_core::report::progress::Silent;
     use std::sync::Mutex;
 
     /// Runs whose time depends on `gzip`, with noise: level 1 takes 1, level 6 takes 2.5, level 0 fails, level 9 is not
     /// available.
-    struct Made {
+    struct SimulatedRuns {
         noise: f64,
         asked: Mutex<Vec<Request>>,
     }
 
-    impl Made {
+    impl SimulatedRuns {
         fn new(noise: f64) -> Self {
             Self { noise, asked: Mutex::default() }
         }
     }
 
-    impl Executor for Made {
+    impl Executor for SimulatedRuns {
         fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
             if cancel.is_cancelled() {
                 return Err(TuneError::Cancelled);
@@ -239,10 +239,10 @@ mod tests {
                 9 => return Ok(Answer::NotApplicable("no gzip".to_owned())),
                 _ => {}
             }
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: worker::Stage::Write, phase: None, wall_s, cpu_s }],
+                stages: vec![StageTime { stage: worker::RunStage::Write, phase: None, wall_s, cpu_s }],
                 len_bytes: 100,
                 calls: Some(Calls { read: 1, write: 10 * level }),
                 reads: None,
@@ -264,7 +264,7 @@ mod tests {
             knob: Some(Knob::Gzip),
             case: None,
             kernel: Kernel::Vpic { particles: 1 },
-            settings: Settings::default().and(Knob::Gzip, Value::Whole(*level)),
+            settings: Settings::default().and(Knob::Gzip, SettingValue::Whole(*level)),
             ranks: 1,
             library: None,
         };
@@ -275,11 +275,11 @@ mod tests {
         TrialConditions { library: None, seed: 3, syncs: false, rule: StopRule::default(), deadline: None }
     }
 
-    fn found(made: &Made, levels: &[u64], conditions: &TrialConditions) -> Result<Findings> {
+    fn found(made: &SimulatedRuns, levels: &[u64], conditions: &TrialConditions) -> Result<Findings> {
         found_of(made, &candidates(levels), conditions)
     }
 
-    fn found_of(made: &Made, candidates: &[Candidate], conditions: &TrialConditions) -> Result<Findings> {
+    fn found_of(made: &SimulatedRuns, candidates: &[Candidate], conditions: &TrialConditions) -> Result<Findings> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_reports_all() {
-        let findings = found(&Made::new(0.01), &[1, 6, 2, 0, 9], &conditions()).unwrap();
+        let findings = found(&SimulatedRuns::new(0.01), &[1, 6, 2, 0, 9], &conditions()).unwrap();
         assert_eq!((findings.metric, findings.doubt), (Metric::WallS, None));
         let verdicts: Vec<Option<Verdict>> = findings.arms.iter().map(|finding| finding.verdict).collect();
         let (worse, none, open) = (Some(Verdict::Worse), Some(Verdict::NoEffect), Some(Verdict::CannotTell));
@@ -299,23 +299,23 @@ mod tests {
         assert!((2.3..2.7).contains(&estimate.ratio) && estimate.interval[0] > 2.0, "{estimate:?}");
         assert!((slow.inflation.unwrap() - 166.0 / 1000.0).abs() < 1e-9);
         assert_eq!(slow.medians.unwrap().write_calls, Some(60.0));
-        assert_eq!(findings.arms[3].arm.fault, Some(Fault::Failed("a fault".to_owned())));
-        assert_eq!(findings.arms[4].arm.fault, Some(Fault::NotApplicable("no gzip".to_owned())));
+        assert_eq!(findings.arms[3].arm.fault, Some(ArmFailure::Failed("a fault".to_owned())));
+        assert_eq!(findings.arms[4].arm.fault, Some(ArmFailure::NotApplicable("no gzip".to_owned())));
         assert!(findings.arms[3].medians.is_none());
     }
 
     #[test]
     fn a_default_that_is_not_to_be_had_leaves_the_experiment_out() {
-        let findings = found(&Made::new(0.01), &[9, 1, 6], &conditions()).unwrap();
+        let findings = found(&SimulatedRuns::new(0.01), &[9, 1, 6], &conditions()).unwrap();
         assert_eq!(findings.runs(), 0);
-        let fault = Some(Fault::NotApplicable("no gzip".to_owned()));
+        let fault = Some(ArmFailure::NotApplicable("no gzip".to_owned()));
         assert!(findings.arms.iter().all(|finding| finding.arm.fault == fault));
     }
 
     #[test]
     fn arms_that_write_other_values_are_reported_and_not_run_on() {
         let of = |values: [u64; 4]| {
-            let findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
+            let findings = found(&SimulatedRuns::new(0.01), &[1, 6, 2], &conditions()).unwrap();
             let mut arms: Vec<Arm> = findings.arms.into_iter().map(|finding| finding.arm).collect();
             arms.insert(1, arms[0].clone());
             for (arm, digest) in arms.iter_mut().zip(values) {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn elapsed_times_that_vary_much_are_not_compared() {
-        let findings = found(&Made::new(0.6), &[1, 6], &conditions()).unwrap();
+        let findings = found(&SimulatedRuns::new(0.6), &[1, 6], &conditions()).unwrap();
         assert!(findings.wall_variation > MAX_VARIATION && findings.cpu_variation < MAX_VARIATION);
         assert_eq!(findings.metric, Metric::CpuS);
         assert_eq!(findings.arms[1].verdict, Some(Verdict::Worse));
@@ -341,14 +341,14 @@ mod tests {
     fn unequal_ranks_are_compared_by_elapsed_time_however_it_varies() {
         let mut arms = candidates(&[1, 6]);
         arms[1].ranks = 2;
-        let findings = found_of(&Made::new(0.6), &arms, &conditions()).unwrap();
+        let findings = found_of(&SimulatedRuns::new(0.6), &arms, &conditions()).unwrap();
         assert!(findings.wall_variation > MAX_VARIATION);
         assert_eq!(findings.metric, Metric::WallS);
     }
 
     #[test]
     fn where_equal_defaults_differ_only_what_is_far_beyond_that_is_reported() {
-        let mut findings = found(&Made::new(0.01), &[1, 6, 2], &conditions()).unwrap();
+        let mut findings = found(&SimulatedRuns::new(0.01), &[1, 6, 2], &conditions()).unwrap();
         assert_eq!(findings.doubt, None);
         // A sentinel that is slower in every block.
         let slow = |arm: &Arm| {
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn blocks_have_equal_values_and_orders_of_their_own() {
-        let made = Made::new(0.3);
+        let made = SimulatedRuns::new(0.3);
         found(&made, &[1, 2, 3], &conditions()).unwrap();
         let asked = made.asked.into_inner().unwrap();
         let blocks: Vec<&[Request]> = asked.chunk_by(|a, b| a.seed == b.seed).collect();
@@ -391,12 +391,12 @@ mod tests {
                 StageTime { stage, phase: Some(phase), wall_s, cpu_s: wall_s }
             };
             let is_fast = request.settings.whole(Knob::Gzip) == Some(2);
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
                 stages: vec![
-                    stage(worker::Stage::Write, worker::Phase::Write, if is_fast { 0.1 } else { 0.2 }),
-                    stage(worker::Stage::Read, worker::Phase::Read, 1.0),
+                    stage(worker::RunStage::Write, worker::Phase::Write, if is_fast { 0.1 } else { 0.2 }),
+                    stage(worker::RunStage::Read, worker::Phase::Read, 1.0),
                 ],
                 len_bytes: 100,
                 calls: None,
@@ -447,10 +447,10 @@ mod tests {
             let mut random = Random::of(&[request.seed, level, particles]);
             let mean = if particles == 1 { 1.0 } else { 10.0 / level as f64 };
             let wall_s = mean * (0.01 * random.normal()).exp();
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: worker::Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: worker::RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
                 calls: None,
                 reads: None,
@@ -500,7 +500,9 @@ mod tests {
         let findings = found(&arms).unwrap();
         let faults: Vec<bool> = findings.arms.iter().map(|finding| finding.arm.fault.is_some()).collect();
         assert_eq!(faults, [false, true, true, true]);
-        assert!(matches!(&findings.arms[3].arm.fault, Some(Fault::NotApplicable(why)) if why.contains("absent.so")));
+        assert!(
+            matches!(&findings.arms[3].arm.fault, Some(ArmFailure::NotApplicable(why)) if why.contains("absent.so"))
+        );
         arms[0].library = Some("absent.so".into());
         assert_eq!(found(&arms).unwrap().runs(), 0);
         // A library named by the user must exist.
@@ -516,7 +518,7 @@ mod tests {
     fn an_experiment_that_time_ended_continues_as_if_it_had_not() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
-        let (made, cancel) = (Made::new(0.1), CancelToken::new());
+        let (made, cancel) = (SimulatedRuns::new(0.1), CancelToken::new());
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let few = TrialConditions { rule: StopRule { max_blocks: 3, ..StopRule::default() }, ..conditions() };
         let mut campaign = Campaign::of(&candidates(&[1, 6, 2])).unwrap();
@@ -528,17 +530,20 @@ mod tests {
         assert_eq!(campaign.findings(&conditions()).runs(), 9);
         campaign.go_on(&conditions(), &bench).unwrap();
         assert_eq!(campaign.open(&conditions().rule), [0; 0]);
-        // `Made` derives its noise from the number of the run, so blocks numbered consecutively give the same result as
+        // `SimulatedRuns` derives its noise from the number of the run, so blocks numbered consecutively give the same result as
         // one call.
-        assert_eq!(campaign.findings(&conditions()), found(&Made::new(0.1), &[1, 6, 2], &conditions()).unwrap());
+        assert_eq!(
+            campaign.findings(&conditions()),
+            found(&SimulatedRuns::new(0.1), &[1, 6, 2], &conditions()).unwrap()
+        );
     }
 
     #[test]
     fn it_ends_when_time_is_over_or_it_is_cancelled() {
         let over = TrialConditions { deadline: Some(Instant::now()), ..conditions() };
-        let findings = found(&Made::new(0.1), &[1, 6], &over).unwrap();
+        let findings = found(&SimulatedRuns::new(0.1), &[1, 6], &over).unwrap();
         assert_eq!(findings.arms[1].verdict, Some(Verdict::CannotTell));
-        assert!(matches!(found(&Made::new(0.1), &[0, 1], &conditions()), Err(TuneError::Run { .. })));
-        assert!(matches!(found(&Made::new(0.1), &[], &conditions()), Err(TuneError::NothingToCompare)));
+        assert!(matches!(found(&SimulatedRuns::new(0.1), &[0, 1], &conditions()), Err(TuneError::Run { .. })));
+        assert!(matches!(found(&SimulatedRuns::new(0.1), &[], &conditions()), Err(TuneError::NothingToCompare)));
     }
 }

@@ -162,7 +162,7 @@ fn unread(path: &Path, address: u64, what: String) -> Hdf5Error {
 mod tests {
     use super::*;
     use crate::kernel::Kernel;
-    use crate::knob::{Knob, Settings, Value};
+    use crate::knob::{Knob, SettingValue, Settings};
     use crate::worker::{Request, carry_out};
 
     fn written(folder: &Path, seed: u64, settings: Settings) -> u64 {
@@ -182,10 +182,10 @@ mod tests {
         let of = |name: &str, seed, settings| written(&folder.path().join(name), seed, settings);
         let plain = of("a", 1, Settings::default());
         let chunked = Settings::default()
-            .and(Knob::Chunk, Value::Shape(vec![7]))
-            .and(Knob::Gzip, Value::Whole(3))
-            .and(Knob::MetaBlock, Value::Whole(1 << 16))
-            .and(Knob::Libver, Value::Text("v110".to_owned()));
+            .and(Knob::Chunk, SettingValue::Shape(vec![7]))
+            .and(Knob::Gzip, SettingValue::Whole(3))
+            .and(Knob::MetaBlock, SettingValue::Whole(1 << 16))
+            .and(Knob::Libver, SettingValue::Text("v110".to_owned()));
         assert_eq!(plain, of("b", 1, chunked));
         assert_ne!(plain, of("c", 2, Settings::default()));
     }

@@ -1,6 +1,6 @@
 //! Errors of workloads, runs and profiles. Every variant names the file or setting and the remedy.
 
-use crate::knob::{InvalidValue, Knob, Value};
+use crate::knob::{InvalidValue, Knob, SettingValue};
 use std::path::PathBuf;
 
 /// Result type of this crate.
@@ -18,7 +18,7 @@ pub enum TuneError {
         /// Name of the option.
         option: &'static str,
         /// Value of the setting or option.
-        value: Value,
+        value: SettingValue,
     },
     /// A call of the operating system failed.
     #[error("{}: {operation} failed: {source}", path.display())]
@@ -85,7 +85,7 @@ pub enum TuneError {
         /// Setting concerned.
         knob: Knob,
         /// Value of the setting or option.
-        value: Value,
+        value: SettingValue,
         /// Reason why the setting is not available.
         why: Obstacle,
     },

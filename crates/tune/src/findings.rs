@@ -6,7 +6,7 @@
 use crate::knob::Settings;
 use crate::profile::Metric;
 use crate::statistics::{self, Estimate, StopRule, Verdict};
-use crate::worker::{Outcome, Phase, Reads};
+use crate::worker::{KernelOutcome, Phase, Reads};
 use crate::workload::Candidate;
 use serde::Serialize;
 use std::path::Path;
@@ -23,15 +23,15 @@ pub struct Arm {
     /// Candidate that was run.
     pub candidate: Candidate,
     /// One outcome per block; `None` for blocks without a run.
-    pub runs: Vec<Option<Outcome>>,
+    pub runs: Vec<Option<KernelOutcome>>,
     /// Reason why the runs of the arm ended.
-    pub fault: Option<Fault>,
+    pub fault: Option<ArmFailure>,
 }
 
 /// Reason why an arm cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ArmFailure {
     /// A setting is not available with the library, machine or file system.
     NotApplicable(String),
     /// A run failed.
@@ -60,7 +60,7 @@ pub struct Findings {
     /// none does, or the system does not count them.
     pub cold_share: Option<f64>,
     /// Whether all runs of a program wrote the same values; absent if that was not checked.
-    pub values: Option<Values>,
+    pub values: Option<WrittenValues>,
     /// Findings of the arms, the default first, without the sentinel.
     pub arms: Vec<Finding>,
 }
@@ -94,7 +94,7 @@ pub struct PhaseFinding {
 /// Result of comparing the values that a program wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Values {
+pub enum WrittenValues {
     /// The runs whose times count wrote equal values.
     Equal,
     /// The values differ from run to run, even with the defaults.
@@ -151,7 +151,7 @@ impl Compared {
         Self { metric, ..self }
     }
 
-    fn value(self, outcome: &Outcome) -> f64 {
+    fn value(self, outcome: &KernelOutcome) -> f64 {
         let stages = outcome.stages_of(self.phase);
         match self.metric {
             Metric::WallS => stages.map(|stage| stage.wall_s).sum(),
@@ -283,7 +283,7 @@ fn cold_share(arms: &[Arm]) -> Option<f64> {
     let runs = arms.iter().flat_map(|arm| arm.runs.iter().flatten());
     // A sieve buffer reads some bytes again, which are then cached; only the first read of a value counts. Metadata has
     // no values.
-    let of = |run: &Outcome| {
+    let of = |run: &KernelOutcome| {
         let reads = run.reads?;
         let max_len_bytes = if run.len_bytes == 0 { reads.len_bytes } else { run.len_bytes };
         Some(Reads { len_bytes: reads.len_bytes.min(max_len_bytes), ..reads })
@@ -291,17 +291,17 @@ fn cold_share(arms: &[Arm]) -> Option<f64> {
     runs.filter_map(of).reduce(Reads::plus)?.cold_share()
 }
 
-fn values_of(arms: &[Arm]) -> Option<Values> {
+fn values_of(arms: &[Arm]) -> Option<WrittenValues> {
     let digests = |arm: &Arm| arm.runs.iter().map(|run| run.as_ref()?.values).collect::<Vec<_>>();
     let (first, second) = (digests(&arms[0]), digests(&arms[1]));
     let mut pairs = first.iter().zip(&second).filter_map(|(first, second)| Some(((*first)?, (*second)?))).peekable();
     pairs.peek()?;
-    Some(if pairs.all(|(first, second)| first == second) { Values::Equal } else { Values::Vary })
+    Some(if pairs.all(|(first, second)| first == second) { WrittenValues::Equal } else { WrittenValues::Vary })
 }
 
 fn medians(arm: &Arm) -> Option<Medians> {
-    let runs: Vec<&Outcome> = arm.runs.iter().flatten().collect();
-    let median = |of: &dyn Fn(&Outcome) -> Option<f64>| {
+    let runs: Vec<&KernelOutcome> = arm.runs.iter().flatten().collect();
+    let median = |of: &dyn Fn(&KernelOutcome) -> Option<f64>| {
         let mut values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
         (!values.is_empty()).then(|| statistics::median(&mut values))
     };

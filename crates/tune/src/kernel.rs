@@ -6,7 +6,7 @@
 use crate::error::WorkloadFault;
 use crate::events::Events;
 use crate::nova::{Creation, Nova, Partition, Step};
-use crate::samples::Samples;
+use crate::samples::SampleBoxes;
 use serde::{Deserialize, Serialize};
 
 /// An I/O pattern to measure.
@@ -129,7 +129,7 @@ pub enum Kernel {
     /// Files with the same datasets that are concatenated, like NOvA's.
     Nova(Nova),
     /// Boxes of samples that processes write as one dataset, without HDF5.
-    Samples(Samples),
+    Samples(SampleBoxes),
     /// Synthetic events, written in a separate format or in a layout of HDF5.
     Events(Events),
     /// Another program, run with the settings that `raddle apply` would give it. Its output is the contents of its

@@ -102,7 +102,7 @@ pub enum PropertyListKind {
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum SettingValue {
     /// On or off.
     Flag(bool),
     /// Bytes or a count.
@@ -122,25 +122,25 @@ pub struct InvalidValue {
     /// Setting concerned.
     pub knob: Knob,
     /// Value given for the setting.
-    pub value: Value,
+    pub value: SettingValue,
 }
 
 /// Kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A [`Value::Flag`].
+pub enum SettingKind {
+    /// A [`SettingValue::Flag`].
     Flag,
-    /// A [`Value::Whole`], in bytes.
+    /// A [`SettingValue::Whole`], in bytes.
     Bytes,
-    /// A [`Value::Whole`] up to this number.
+    /// A [`SettingValue::Whole`] up to this number.
     Count(u64),
-    /// A [`Value::Number`] from 0 to 1, or the whole numbers 0 and 1.
+    /// A [`SettingValue::Number`] from 0 to 1, or the whole numbers 0 and 1.
     Fraction,
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// A [`Value::Shape`].
+    /// A [`SettingValue::Shape`].
     Shape,
-    /// A [`Value::Text`]: a path, or a name that the loader finds.
+    /// A [`SettingValue::Text`]: a path, or a name that the loader finds.
     Object,
 }
 
@@ -243,42 +243,44 @@ impl Knob {
     }
 
     /// Returns the kind of value it takes.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> SettingKind {
         match self {
-            Self::DeferFlush | Self::CollectiveMetadata | Self::Shuffle | Self::Fletcher32 | Self::NoFill => Kind::Flag,
-            Self::ChunkCachePreemption => Kind::Fraction,
-            Self::Libver => Kind::OneOf(&["v18", "v110", "v112", "v114", "latest"]),
-            Self::CollectiveBuffering => Kind::OneOf(&["enable", "disable", "automatic"]),
-            Self::Chunk => Kind::Shape,
-            Self::Zlib => Kind::Object,
-            Self::Gzip => Kind::Count(9),
-            Self::Szip | Self::SzipEntropy => Kind::Count(32),
-            Self::ChunkCacheSlots | Self::CbNodes | Self::StripeCount => Kind::Count(1 << 32),
-            _ => Kind::Bytes,
+            Self::DeferFlush | Self::CollectiveMetadata | Self::Shuffle | Self::Fletcher32 | Self::NoFill => {
+                SettingKind::Flag
+            }
+            Self::ChunkCachePreemption => SettingKind::Fraction,
+            Self::Libver => SettingKind::OneOf(&["v18", "v110", "v112", "v114", "latest"]),
+            Self::CollectiveBuffering => SettingKind::OneOf(&["enable", "disable", "automatic"]),
+            Self::Chunk => SettingKind::Shape,
+            Self::Zlib => SettingKind::Object,
+            Self::Gzip => SettingKind::Count(9),
+            Self::Szip | Self::SzipEntropy => SettingKind::Count(32),
+            Self::ChunkCacheSlots | Self::CbNodes | Self::StripeCount => SettingKind::Count(1 << 32),
+            _ => SettingKind::Bytes,
         }
     }
 
     /// Returns the oldest HDF5 that reads a file written with this value; `None` if all versions do, or the file does
     /// not depend on the setting.
-    pub fn readable_by(self, value: &Value) -> Option<Reader> {
+    pub fn readable_by(self, value: &SettingValue) -> Option<LibraryVersion> {
         match (self, value) {
-            (Self::FilePage, _) => Some(Reader(1, 10)),
-            (Self::Libver, Value::Text(bound)) => match bound.as_str() {
+            (Self::FilePage, _) => Some(LibraryVersion(1, 10)),
+            (Self::Libver, SettingValue::Text(bound)) => match bound.as_str() {
                 "v18" => None,
-                "v110" => Some(Reader(1, 10)),
-                "v112" => Some(Reader(1, 12)),
-                "v114" => Some(Reader(1, 14)),
+                "v110" => Some(LibraryVersion(1, 10)),
+                "v112" => Some(LibraryVersion(1, 12)),
+                "v114" => Some(LibraryVersion(1, 14)),
                 // Only the newest version reads what the newest writes: chunk indexes of 2.x could not be read by 1.10.
-                _ => Some(Reader(2, 0)),
+                _ => Some(LibraryVersion(2, 0)),
             },
             _ => None,
         }
     }
 
     /// Formats the setting with its value: `chunk_cache=64MiB`.
-    pub fn assignment(self, value: &Value) -> String {
+    pub fn assignment(self, value: &SettingValue) -> String {
         match (self.kind(), value) {
-            (Kind::Bytes, Value::Whole(len_bytes)) => format!("{self}={}", len_words(*len_bytes)),
+            (SettingKind::Bytes, SettingValue::Whole(len_bytes)) => format!("{self}={}", len_words(*len_bytes)),
             _ => format!("{self}={value}"),
         }
     }
@@ -287,16 +289,18 @@ impl Knob {
     ///
     /// # Errors
     /// If it has another kind.
-    pub fn check(self, value: &Value) -> Result<(), InvalidValue> {
+    pub fn check(self, value: &SettingValue) -> Result<(), InvalidValue> {
         let is_fit = match (self.kind(), value) {
-            (Kind::Flag, Value::Flag(_)) | (Kind::Bytes, Value::Whole(_)) => true,
-            (Kind::Count(most), Value::Whole(count)) => *count <= most,
-            (Kind::Fraction, Value::Number(number)) => (0.0..=1.0).contains(number),
-            (Kind::Fraction, Value::Whole(number)) => *number <= 1,
-            (Kind::OneOf(names), Value::Text(name)) => names.contains(&name.as_str()),
+            (SettingKind::Flag, SettingValue::Flag(_)) | (SettingKind::Bytes, SettingValue::Whole(_)) => true,
+            (SettingKind::Count(most), SettingValue::Whole(count)) => *count <= most,
+            (SettingKind::Fraction, SettingValue::Number(number)) => (0.0..=1.0).contains(number),
+            (SettingKind::Fraction, SettingValue::Whole(number)) => *number <= 1,
+            (SettingKind::OneOf(names), SettingValue::Text(name)) => names.contains(&name.as_str()),
             // The loader separates names by these characters.
-            (Kind::Object, Value::Text(name)) => !name.is_empty() && !name.contains([' ', ':']),
-            (Kind::Shape, Value::Shape(shape)) => !shape.is_empty() && shape.iter().all(|count| *count > 0),
+            (SettingKind::Object, SettingValue::Text(name)) => !name.is_empty() && !name.contains([' ', ':']),
+            (SettingKind::Shape, SettingValue::Shape(shape)) => {
+                !shape.is_empty() && shape.iter().all(|count| *count > 0)
+            }
             _ => false,
         };
         if is_fit { Ok(()) } else { Err(InvalidValue { knob: self, value: value.clone() }) }
@@ -319,7 +323,7 @@ impl fmt::Display for Knob {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("true or false"),
@@ -333,7 +337,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => f.write_str(if *flag { "on" } else { "off" }),
@@ -348,7 +352,7 @@ impl fmt::Display for Value {
 /// A version of HDF5 that must be able to read the files: `1.10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Reader(pub u32, pub u32);
+pub struct LibraryVersion(pub u32, pub u32);
 
 /// Error of a text that is not a version of HDF5.
 #[derive(Debug, thiserror::Error)]
@@ -358,13 +362,13 @@ pub struct InvalidReader {
     pub text: String,
 }
 
-impl fmt::Display for Reader {
+impl fmt::Display for LibraryVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0, self.1)
     }
 }
 
-impl std::str::FromStr for Reader {
+impl std::str::FromStr for LibraryVersion {
     type Err = InvalidReader;
 
     fn from_str(text: &str) -> Result<Self, InvalidReader> {
@@ -374,7 +378,7 @@ impl std::str::FromStr for Reader {
     }
 }
 
-impl TryFrom<String> for Reader {
+impl TryFrom<String> for LibraryVersion {
     type Error = InvalidReader;
 
     fn try_from(text: String) -> Result<Self, InvalidReader> {
@@ -382,8 +386,8 @@ impl TryFrom<String> for Reader {
     }
 }
 
-impl From<Reader> for String {
-    fn from(reader: Reader) -> Self {
+impl From<LibraryVersion> for String {
+    fn from(reader: LibraryVersion) -> Self {
         reader.to_string()
     }
 }
@@ -391,7 +395,7 @@ impl From<Reader> for String {
 /// Values of settings; HDF5's defaults apply to all others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Settings(pub BTreeMap<Knob, Value>);
+pub struct Settings(pub BTreeMap<Knob, SettingValue>);
 
 impl Settings {
     /// Returns these settings overridden by `others`.
@@ -404,7 +408,7 @@ impl Settings {
 
     /// Returns the settings with one more.
     #[must_use]
-    pub fn and(mut self, knob: Knob, value: Value) -> Self {
+    pub fn and(mut self, knob: Knob, value: SettingValue) -> Self {
         self.0.insert(knob, value);
         self
     }
@@ -416,14 +420,14 @@ impl Settings {
     }
 
     /// Returns the value of a setting.
-    pub fn get(&self, knob: Knob) -> Option<&Value> {
+    pub fn get(&self, knob: Knob) -> Option<&SettingValue> {
         self.0.get(&knob)
     }
 
     /// Returns a value in bytes or a count.
     pub fn whole(&self, knob: Knob) -> Option<u64> {
         match self.get(knob)? {
-            Value::Whole(whole) => Some(*whole),
+            SettingValue::Whole(whole) => Some(*whole),
             _ => None,
         }
     }
@@ -431,19 +435,19 @@ impl Settings {
     /// Returns a fraction.
     pub fn number(&self, knob: Knob) -> Option<f64> {
         match self.get(knob)? {
-            Value::Whole(whole) => Some(*whole as f64),
-            Value::Number(number) => Some(*number),
+            SettingValue::Whole(whole) => Some(*whole as f64),
+            SettingValue::Number(number) => Some(*number),
             _ => None,
         }
     }
 
     /// Whether the setting is switched on.
     pub fn is_on(&self, knob: Knob) -> bool {
-        self.get(knob) == Some(&Value::Flag(true))
+        self.get(knob) == Some(&SettingValue::Flag(true))
     }
 
     /// Returns the oldest HDF5 that reads files written with these settings; `None` if all do.
-    pub fn readable_by(&self) -> Option<Reader> {
+    pub fn readable_by(&self) -> Option<LibraryVersion> {
         self.0.iter().filter_map(|(knob, value)| knob.readable_by(value)).max()
     }
 
@@ -485,24 +489,24 @@ mod tests {
 
     #[test]
     fn values_of_another_kind_are_refused() {
-        assert!(Knob::Gzip.check(&Value::Whole(9)).is_ok());
-        assert!(Knob::Gzip.check(&Value::Whole(10)).is_err());
-        assert!(Knob::Chunk.check(&Value::Shape(vec![1, 0])).is_err());
-        assert!(Knob::ChunkCachePreemption.check(&Value::Number(f64::NAN)).is_err());
-        assert!(Knob::Libver.check(&Value::Text("v18".to_owned())).is_ok());
-        let error = Knob::Libver.check(&Value::Text("earliest".to_owned())).unwrap_err().to_string();
+        assert!(Knob::Gzip.check(&SettingValue::Whole(9)).is_ok());
+        assert!(Knob::Gzip.check(&SettingValue::Whole(10)).is_err());
+        assert!(Knob::Chunk.check(&SettingValue::Shape(vec![1, 0])).is_err());
+        assert!(Knob::ChunkCachePreemption.check(&SettingValue::Number(f64::NAN)).is_err());
+        assert!(Knob::Libver.check(&SettingValue::Text("v18".to_owned())).is_ok());
+        let error = Knob::Libver.check(&SettingValue::Text("earliest".to_owned())).unwrap_err().to_string();
         assert!(error.contains("libver") && error.contains("v110"), "{error}");
     }
 
     #[test]
     fn bytes_are_written_as_people_do() {
         let settings = Settings::default()
-            .and(Knob::Alignment, Value::Whole(3 << 20))
-            .and(Knob::Sieve, Value::Whole(65_536))
-            .and(Knob::MetaBlock, Value::Whole(1000))
-            .and(Knob::ChunkCache, Value::Whole(0))
-            .and(Knob::ChunkCacheSlots, Value::Whole(1024))
-            .and(Knob::Chunk, Value::Shape(vec![2, 3]));
+            .and(Knob::Alignment, SettingValue::Whole(3 << 20))
+            .and(Knob::Sieve, SettingValue::Whole(65_536))
+            .and(Knob::MetaBlock, SettingValue::Whole(1000))
+            .and(Knob::ChunkCache, SettingValue::Whole(0))
+            .and(Knob::ChunkCacheSlots, SettingValue::Whole(1024))
+            .and(Knob::Chunk, SettingValue::Shape(vec![2, 3]));
         let words = "alignment=3MiB meta_block=1000 sieve=64KiB chunk_cache=0 chunk_cache_slots=1024 chunk=2x3";
         assert_eq!(settings.words(), words);
         assert_eq!(Settings::default().words(), "default");
@@ -510,13 +514,13 @@ mod tests {
 
     #[test]
     fn the_oldest_reader_is_that_of_the_newest_feature() {
-        let old = Settings::default().and(Knob::Gzip, Value::Whole(1));
+        let old = Settings::default().and(Knob::Gzip, SettingValue::Whole(1));
         assert_eq!(old.readable_by(), None);
-        let paged = old.and(Knob::FilePage, Value::Whole(65_536));
-        assert_eq!(paged.readable_by(), Some(Reader(1, 10)));
-        let latest = paged.and(Knob::Libver, Value::Text("latest".to_owned()));
-        assert_eq!(latest.readable_by(), Some(Reader(2, 0)));
-        assert!("1.10".parse::<Reader>().unwrap() > Reader(1, 8));
-        assert!("one".parse::<Reader>().is_err());
+        let paged = old.and(Knob::FilePage, SettingValue::Whole(65_536));
+        assert_eq!(paged.readable_by(), Some(LibraryVersion(1, 10)));
+        let latest = paged.and(Knob::Libver, SettingValue::Text("latest".to_owned()));
+        assert_eq!(latest.readable_by(), Some(LibraryVersion(2, 0)));
+        assert!("1.10".parse::<LibraryVersion>().unwrap() > LibraryVersion(1, 8));
+        assert!("one".parse::<LibraryVersion>().is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::campaign::{Bench, Campaign, TrialConditions};
 use crate::error::Result;
 use crate::fingerprint::{FileSystem, Machine};
 use crate::kernel::Kernel;
-use crate::planned::Table;
+use crate::planned::ResultTable;
 use crate::profile::{FORM, MeasuredLibrary, Profile};
 use crate::search::{self, Limits, Search, share_of};
 use crate::summary::Line;
@@ -47,7 +47,7 @@ pub struct Measurement {
     pub summary: Vec<Line>,
     /// Tables of planned numbers, added by the caller.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub planned: Vec<Table>,
+    pub planned: Vec<ResultTable>,
     /// Index in [`Measurement::experiments`] of the experiment that gives the profile.
     #[serde(skip)]
     source: Option<usize>,
@@ -235,10 +235,10 @@ pub fn profile_path(folder: &Path, workload: &str) -> PathBuf {
 mod tests {
     use super::*;
     use crate::error::TuneError;
-    use crate::knob::{Knob, Value};
+    use crate::knob::{Knob, SettingValue};
     use crate::runner::{Executor, Scratch};
     use crate::statistics::StopRule;
-    use crate::worker::{Answer, Outcome, Request, Stage as RunStage, StageTime};
+    use crate::worker::{Answer, KernelOutcome, Request, RunStage, StageTime};
     use raddle_core::cancel::CancelToken;
     use raddle_core::random::Random;
     use raddle_core::report::progress::Silent;
@@ -263,13 +263,13 @@ knobs = { alignment = [4096], meta_block = [65536] }
 
     /// Runs in which alignment halves the time, and a sieve makes times random.
     #[derive(Default)]
-    struct Made {
+    struct SimulatedRuns {
         runs: AtomicU64,
         /// Real duration of a run.
         run: Duration,
     }
 
-    impl Executor for Made {
+    impl Executor for SimulatedRuns {
         fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer, TuneError> {
             let count = self.runs.fetch_add(1, Ordering::Relaxed);
             // The period does not match that of blocks, so it affects all arms alike.
@@ -278,7 +278,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
             let is_sieved = request.settings.whole(Knob::Sieve).is_some() && !self.run.is_zero();
             let wall_s = if is_sieved { wall_s * Random::of(&[count]).normal().exp() } else { wall_s };
             std::thread::sleep(self.run);
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "9.9.9".to_owned(),
                 zlib: None,
                 stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
@@ -298,10 +298,14 @@ knobs = { alignment = [4096], meta_block = [65536] }
     }
 
     fn measured(limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
-        measured_by(&Made::default(), limits, time)
+        measured_by(&SimulatedRuns::default(), limits, time)
     }
 
-    fn measured_by(made: &Made, limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
+    fn measured_by(
+        made: &SimulatedRuns,
+        limits: Option<&Limits>,
+        time: Option<Duration>,
+    ) -> (Measurement, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
@@ -322,7 +326,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
         assert!(done.experiments[0].search.proof.is_none() && done.experiments[1].search.proof.is_some());
         let profile = done.profile("raddle 0", 7).unwrap();
         assert_eq!(profile.settings.keys().copied().collect::<Vec<_>>(), [Knob::Alignment]);
-        assert_eq!(profile.settings[&Knob::Alignment].value, Value::Whole(4096));
+        assert_eq!(profile.settings[&Knob::Alignment].value, SettingValue::Whole(4096));
         assert_eq!((profile.workload.as_str(), profile.hdf5.version.as_str()), ("mine at tiny", "9.9.9"));
         let again = Profile::parse(Path::new("mine.toml"), &profile.to_toml()).unwrap();
         assert_eq!(again, profile);
@@ -343,7 +347,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
         // The first experiment would need 165 runs, but its share of the time allows at most 100; the second needs 60.
         // Runs are long compared with the delays of a busy machine.
         let run = Duration::from_millis(12);
-        let (done, reported) = measured_by(&Made { run, ..Made::default() }, None, Some(run * 250));
+        let (done, reported) = measured_by(&SimulatedRuns { run, ..SimulatedRuns::default() }, None, Some(run * 250));
         assert_eq!(reported, ["one", "two", "one"]);
         let arm = &done.experiments[0].search.sweep.arms[1];
         assert!(

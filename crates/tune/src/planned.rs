@@ -58,7 +58,7 @@ pub struct Row {
 
 /// A table with results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Table {
+pub struct ResultTable {
     /// Name of the table.
     pub name: String,
     /// One-line title.

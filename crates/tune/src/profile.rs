@@ -6,7 +6,7 @@
 
 use crate::error::{Result, TuneError};
 use crate::fingerprint::{FileSystem, Machine};
-use crate::knob::{Knob, Reader, Settings, Value};
+use crate::knob::{Knob, LibraryVersion, SettingValue, Settings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,7 +28,7 @@ pub struct Profile {
     pub measured_unix_s: u64,
     /// The oldest HDF5 that reads files written with all settings, layout included; absent if all versions do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub readable_by: Option<Reader>,
+    pub readable_by: Option<LibraryVersion>,
     /// Maximum ratio of the file length to that with the defaults that was allowed.
     pub max_inflation: f64,
     /// Machine of the measurement.
@@ -73,10 +73,10 @@ impl IdxOption {
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    fn takes(self, value: &SettingValue) -> bool {
         matches!(
             (self, value),
-            (Self::Box, Value::Text(_)) | (Self::BlocksPerFile | Self::Aggregators, Value::Whole(1..))
+            (Self::Box, SettingValue::Text(_)) | (Self::BlocksPerFile | Self::Aggregators, SettingValue::Whole(1..))
         )
     }
 }
@@ -94,7 +94,7 @@ pub struct MeasuredLibrary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Measured value of the setting.
-    pub value: Value,
+    pub value: SettingValue,
     /// Whether to override a value chosen by the program. Raddle never writes it: users may set it.
     #[serde(default)]
     pub force: bool,
@@ -282,14 +282,14 @@ mod tests {
     #[test]
     fn layout_is_given_only_where_it_is_asked_for() {
         let profile = example();
-        assert_eq!(profile.values(false).get(Knob::ChunkCache), Some(&Value::Whole(4 << 20)));
+        assert_eq!(profile.values(false).get(Knob::ChunkCache), Some(&SettingValue::Whole(4 << 20)));
         assert_eq!(profile.values(false).get(Knob::Chunk), None);
-        assert_eq!(profile.values(true).get(Knob::Chunk), Some(&Value::Shape(vec![11, 360, 32])));
+        assert_eq!(profile.values(true).get(Knob::Chunk), Some(&SettingValue::Shape(vec![11, 360, 32])));
         assert_eq!(profile.readable_by, None);
         let mut paged = profile.clone();
-        let measured = Measured { value: Value::Whole(65_536), ..profile.layout[&Knob::Chunk].clone() };
+        let measured = Measured { value: SettingValue::Whole(65_536), ..profile.layout[&Knob::Chunk].clone() };
         paged.put(Knob::FilePage, measured);
-        assert_eq!(paged.readable_by, Some(Reader(1, 10)));
+        assert_eq!(paged.readable_by, Some(LibraryVersion(1, 10)));
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let idx = EXAMPLE.replace("[layout.chunk]", "[idx.aggregators]").replace("[11, 360, 32]", "4");
         assert_eq!(
             Profile::parse(Path::new("mine.toml"), &idx).unwrap().idx[&IdxOption::Aggregators].value,
-            Value::Whole(4)
+            SettingValue::Whole(4)
         );
         assert!(refused(&idx.replace("value = 4\n", "value = 0\n")).contains("aggregators cannot be 0"));
         let wrong = refused(&EXAMPLE.replace("[11, 360, 32]", "\"large\""));

@@ -4,9 +4,9 @@
 //! the next run starts; a worker that exceeds its time limit, or whose run is cancelled, is killed and reaped.
 
 use crate::error::{Result, TuneError};
-use crate::knob::{Knob, Value};
+use crate::knob::{Knob, SettingValue};
 use crate::translate;
-use crate::worker::{Answer, Calls, Outcome, Reads, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
+use crate::worker::{Answer, Calls, KernelOutcome, Reads, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
 use raddle_core::cancel::CancelToken;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -78,7 +78,7 @@ impl Workers {
     fn run_alone(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         let mut command = self.command(&self.executable);
         command.args(&self.arguments);
-        if let Some(Value::Text(zlib)) = request.settings.get(Knob::Zlib) {
+        if let Some(SettingValue::Text(zlib)) = request.settings.get(Knob::Zlib) {
             command.env("LD_PRELOAD", zlib);
         }
         let mut child = command.spawn().map_err(|source| io(&self.executable, "starting a worker", source))?;
@@ -218,7 +218,7 @@ pub fn end_group(child: &mut Child) {
 /// answer is missing.
 fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
     let of = |rank| serde_json::from_slice(&std::fs::read(answer_of_rank(file, rank)).ok()?).ok();
-    let mut done: Vec<Outcome> = Vec::new();
+    let mut done: Vec<KernelOutcome> = Vec::new();
     for rank in 0..ranks {
         match of(rank) {
             Some(Answer::Done(outcome)) => done.push(outcome),
@@ -235,7 +235,7 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
         stage.cpu_s = own.map(|own| own.cpu_s).sum();
     }
     let calls = done.iter().map(|outcome| outcome.calls).collect::<Option<Vec<_>>>();
-    Some(Answer::Done(Outcome {
+    Some(Answer::Done(KernelOutcome {
         stages,
         calls: calls.map(|all| all.iter().fold(Calls::default(), |sum, own| sum.plus(*own))),
         reads: done.iter().map(|outcome| outcome.reads).fold(None, |sum, own| match (sum, own) {

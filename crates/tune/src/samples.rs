@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Boxes of samples, and how they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Samples {
+pub struct SampleBoxes {
     /// Number of processes, each with one box: MPI ranks if this raddle supports MPI, otherwise threads.
     pub processes: u64,
     /// Samples along each axis of a box.
@@ -22,7 +22,7 @@ pub struct Samples {
     pub number: Number,
     /// Format that is written.
     #[serde(default)]
-    pub output: Output,
+    pub output: OutputFormat,
     /// Number of phases of writing IDX: 1, 2 or 3.
     #[serde(default = "three")]
     pub phases: u8,
@@ -69,7 +69,7 @@ impl Number {
 /// Format that is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Output {
+pub enum OutputFormat {
     /// An IDX dataset.
     #[default]
     Idx,
@@ -102,7 +102,7 @@ fn usual_blocks_per_file() -> u64 {
 /// Maximum number of processes, which a machine can start as threads.
 const MAX_PROCESSES: u64 = 4096;
 
-impl Samples {
+impl SampleBoxes {
     /// Bytes of a sample, summed over all fields.
     pub fn sample_len_bytes(&self) -> u64 {
         self.components.iter().sum::<u64>().saturating_mul(self.number.len_bytes())

@@ -9,7 +9,7 @@
 use crate::campaign::{self, Bench, TrialConditions};
 use crate::error::Result;
 use crate::findings::{Finding, Findings};
-use crate::knob::{Knob, Reader, Settings, Value};
+use crate::knob::{Knob, LibraryVersion, SettingValue, Settings};
 use crate::profile::{Evidence, Measured};
 use crate::statistics::{Estimate, MIN_BLOCKS, StopRule, Verdict};
 use crate::workload::{Candidate, Experiment};
@@ -25,13 +25,13 @@ pub struct Limits {
     /// Maximum memory of a run.
     pub memory_bytes: Option<u64>,
     /// The oldest HDF5 that must be able to read the files.
-    pub readable_by: Option<Reader>,
+    pub readable_by: Option<LibraryVersion>,
 }
 
 impl Default for Limits {
     /// A tenth more disk space, readers from 1.10.
     fn default() -> Self {
-        Self { max_inflation: 1.1, memory_bytes: None, readable_by: Some(Reader(1, 10)) }
+        Self { max_inflation: 1.1, memory_bytes: None, readable_by: Some(LibraryVersion(1, 10)) }
     }
 }
 
@@ -74,8 +74,8 @@ impl Limits {
 }
 
 /// Returns the settings that a sweep found to help, each with its better values, best first.
-pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
-    let mut better: BTreeMap<Knob, Vec<(f64, Value)>> = BTreeMap::new();
+pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<SettingValue>> {
+    let mut better: BTreeMap<Knob, Vec<(f64, SettingValue)>> = BTreeMap::new();
     let first = sweep.arms.first().map(|finding| &finding.arm.candidate.case);
     for finding in &sweep.arms {
         let Candidate { knob: Some(knob), settings, case, .. } = &finding.arm.candidate else { continue };
@@ -88,7 +88,7 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
             better.entry(*knob).or_default().push((estimate.ratio, value.clone()));
         }
     }
-    let best_first = |mut values: Vec<(f64, Value)>| {
+    let best_first = |mut values: Vec<(f64, SettingValue)>| {
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
         values.into_iter().map(|(_, value)| value).take(MAX_VALUES).collect()
     };
@@ -97,11 +97,11 @@ pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<Value>> {
 
 /// Returns all combinations of these values and the defaults, except for the default alone, if there are at most
 /// `limit`. Otherwise worse values are left out; in the last resort only the combination of all best values remains.
-pub fn combinations(living: &BTreeMap<Knob, Vec<Value>>, limit: usize) -> Vec<Settings> {
+pub fn combinations(living: &BTreeMap<Knob, Vec<SettingValue>>, limit: usize) -> Vec<Settings> {
     for most in (1..=MAX_VALUES).rev() {
         let mut all = vec![Settings::default()];
         for (knob, values) in living {
-            let with = |settings: &Settings, value: &Value| settings.clone().and(*knob, value.clone());
+            let with = |settings: &Settings, value: &SettingValue| settings.clone().and(*knob, value.clone());
             let more: Vec<Settings> =
                 all.iter().flat_map(|settings| values.iter().take(most).map(|value| with(settings, value))).collect();
             all.extend(more);
@@ -207,7 +207,7 @@ impl Search {
     pub fn measured(&self, limits: &Limits) -> Vec<(Knob, Measured)> {
         let Some((settings, _)) = self.winner(limits) else { return Vec::new() };
         let changed = settings.0.iter().filter(|(knob, value)| self.sweep.base().get(**knob) != Some(*value));
-        let of = |knob: &Knob, value: &Value| {
+        let of = |knob: &Knob, value: &SettingValue| {
             let is_it = |finding: &&Finding| {
                 let candidate = &finding.arm.candidate;
                 let is_of_first = candidate.case == self.sweep.arms[0].arm.candidate.case;
@@ -231,7 +231,7 @@ mod tests {
     use crate::error::TuneError;
     use crate::kernel::Kernel;
     use crate::runner::{Executor, Scratch};
-    use crate::worker::{Answer, Outcome, Request, Stage, StageTime};
+    use crate::worker::{Answer, KernelOutcome, Request, RunStage, StageTime};
     use raddle_core::cancel::CancelToken;
     use raddle_core::random::Random;
     use raddle_core::report::progress::Silent;
@@ -240,11 +240,11 @@ mod tests {
     /// Runs in which a chunk cache of 4 MiB takes 0.5 of the time, gzip 0 takes 0.4 but five times the length, a
     /// metadata block takes 0.7, and a sieve has no effect.
     #[derive(Default)]
-    struct Made {
+    struct SimulatedRuns {
         runs: AtomicU64,
     }
 
-    impl Executor for Made {
+    impl Executor for SimulatedRuns {
         fn run(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
             cancel.check().map_err(|_| TuneError::Cancelled)?;
             let settings = &request.settings;
@@ -257,10 +257,10 @@ mod tests {
             let file_len_bytes = if settings.whole(Knob::Gzip) == Some(0) { 5000 } else { 1000 };
             let mut random = Random::of(&[self.runs.fetch_add(1, Ordering::Relaxed)]);
             let wall_s = time * (0.03 * random.normal()).exp();
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
                 calls: None,
                 reads: None,
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn experiment() -> Experiment {
-        let whole = |values: &[u64]| values.iter().copied().map(Value::Whole).collect::<Vec<_>>();
+        let whole = |values: &[u64]| values.iter().copied().map(SettingValue::Whole).collect::<Vec<_>>();
         let knobs = [
             (Knob::ChunkCache, whole(&[0, 4 << 20])),
             (Knob::Gzip, whole(&[0, 1])),
@@ -285,14 +285,14 @@ mod tests {
             (Knob::Sieve, whole(&[1 << 20])),
         ];
         let mut experiment = Experiment::of_kernel(Kernel::Vpic { particles: 1 });
-        experiment.cases[0].base = Settings::default().and(Knob::Gzip, Value::Whole(1));
+        experiment.cases[0].base = Settings::default().and(Knob::Gzip, SettingValue::Whole(1));
         Experiment { name: "made".to_owned(), knobs: knobs.into(), ..experiment }
     }
 
     fn found(limits: &Limits) -> Search {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
-        let (made, cancel) = (Made::default(), CancelToken::new());
+        let (made, cancel) = (SimulatedRuns::default(), CancelToken::new());
         let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let conditions =
             TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
@@ -305,7 +305,7 @@ mod tests {
         let search = found(&limits);
         let (settings, together) = search.winner(&limits).unwrap();
         let expected = [(Knob::Gzip, 1), (Knob::ChunkCache, 4 << 20), (Knob::MetaBlock, 1 << 20)];
-        let expected = expected.into_iter().fold(Settings::default(), |all, (k, v)| all.and(k, Value::Whole(v)));
+        let expected = expected.into_iter().fold(Settings::default(), |all, (k, v)| all.and(k, SettingValue::Whole(v)));
         assert_eq!(*settings, expected);
         assert!((together.ratio - 0.35).abs() < 0.03, "{together:?}");
         let measured = search.measured(&limits);
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn combinations_are_all_or_the_best() {
         let of = |knobs: &[Knob], values: u64| {
-            let values: Vec<Value> = (1..=values).map(Value::Whole).collect();
+            let values: Vec<SettingValue> = (1..=values).map(SettingValue::Whole).collect();
             combinations(&knobs.iter().map(|knob| (*knob, values.clone())).collect(), MAX_COMBINATIONS)
         };
         assert!(of(&[], 3).is_empty());
@@ -346,10 +346,10 @@ mod tests {
         assert_eq!(of(&Knob::ALL[..4], 3).len(), 15);
         assert_eq!(of(&Knob::ALL[..6], 3).len(), 63);
         let little_time = BTreeMap::from([
-            (Knob::Gzip, vec![Value::Whole(1), Value::Whole(2)]),
-            (Knob::Sieve, vec![Value::Whole(3)]),
+            (Knob::Gzip, vec![SettingValue::Whole(1), SettingValue::Whole(2)]),
+            (Knob::Sieve, vec![SettingValue::Whole(3)]),
         ]);
-        let best = Settings::default().and(Knob::Gzip, Value::Whole(1)).and(Knob::Sieve, Value::Whole(3));
+        let best = Settings::default().and(Knob::Gzip, SettingValue::Whole(1)).and(Knob::Sieve, SettingValue::Whole(3));
         assert_eq!(combinations(&little_time, 0), [best]);
         assert_eq!(combinations(&little_time, 3).len(), 3);
         let all = of(&Knob::ALL[..20], 3);

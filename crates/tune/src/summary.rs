@@ -2,10 +2,10 @@
 //!
 //! Computed from findings, not from runs. Invariant: a line has a value and a verdict, or a reason why it has none.
 
-use crate::findings::{Fault, Finding, Findings};
+use crate::findings::{ArmFailure, Finding, Findings};
 use crate::profile::Metric;
 use crate::statistics::{Estimate, Verdict, median};
-use crate::worker::Outcome;
+use crate::worker::KernelOutcome;
 use serde::Serialize;
 
 /// Summary of an experiment.
@@ -109,7 +109,7 @@ impl Line {
 impl Here {
     fn of(findings: &Findings) -> Self {
         let default = &findings.arms[0];
-        if let Some(Fault::NotApplicable(reason) | Fault::Failed(reason)) = &default.arm.fault {
+        if let Some(ArmFailure::NotApplicable(reason) | ArmFailure::Failed(reason)) = &default.arm.fault {
             return Self::LeftOut { reason: reason.clone() };
         }
         let seconds = |finding: &Finding| {
@@ -132,7 +132,8 @@ impl Here {
 
 /// Bytes of values per elapsed second, the median of all runs.
 fn rate(finding: &Finding) -> Option<f64> {
-    let of = |run: &Outcome| (run.len_bytes > 0 && run.wall_s() > 0.0).then(|| run.len_bytes as f64 / run.wall_s());
+    let of =
+        |run: &KernelOutcome| (run.len_bytes > 0 && run.wall_s() > 0.0).then(|| run.len_bytes as f64 / run.wall_s());
     let mut rates: Vec<f64> = finding.arm.runs.iter().flatten().filter_map(of).collect();
     (!rates.is_empty()).then(|| median(&mut rates))
 }

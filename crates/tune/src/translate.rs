@@ -3,7 +3,7 @@
 //! Invariant: a setting is either passed to the library or refused; none is dropped.
 
 use crate::error::{Obstacle, Result, TuneError};
-use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, PropertyListKind, Settings, Value};
+use crate::knob::{ALIGNMENT_THRESHOLD_BYTES, Knob, PropertyListKind, SettingValue, Settings};
 use raddle_hdf5::dynamic::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
 /// Version and filters of a library, which determine the available settings.
@@ -51,8 +51,8 @@ impl Abilities {
     }
 
     /// Checks whether a zlib can be replaced: another zlib is used only if it was loaded before the library.
-    fn zlib_obstacle(&self, value: &Value) -> Option<Obstacle> {
-        let Value::Text(wanted) = value else { return None };
+    fn zlib_obstacle(&self, value: &SettingValue) -> Option<Obstacle> {
+        let SettingValue::Text(wanted) = value else { return None };
         if self.zlib.is_none() {
             return Some(Obstacle::OwnZlib(self.version.clone()));
         }
@@ -64,9 +64,9 @@ impl Abilities {
         (!is_loaded || has_another).then_some(Obstacle::Preload)
     }
 
-    fn obstacle(&self, knob: Knob, value: &Value) -> Option<Obstacle> {
+    fn obstacle(&self, knob: Knob, value: &SettingValue) -> Option<Obstacle> {
         let filter = match knob {
-            Knob::Gzip | Knob::Szip | Knob::SzipEntropy if *value == Value::Whole(0) => None,
+            Knob::Gzip | Knob::Szip | Knob::SzipEntropy if *value == SettingValue::Whole(0) => None,
             Knob::Gzip => Some("gzip"),
             Knob::Szip | Knob::SzipEntropy => Some("szip"),
             _ => None,
@@ -85,7 +85,7 @@ impl Abilities {
             (Knob::Zlib, _) => self.zlib_obstacle(value),
             (_, PropertyListKind::Folder) => Some(Obstacle::Stripes),
             (Knob::Libver, _) => {
-                let Value::Text(bound) = value else { return None };
+                let SettingValue::Text(bound) = value else { return None };
                 let (_, _, since) = BOUNDS.iter().find(|(name, _, _)| name == bound)?;
                 (!self.is_since(*since)).then(|| Obstacle::Version(self.version.clone()))
             }
@@ -96,7 +96,7 @@ impl Abilities {
 
 /// Returns the hints of MPI-IO among `settings`, with ROMIO's names.
 pub fn hints(settings: &Settings) -> Vec<(String, String)> {
-    let of = |(knob, value): (&Knob, &Value)| match knob {
+    let of = |(knob, value): (&Knob, &SettingValue)| match knob {
         Knob::CollectiveBuffering => {
             ["romio_cb_write", "romio_cb_read"].map(|key| (key.to_owned(), value.to_string())).into()
         }
@@ -119,7 +119,7 @@ impl Translated {
         }
         let whole = |knob| settings.whole(knob);
         if let (Some(1..), Some(pixels @ 1..)) = (whole(Knob::Szip), whole(Knob::SzipEntropy)) {
-            let (knob, value, why) = (Knob::SzipEntropy, Value::Whole(pixels), Obstacle::OneSzip);
+            let (knob, value, why) = (Knob::SzipEntropy, SettingValue::Whole(pixels), Obstacle::OneSzip);
             return Err(TuneError::NotApplicable { knob, value, why });
         }
         let level = |knob| whole(knob).filter(|level| *level > 0).map(|level| u32::try_from(level).unwrap_or(u32::MAX));
@@ -142,7 +142,7 @@ impl Translated {
                 metadata_cache_len_bytes: whole(Knob::MetadataCache),
                 defers_flush: settings.is_on(Knob::DeferFlush).then_some(true),
                 versions: match settings.get(Knob::Libver) {
-                    Some(Value::Text(name)) => Some((bound(name), bound(name))),
+                    Some(SettingValue::Text(name)) => Some((bound(name), bound(name))),
                     _ => None,
                 },
                 page_buffer_len_bytes: whole(Knob::PageBuffer),
@@ -150,7 +150,7 @@ impl Translated {
             },
             dataset: DatasetSettings {
                 chunk: match settings.get(Knob::Chunk) {
-                    Some(Value::Shape(shape)) => Some(shape.clone()),
+                    Some(SettingValue::Shape(shape)) => Some(shape.clone()),
                     _ => None,
                 },
                 gzip: level(Knob::Gzip),
@@ -178,35 +178,37 @@ impl Translated {
 /// Returns the requested settings that a file and its first dataset have, with their actual values. A conversion buffer
 /// leaves no trace.
 pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
-    let filter = |level: Option<u32>| Some(Value::Whole(u64::from(level.unwrap_or(0))));
+    let filter = |level: Option<u32>| Some(SettingValue::Whole(u64::from(level.unwrap_or(0))));
     let szip = |wanted| dataset.szip.filter(|(coding, _)| *coding == wanted).map(|(_, pixels)| pixels);
     let mut all = Settings::default();
     for (knob, value) in &asked.0 {
         let found = match knob {
-            Knob::Alignment => file.alignment.map(|(_, alignment)| Value::Whole(alignment)),
-            Knob::AlignmentThreshold => file.alignment.map(|(threshold, _)| Value::Whole(threshold)),
-            Knob::MetaBlock => file.meta_block_len_bytes.map(Value::Whole),
-            Knob::SmallDataBlock => file.small_data_block_len_bytes.map(Value::Whole),
-            Knob::Sieve => file.sieve_len_bytes.map(Value::Whole),
-            Knob::ChunkCache => file.chunk_cache.len_bytes.map(Value::Whole),
-            Knob::ChunkCacheSlots => file.chunk_cache.slots.map(Value::Whole),
-            Knob::ChunkCachePreemption => file.chunk_cache.preemption.map(Value::Number),
-            Knob::MetadataCache => file.metadata_cache_len_bytes.map(Value::Whole),
-            Knob::DeferFlush => file.defers_flush.map(Value::Flag),
-            Knob::PageBuffer => file.page_buffer_len_bytes.map(Value::Whole),
-            Knob::FilePage => file.page_len_bytes.map(Value::Whole),
+            Knob::Alignment => file.alignment.map(|(_, alignment)| SettingValue::Whole(alignment)),
+            Knob::AlignmentThreshold => file.alignment.map(|(threshold, _)| SettingValue::Whole(threshold)),
+            Knob::MetaBlock => file.meta_block_len_bytes.map(SettingValue::Whole),
+            Knob::SmallDataBlock => file.small_data_block_len_bytes.map(SettingValue::Whole),
+            Knob::Sieve => file.sieve_len_bytes.map(SettingValue::Whole),
+            Knob::ChunkCache => file.chunk_cache.len_bytes.map(SettingValue::Whole),
+            Knob::ChunkCacheSlots => file.chunk_cache.slots.map(SettingValue::Whole),
+            Knob::ChunkCachePreemption => file.chunk_cache.preemption.map(SettingValue::Number),
+            Knob::MetadataCache => file.metadata_cache_len_bytes.map(SettingValue::Whole),
+            Knob::DeferFlush => file.defers_flush.map(SettingValue::Flag),
+            Knob::PageBuffer => file.page_buffer_len_bytes.map(SettingValue::Whole),
+            Knob::FilePage => file.page_len_bytes.map(SettingValue::Whole),
             Knob::Libver => file.versions.map(|(low, _)| match BOUNDS.iter().find(|(_, number, _)| *number == low) {
                 // `latest` is reported by that name, not by the version it stands for.
-                Some((name, _, _)) if *value != Value::Text("latest".to_owned()) => Value::Text((*name).to_owned()),
+                Some((name, _, _)) if *value != SettingValue::Text("latest".to_owned()) => {
+                    SettingValue::Text((*name).to_owned())
+                }
                 _ => value.clone(),
             }),
-            Knob::Chunk => dataset.chunk.clone().map(Value::Shape),
+            Knob::Chunk => dataset.chunk.clone().map(SettingValue::Shape),
             Knob::Gzip => filter(dataset.gzip),
             Knob::Szip => filter(szip(SzipCoding::NearestNeighbour)),
             Knob::SzipEntropy => filter(szip(SzipCoding::Entropy)),
-            Knob::Shuffle => Some(Value::Flag(dataset.shuffle)),
-            Knob::Fletcher32 => Some(Value::Flag(dataset.fletcher32)),
-            Knob::NoFill => Some(Value::Flag(dataset.no_fill)),
+            Knob::Shuffle => Some(SettingValue::Flag(dataset.shuffle)),
+            Knob::Fletcher32 => Some(SettingValue::Flag(dataset.fletcher32)),
+            Knob::NoFill => Some(SettingValue::Flag(dataset.no_fill)),
             Knob::Compact => dataset.compact.then(|| value.clone()),
             _ => None,
         };
@@ -223,31 +225,32 @@ mod tests {
         Abilities { version: version.to_owned(), filters: vec!["gzip", "shuffle"], ranks: None, zlib: None }
     }
 
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
+    fn text(text: &str) -> SettingValue {
+        SettingValue::Text(text.to_owned())
     }
 
     #[test]
     fn what_a_library_has_depends_on_its_version_and_filters() {
-        let refused = |knob, value: Value, version| {
+        let refused = |knob, value: SettingValue, version| {
             let settings = Settings::default().and(knob, value);
             Translated::of(&settings, &abilities(version)).err().map(|error| error.to_string())
         };
         assert_eq!(refused(Knob::Libver, text("v110"), "1.10.8"), None);
         assert!(refused(Knob::Libver, text("v112"), "1.10.8").unwrap().contains("1.10.8"));
         assert_eq!(refused(Knob::Libver, text("v114"), "2.0.0"), None);
-        assert!(refused(Knob::Szip, Value::Whole(8), "2.0.0").unwrap().contains("filter"));
-        assert!(refused(Knob::SzipEntropy, Value::Whole(8), "2.0.0").unwrap().contains("filter"));
-        assert_eq!(refused(Knob::Szip, Value::Whole(0), "2.0.0"), None);
+        assert!(refused(Knob::Szip, SettingValue::Whole(8), "2.0.0").unwrap().contains("filter"));
+        assert!(refused(Knob::SzipEntropy, SettingValue::Whole(8), "2.0.0").unwrap().contains("filter"));
+        assert_eq!(refused(Knob::Szip, SettingValue::Whole(0), "2.0.0"), None);
         let with_szip = Abilities { filters: vec!["szip"], ..abilities("1.10.8") };
-        let both = Settings::default().and(Knob::Szip, Value::Whole(8)).and(Knob::SzipEntropy, Value::Whole(16));
+        let both =
+            Settings::default().and(Knob::Szip, SettingValue::Whole(8)).and(Knob::SzipEntropy, SettingValue::Whole(16));
         let error = Translated::of(&both, &with_szip).unwrap_err().to_string();
         assert!(error.contains("szip_entropy = 16") && error.contains("only one"), "{error}");
-        let none = both.and(Knob::Szip, Value::Whole(0));
+        let none = both.and(Knob::Szip, SettingValue::Whole(0));
         let szip = Translated::of(&none, &with_szip).unwrap().dataset.szip;
         assert_eq!(szip, Some((SzipCoding::Entropy, 16)));
-        assert!(refused(Knob::CollectiveMetadata, Value::Flag(true), "2.0.0").unwrap().contains("MPI"));
-        assert!(refused(Knob::StripeCount, Value::Whole(2), "2.0.0").unwrap().contains("stripes"));
+        assert!(refused(Knob::CollectiveMetadata, SettingValue::Flag(true), "2.0.0").unwrap().contains("MPI"));
+        assert!(refused(Knob::StripeCount, SettingValue::Whole(2), "2.0.0").unwrap().contains("stripes"));
         let latest = Settings::default().and(Knob::Libver, text("latest"));
         let bounds = |version| Translated::of(&latest, &abilities(version)).unwrap().file.versions;
         assert_eq!((bounds("1.10.8"), bounds("1.14.6"), bounds("2.2.0")), (Some((2, 2)), Some((4, 4)), Some((5, 5))));
@@ -255,10 +258,10 @@ mod tests {
 
     #[test]
     fn small_datasets_alone_are_compact() {
-        let settings = Settings::default().and(Knob::Compact, Value::Whole(8192));
+        let settings = Settings::default().and(Knob::Compact, SettingValue::Whole(8192));
         let translated = Translated::of(&settings, &abilities("1.10.8")).unwrap();
         assert!(translated.dataset_of(8192).compact && !translated.dataset_of(8193).compact);
-        let aligned = Settings::default().and(Knob::Alignment, Value::Whole(4096));
+        let aligned = Settings::default().and(Knob::Alignment, SettingValue::Whole(4096));
         let aligned = Translated::of(&aligned, &abilities("1.10.8")).unwrap();
         assert_eq!(aligned.file.alignment, Some((ALIGNMENT_THRESHOLD_BYTES, 4096)));
     }

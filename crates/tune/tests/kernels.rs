@@ -1,8 +1,8 @@
 //! Every kernel with every available library, at a tiny size: checks the contents of the files, not the speed.
 
 use raddle_tune::kernel::{Api, Data, Kernel, ReadBack};
-use raddle_tune::knob::{Knob, Settings, Value};
-use raddle_tune::worker::{Outcome, Request, Stage, carry_out};
+use raddle_tune::knob::{Knob, SettingValue, Settings};
+use raddle_tune::worker::{KernelOutcome, Request, RunStage, carry_out};
 use raddle_tune::{Result, TuneError};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn libraries() -> Vec<Option<PathBuf>> {
     all
 }
 
-fn run(kernel: Kernel, settings: Settings, library: Option<PathBuf>) -> Result<Outcome> {
+fn run(kernel: Kernel, settings: Settings, library: Option<PathBuf>) -> Result<KernelOutcome> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     carry_out(&Request { kernel, settings, path, library, seed: 7, syncs: true, ranks: 1 })
@@ -31,7 +31,7 @@ fn many(reads: bool) -> Kernel {
     Kernel::Many { datasets: 50, elements: 16, attributes: 2, reads }
 }
 
-fn set(all: &[(Knob, Value)]) -> Settings {
+fn set(all: &[(Knob, SettingValue)]) -> Settings {
     all.iter().fold(Settings::default(), |settings, (knob, value)| settings.and(*knob, value.clone()))
 }
 
@@ -76,10 +76,10 @@ fn every_kernel_writes_what_it_says() {
             let is_exact = !matches!(kernel, Kernel::Amrex { .. } | Kernel::Random { .. });
             assert!(outcome.file_len_bytes >= outcome.len_bytes || !is_exact, "{reported}");
             assert!(outcome.file_len_bytes > 1000 && outcome.wall_s() > 0.0 && outcome.cpu_s() > 0.0, "{reported}");
-            let stages: Vec<Stage> = outcome.stages.iter().map(|stage| stage.stage).collect();
-            let ends = if kernel.read_back().is_some() { Stage::Close } else { Stage::Sync };
-            assert!(stages.starts_with(&[Stage::Open]) && stages.ends_with(&[ends]), "{reported}");
-            assert!(stages.windows(2).any(|pair| pair == [Stage::Close, Stage::Sync]), "{reported}");
+            let stages: Vec<RunStage> = outcome.stages.iter().map(|stage| stage.stage).collect();
+            let ends = if kernel.read_back().is_some() { RunStage::Close } else { RunStage::Sync };
+            assert!(stages.starts_with(&[RunStage::Open]) && stages.ends_with(&[ends]), "{reported}");
+            assert!(stages.windows(2).any(|pair| pair == [RunStage::Close, RunStage::Sync]), "{reported}");
             let calls = outcome.calls.unwrap();
             let reads =
                 matches!(kernel, Kernel::Bdcats { .. } | Kernel::Many { reads: true, .. } | Kernel::Read { .. });
@@ -96,21 +96,21 @@ fn every_kernel_writes_what_it_says() {
 fn settings_are_found_in_the_file() {
     for library in libraries() {
         let settings = set(&[
-            (Knob::Chunk, Value::Shape(CHUNK.to_vec())),
-            (Knob::Gzip, Value::Whole(4)),
-            (Knob::Shuffle, Value::Flag(true)),
-            (Knob::Fletcher32, Value::Flag(true)),
-            (Knob::ChunkCache, Value::Whole(1 << 20)),
-            (Knob::ChunkCacheSlots, Value::Whole(1009)),
-            (Knob::ChunkCachePreemption, Value::Number(0.5)),
-            (Knob::MetaBlock, Value::Whole(65_536)),
-            (Knob::SmallDataBlock, Value::Whole(8192)),
-            (Knob::Sieve, Value::Whole(131_072)),
-            (Knob::Alignment, Value::Whole(4096)),
-            (Knob::AlignmentThreshold, Value::Whole(1024)),
-            (Knob::MetadataCache, Value::Whole(4 << 20)),
-            (Knob::DeferFlush, Value::Flag(true)),
-            (Knob::Libver, Value::Text("v110".to_owned())),
+            (Knob::Chunk, SettingValue::Shape(CHUNK.to_vec())),
+            (Knob::Gzip, SettingValue::Whole(4)),
+            (Knob::Shuffle, SettingValue::Flag(true)),
+            (Knob::Fletcher32, SettingValue::Flag(true)),
+            (Knob::ChunkCache, SettingValue::Whole(1 << 20)),
+            (Knob::ChunkCacheSlots, SettingValue::Whole(1009)),
+            (Knob::ChunkCachePreemption, SettingValue::Number(0.5)),
+            (Knob::MetaBlock, SettingValue::Whole(65_536)),
+            (Knob::SmallDataBlock, SettingValue::Whole(8192)),
+            (Knob::Sieve, SettingValue::Whole(131_072)),
+            (Knob::Alignment, SettingValue::Whole(4096)),
+            (Knob::AlignmentThreshold, SettingValue::Whole(1024)),
+            (Knob::MetadataCache, SettingValue::Whole(4 << 20)),
+            (Knob::DeferFlush, SettingValue::Flag(true)),
+            (Knob::Libver, SettingValue::Text("v110".to_owned())),
         ]);
         let outcome = run(occam(8, false), settings.clone(), library).unwrap();
         assert_eq!(outcome.found, settings, "{}", outcome.hdf5);
@@ -120,14 +120,15 @@ fn settings_are_found_in_the_file() {
 #[test]
 fn settings_have_their_effect() {
     for library in libraries() {
-        let of = |kernel, all: &[(Knob, Value)]| run(kernel, set(all), library.clone()).unwrap();
-        let chunk = (Knob::Chunk, Value::Shape(CHUNK.to_vec()));
+        let of = |kernel, all: &[(Knob, SettingValue)]| run(kernel, set(all), library.clone()).unwrap();
+        let chunk = (Knob::Chunk, SettingValue::Shape(CHUNK.to_vec()));
         let plain = of(occam(8, false), std::slice::from_ref(&chunk));
-        let compressed = of(occam(8, false), &[chunk.clone(), (Knob::Gzip, Value::Whole(1))]);
+        let compressed = of(occam(8, false), &[chunk.clone(), (Knob::Gzip, SettingValue::Whole(1))]);
         assert!(compressed.file_len_bytes * 2 < plain.file_len_bytes, "{plain:?} {compressed:?}");
 
         // A row at a time: without a cache, each chunk is written eight times.
-        let cached = |len_bytes| of(occam(1, false), &[chunk.clone(), (Knob::ChunkCache, Value::Whole(len_bytes))]);
+        let cached =
+            |len_bytes| of(occam(1, false), &[chunk.clone(), (Knob::ChunkCache, SettingValue::Whole(len_bytes))]);
         let (none, enough) = (cached(0).calls.unwrap(), cached(1 << 20).calls.unwrap());
         assert!(none.write > 2 * enough.write, "{none:?} {enough:?}");
 
@@ -141,12 +142,12 @@ fn settings_have_their_effect() {
             collective: false,
             read_back: None,
         };
-        let outcome = of(aligned, &[(Knob::Alignment, Value::Whole(1 << 20))]);
+        let outcome = of(aligned, &[(Knob::Alignment, SettingValue::Whole(1 << 20))]);
         assert_eq!(outcome.offset.map(|offset| offset % (1 << 20)), Some(0));
 
-        let calls = |all: &[(Knob, Value)]| of(many(false), all).calls.unwrap().write;
-        assert!(calls(&[(Knob::Compact, Value::Whole(8192))]) < calls(&[]));
-        let paged = [(Knob::FilePage, Value::Whole(65_536)), (Knob::PageBuffer, Value::Whole(1 << 20))];
+        let calls = |all: &[(Knob, SettingValue)]| of(many(false), all).calls.unwrap().write;
+        assert!(calls(&[(Knob::Compact, SettingValue::Whole(8192))]) < calls(&[]));
+        let paged = [(Knob::FilePage, SettingValue::Whole(65_536)), (Knob::PageBuffer, SettingValue::Whole(1 << 20))];
         assert!(calls(&paged) < calls(&[]));
     }
 }
@@ -155,10 +156,10 @@ fn settings_have_their_effect() {
 fn szip_is_there_where_the_library_encodes_it() {
     for library in libraries() {
         let coded = [Knob::Szip, Knob::SzipEntropy].map(|knob| {
-            let settings = set(&[(Knob::Chunk, Value::Shape(CHUNK.to_vec())), (knob, Value::Whole(8))]);
+            let settings = set(&[(Knob::Chunk, SettingValue::Shape(CHUNK.to_vec())), (knob, SettingValue::Whole(8))]);
             match run(occam(8, false), settings.clone(), library.clone()) {
                 Ok(outcome) => {
-                    assert_eq!(outcome.found.get(knob), Some(&Value::Whole(8)));
+                    assert_eq!(outcome.found.get(knob), Some(&SettingValue::Whole(8)));
                     assert!(outcome.file_len_bytes < outcome.len_bytes, "{outcome:?}");
                     Some(outcome.file_len_bytes)
                 }
@@ -179,9 +180,9 @@ fn szip_is_there_where_the_library_encodes_it() {
 fn another_zlib_is_one_that_the_library_was_loaded_with() {
     let gzip = |zlib: &str, library| {
         let settings = [
-            (Knob::Chunk, Value::Shape(CHUNK.to_vec())),
-            (Knob::Gzip, Value::Whole(1)),
-            (Knob::Zlib, Value::Text(zlib.to_owned())),
+            (Knob::Chunk, SettingValue::Shape(CHUNK.to_vec())),
+            (Knob::Gzip, SettingValue::Whole(1)),
+            (Knob::Zlib, SettingValue::Text(zlib.to_owned())),
         ];
         run(occam(8, false), set(&settings), library)
     };
@@ -211,7 +212,7 @@ fn the_same_seed_gives_the_same_file() {
                 ranks: 1,
             };
             let outcome = carry_out(&request).unwrap();
-            assert!(outcome.stages.iter().all(|stage| stage.stage != Stage::Sync));
+            assert!(outcome.stages.iter().all(|stage| stage.stage != RunStage::Sync));
             std::fs::read(&request.path).unwrap()
         };
         // Objects store their creation time in seconds, so lengths alone would not distinguish these files.
@@ -227,7 +228,7 @@ fn differing(a: &[u8], b: &[u8]) -> usize {
 
 #[test]
 fn unavailable_values_are_reported() {
-    let latest = set(&[(Knob::CollectiveMetadata, Value::Flag(true))]);
+    let latest = set(&[(Knob::CollectiveMetadata, SettingValue::Flag(true))]);
     let error = run(many(false), latest, None).unwrap_err();
     assert!(matches!(error, TuneError::NotApplicable { .. }), "{error}");
     let absent = run(many(false), Settings::default(), Some(PathBuf::from("/absent/libhdf5.so"))).unwrap_err();

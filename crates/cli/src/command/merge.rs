@@ -64,12 +64,12 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     }
     let files = team.paths_of_first(|| standard_input.expand(&request.inputs))?;
     let io = io.open(team, request.part.is_some(), request.preview.preview.is_some() || request.indexing.index)?;
-    let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "merge" };
+    let output = OutputCommand { path: &request.output.output, printing: *printing, io, verbosity, command: "merge" };
     output.write(team, files, |files, context| request.plan_files(files, context))
 }
 
 /// A file that a command writes.
-pub(super) struct Output<'a> {
+pub(super) struct OutputCommand<'a> {
     /// Path of the file.
     pub path: &'a PathBuf,
     /// What is printed.
@@ -91,7 +91,7 @@ struct MergeRecord<'a> {
     input_files: Vec<Input>,
 }
 
-impl Output<'_> {
+impl OutputCommand<'_> {
     /// Collective. Plans the file with `plan`, then writes or only describes it.
     pub fn write(
         &self,

@@ -1,6 +1,6 @@
 //! `raddle rechunk`: rewrites files with a new layout, each as a merge of a single input.
 
-use super::merge::Output;
+use super::merge::OutputCommand;
 use super::print;
 use crate::exit::Exit;
 use crate::options::inputs::StandardInputArgs;
@@ -58,7 +58,7 @@ pub fn run(arguments: &RechunkArgs, team: &Ranks) -> Result<Exit, Error> {
     let Some(path) = &request.destination.output else {
         return run_files(arguments, team, files);
     };
-    let output = Output { path, printing: *printing, io, verbosity, command: "rechunk" };
+    let output = OutputCommand { path, printing: *printing, io, verbosity, command: "rechunk" };
     output.write(team, files, |files, context| request.plan_inputs(files, context))
 }
 

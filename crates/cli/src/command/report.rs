@@ -13,7 +13,7 @@ use raddle_hdf5::source::InputFile;
 use raddle_report::ReportError;
 use raddle_report::measured::{Measurement, is_measurement};
 use raddle_report::page::{Shown, ShownRun, Subject, page};
-use raddle_report::run::{DRAWN, File, Run};
+use raddle_report::run::{DRAWN, FileResult, Run};
 use raddle_report::svg::{Figure, WIDTH};
 use raddle_report::verified::{Verification, is_verification};
 use std::io::Write;
@@ -186,7 +186,7 @@ fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
 }
 
 /// Inspects the file at `path` for figures; on failure, returns the reason as text.
-fn look(arguments: &ReportArgs, path: &Path) -> Result<File, String> {
+fn look(arguments: &ReportArgs, path: &Path) -> Result<FileResult, String> {
     let looked = InputFile::open(path)
         .and_then(|file| inspect(&file, &ReadLimits::default(), arguments.reader.child().as_ref()));
     let inspection = looked.map_err(|error| error.to_string())?;

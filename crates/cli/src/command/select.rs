@@ -1,6 +1,6 @@
 //! `raddle select`: writes the events of a file that satisfy conditions.
 
-use super::merge::Output;
+use super::merge::OutputCommand;
 use crate::exit::Exit;
 use crate::options::io::IoArgs;
 use crate::options::printing::PrintArgs;
@@ -41,6 +41,6 @@ group if it has as many rows as the key; other datasets, and groups without keys
 pub fn run(arguments: &SelectArgs, team: &Ranks) -> Result<Exit, Error> {
     let SelectArgs { request, printing, io, verbosity } = arguments;
     let io = io.open(team, false, request.preview.preview.is_some() || request.indexing.index)?;
-    let output = Output { path: &request.output.output, printing: *printing, io, verbosity, command: "select" };
+    let output = OutputCommand { path: &request.output.output, printing: *printing, io, verbosity, command: "select" };
     output.write(team, vec![request.file.clone()], |_, context| request.plan(context))
 }

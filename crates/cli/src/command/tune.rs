@@ -12,7 +12,7 @@ use crate::session::Session;
 use raddle::Error;
 use raddle_inject::measure::usual_knobs;
 use raddle_tune::kernel::Verify;
-use raddle_tune::knob::{Knob, Reader, Value};
+use raddle_tune::knob::{Knob, LibraryVersion, SettingValue};
 use raddle_tune::measurement::{Measurement, profile_path};
 use raddle_tune::profile::{Profile, own_folder};
 use raddle_tune::search::Limits;
@@ -70,7 +70,7 @@ pub struct TuneArgs {
 
     /// Oldest HDF5 that must be able to read the files
     #[arg(long, value_name = "VERSION", default_value = "1.10", value_parser = reader, help_heading = "Limits")]
-    readable_by: Reader,
+    readable_by: LibraryVersion,
 
     /// Print the result as JSON, with every run
     #[arg(long)]
@@ -113,8 +113,8 @@ fn ratio(text: &str) -> Result<f64, String> {
     ratio.ok_or_else(|| "a ratio is a number from 1 on, for example 1.1".to_owned())
 }
 
-fn reader(text: &str) -> Result<Reader, String> {
-    text.parse::<Reader>().map_err(|error| error.to_string())
+fn reader(text: &str) -> Result<LibraryVersion, String> {
+    text.parse::<LibraryVersion>().map_err(|error| error.to_string())
 }
 
 /// Measures, searches and writes the profile.
@@ -170,12 +170,12 @@ impl TuneArgs {
     }
 
     /// Returns the values to try for a program.
-    fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<Value>>, Error> {
+    fn knobs(&self, command: &[String]) -> Result<BTreeMap<Knob, Vec<SettingValue>>, Error> {
         let usual = usual_knobs(command, self.allow_layout).map_err(|error| of_inject(&error))?;
         if self.tried.is_empty() {
             return Ok(usual);
         }
-        let mut knobs: BTreeMap<Knob, Vec<Value>> = BTreeMap::new();
+        let mut knobs: BTreeMap<Knob, Vec<SettingValue>> = BTreeMap::new();
         for Setting { knob, value } in &self.tried {
             if knob.changes_layout() && !self.allow_layout {
                 return Err(Error::usage(&format!("--try {knob}={value}: this changes the contents of files"))

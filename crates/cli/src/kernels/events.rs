@@ -14,7 +14,7 @@ use raddle_events::pds::PdsCodec;
 use raddle_events::request::BenchSink;
 use raddle_events::sinks::NullSink;
 use raddle_events::sources::generated::{CyclicSource, RandomOptions, RandomProducts, SizeLaw};
-use raddle_events::{Block, ColumnsError, ConvertOptions, Converted, Reader, Source, convert};
+use raddle_events::{Block, ColumnsError, ConvertOptions, Converted, RangeReader, Source, convert};
 use raddle_tune::events::Events;
 use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -138,8 +138,8 @@ impl Work for EventsWork {
         let places = schema.products.iter().map(|product| found.schema().position(&product.name));
         let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| differs("names of products"))?;
         let all: Vec<usize> = (0..places.len()).collect();
-        let mut own: Box<dyn Reader> = self.source.reader(&all).map_err(unread)?;
-        let mut theirs: Box<dyn Reader> = found.reader(&places).map_err(unread)?;
+        let mut own: Box<dyn RangeReader> = self.source.reader(&all).map_err(unread)?;
+        let mut theirs: Box<dyn RangeReader> = found.reader(&places).map_err(unread)?;
         // Each process compares its share.
         let bound = |rank: usize| events * rank as u64 / ranks.size() as u64;
         let (mut at, end) = (bound(ranks.rank()), bound(ranks.rank() + 1));

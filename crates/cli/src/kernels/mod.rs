@@ -17,7 +17,7 @@ use raddle_mpi::{World, launcher};
 use raddle_tune::error::TuneError;
 use raddle_tune::kernel::Kernel;
 use raddle_tune::knob::Settings;
-use raddle_tune::worker::{self, Answer, CallCounter, Outcome, Processes, Request, Stage, StageTime};
+use raddle_tune::worker::{self, Answer, CallCounter, KernelOutcome, Processes, Request, RunStage, StageTime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -96,7 +96,7 @@ fn alone(request: &Request) -> Answer {
     Answer::Done(outcomes.swap_remove(0))
 }
 
-fn answer(done: Result<Outcome, Error>) -> Answer {
+fn answer(done: Result<KernelOutcome, Error>) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(failure) => Answer::Failed(failure.message().to_owned()),
@@ -104,7 +104,11 @@ fn answer(done: Result<Outcome, Error>) -> Answer {
 }
 
 /// Collective. Executes this process's part of a run.
-fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Processes>) -> Result<Outcome, Error> {
+fn carry_out(
+    request: &Request,
+    ranks: &dyn Communicator,
+    processes: Option<Processes>,
+) -> Result<KernelOutcome, Error> {
     let folder = request.path.with_file_name("written");
     let made = match ranks.rank() {
         0 => std::fs::create_dir(&folder).map_err(|cause| Error::writing(&folder, &cause)),
@@ -133,10 +137,10 @@ fn carry_out(request: &Request, ranks: &dyn Communicator, processes: Option<Proc
     ranks.agree("compare what was written", work.check(ranks))?;
     let lens = file_lens(&folder)?;
     written.counts.entry("files".to_owned()).or_insert(lens.len() as f64);
-    Ok(Outcome {
+    Ok(KernelOutcome {
         hdf5: String::new(),
         zlib: None,
-        stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s }],
+        stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s }],
         len_bytes: written.len_bytes,
         calls,
         reads: None,

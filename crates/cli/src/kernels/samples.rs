@@ -15,7 +15,7 @@ use raddle_idx::{
     BoxData, Dataset, Durability, Field, Header, Phases, Query, Readers, SampleBox, Traffic, WriteOptions, WriteReport,
     Writer,
 };
-use raddle_tune::samples::{Imposed, Output, Samples};
+use raddle_tune::samples::{Imposed, OutputFormat, SampleBoxes};
 use raddle_tune::worker::Request;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -27,7 +27,7 @@ const MEMORY_LEN_BYTES: u64 = 1 << 30;
 
 /// The work of one process.
 pub(super) struct SamplesWork<'a> {
-    samples: &'a Samples,
+    samples: &'a SampleBoxes,
     folder: PathBuf,
     syncs: bool,
     processes: usize,
@@ -44,7 +44,7 @@ impl<'a> SamplesWork<'a> {
     /// # Errors
     /// If a box does not fit in memory.
     pub(super) fn new(
-        samples: &'a Samples,
+        samples: &'a SampleBoxes,
         request: &Request,
         folder: &Path,
         ranks: &dyn Communicator,
@@ -182,12 +182,12 @@ impl Work for SamplesWork<'_> {
     fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error> {
         let all = self.counts.iter().product::<u64>() * self.samples.sample_len_bytes();
         let written = match self.samples.output {
-            Output::Idx => self.write_idx(ranks)?,
-            Output::FilePerProcess => {
+            OutputFormat::Idx => self.write_idx(ranks)?,
+            OutputFormat::FilePerProcess => {
                 ranks.agree("write raw files", self.write_own_file(ranks.rank()))?;
                 KernelOutput::default()
             }
-            Output::SharedFile => {
+            OutputFormat::SharedFile => {
                 self.write_shared(ranks)?;
                 KernelOutput::default()
             }
@@ -200,7 +200,7 @@ impl Work for SamplesWork<'_> {
             Error::new(Exit::InputRefused, &format!("{}: reading back: {cause}", path.display()))
         };
         match self.samples.output {
-            Output::Idx => {
+            OutputFormat::Idx => {
                 let failed = |error| Error::of_idx(&error);
                 let dataset = Dataset::open(&self.idx()).map_err(failed)?;
                 let cancel = CancelToken::new();
@@ -212,14 +212,14 @@ impl Work for SamplesWork<'_> {
                     }
                 }
             }
-            Output::FilePerProcess => {
+            OutputFormat::FilePerProcess => {
                 let path = self.raw(ranks.rank());
                 let found = std::fs::read(&path).map_err(|cause| reading(&path, &cause))?;
                 if found != self.arrays.concat() {
                     return Err(self.differs(&path));
                 }
             }
-            Output::SharedFile => {
+            OutputFormat::SharedFile => {
                 let path = self.shared();
                 let file = File::open(&path).map_err(|cause| reading(&path, &cause))?;
                 for (field, array) in self.arrays.iter().enumerate() {

@@ -10,7 +10,7 @@ use raddle_inject::install::{Objects, default_folder};
 use raddle_inject::measure::Programs;
 use raddle_tune::campaign::{Bench, TrialConditions};
 use raddle_tune::kernel::Kernel;
-use raddle_tune::knob::{Knob, Value};
+use raddle_tune::knob::{Knob, SettingValue};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
 use raddle_tune::runner::{Executor, LAUNCHER, Scratch, Workers};
 use raddle_tune::search::Limits;
@@ -145,10 +145,10 @@ impl AnyRun {
 }
 
 /// Returns the path of a zlib in a form in which worker processes find it.
-fn zlib(path: &Path) -> Result<Value, Error> {
+fn zlib(path: &Path) -> Result<SettingValue, Error> {
     let unfit = |cause: &dyn std::fmt::Display| Error::usage(&format!("--zlib {}: {cause}", path.display()));
     let path = std::fs::canonicalize(path).map_err(|cause| unfit(&cause))?;
-    let value = Value::Text(path.to_string_lossy().into_owned());
+    let value = SettingValue::Text(path.to_string_lossy().into_owned());
     Knob::Zlib.check(&value).map_err(|error| unfit(&error)).map(|()| value)
 }
 

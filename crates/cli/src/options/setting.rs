@@ -1,7 +1,7 @@
 //! A setting of HDF5 on the command line: `alignment=1MiB`, `chunk=256x16`, `defer_flush=on`.
 
 use super::size::Size;
-use raddle_tune::knob::{Kind, Knob, Value};
+use raddle_tune::knob::{Knob, SettingKind, SettingValue};
 use std::str::FromStr;
 
 /// A setting and its value, as given by the user.
@@ -10,7 +10,7 @@ pub struct Setting {
     /// Setting that the value applies to.
     pub knob: Knob,
     /// Value, of the setting's kind.
-    pub value: Value,
+    pub value: SettingValue,
 }
 
 impl FromStr for Setting {
@@ -26,19 +26,21 @@ impl FromStr for Setting {
     }
 }
 
-fn parse(kind: Kind, text: &str) -> Option<Value> {
+fn parse(kind: SettingKind, text: &str) -> Option<SettingValue> {
     Some(match kind {
-        Kind::Flag => Value::Flag(match text {
+        SettingKind::Flag => SettingValue::Flag(match text {
             "on" | "true" | "1" => true,
             "off" | "false" | "0" => false,
             _ => return None,
         }),
-        Kind::Bytes if text == "0" => Value::Whole(0),
-        Kind::Bytes => Value::Whole(text.parse::<Size>().ok()?.0),
-        Kind::Count(_) => Value::Whole(text.parse().ok()?),
-        Kind::Fraction => Value::Number(text.parse().ok()?),
-        Kind::OneOf(_) | Kind::Object => Value::Text(text.to_owned()),
-        Kind::Shape => Value::Shape(text.split('x').map(|part| part.parse().ok()).collect::<Option<_>>()?),
+        SettingKind::Bytes if text == "0" => SettingValue::Whole(0),
+        SettingKind::Bytes => SettingValue::Whole(text.parse::<Size>().ok()?.0),
+        SettingKind::Count(_) => SettingValue::Whole(text.parse().ok()?),
+        SettingKind::Fraction => SettingValue::Number(text.parse().ok()?),
+        SettingKind::OneOf(_) | SettingKind::Object => SettingValue::Text(text.to_owned()),
+        SettingKind::Shape => {
+            SettingValue::Shape(text.split('x').map(|part| part.parse().ok()).collect::<Option<_>>()?)
+        }
     })
 }
 
@@ -49,10 +51,10 @@ mod tests {
     #[test]
     fn values_are_of_the_setting_s_kind() {
         let value = |text: &str| text.parse::<Setting>().map(|setting| setting.value);
-        assert_eq!(value("alignment=1MiB"), Ok(Value::Whole(1 << 20)));
-        assert_eq!(value("defer_flush=on"), Ok(Value::Flag(true)));
-        assert_eq!(value("chunk=256x16"), Ok(Value::Shape(vec![256, 16])));
-        assert_eq!(value("libver=v110"), Ok(Value::Text("v110".to_owned())));
+        assert_eq!(value("alignment=1MiB"), Ok(SettingValue::Whole(1 << 20)));
+        assert_eq!(value("defer_flush=on"), Ok(SettingValue::Flag(true)));
+        assert_eq!(value("chunk=256x16"), Ok(SettingValue::Shape(vec![256, 16])));
+        assert_eq!(value("libver=v110"), Ok(SettingValue::Text("v110".to_owned())));
         assert!(value("libver=newest").unwrap_err().contains("one of v18"));
         assert!(value("gzip=10").is_err() && value("gzip").is_err());
         assert!(value("zip=1").unwrap_err().contains("alignment"));

@@ -5,7 +5,7 @@ use super::{escape, quantity};
 use raddle_tune::findings::{Finding, Findings};
 use raddle_tune::kernel::Kernel;
 use raddle_tune::statistics::median;
-use raddle_tune::worker::{Outcome, Processes};
+use raddle_tune::worker::{KernelOutcome, Processes};
 
 /// Steps, in order, with their column headers.
 const STEPS: [(&str, &str); 10] = [
@@ -92,7 +92,7 @@ fn workers(kernel: &Kernel, step: &str) -> f64 {
 }
 
 fn median_count(finding: &Finding, name: &str) -> Option<f64> {
-    let of = |run: &Outcome| run.counts.get(name).copied();
+    let of = |run: &KernelOutcome| run.counts.get(name).copied();
     let mut values: Vec<f64> = finding.arm.runs.iter().flatten().filter_map(of).collect();
     (!values.is_empty()).then(|| median(&mut values))
 }

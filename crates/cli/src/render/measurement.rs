@@ -2,12 +2,12 @@
 
 use super::table::{Align, Columns};
 use super::{counts, escape, quantity};
-use raddle_tune::findings::{Fault, Finding, Findings, PhaseFindings, Values};
+use raddle_tune::findings::{ArmFailure, Finding, Findings, PhaseFindings, WrittenValues};
 use raddle_tune::kernel::Kernel;
 use raddle_tune::measurement::{MeasuredExperiment, Measurement};
 use raddle_tune::profile::{Evidence, Metric, Profile};
 use raddle_tune::statistics::{self, MIN_BLOCKS, Verdict};
-use raddle_tune::worker::{Phase, Stage};
+use raddle_tune::worker::{Phase, RunStage};
 use raddle_tune::workload::{Scale, Workload};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn of_experiment(experiment: &MeasuredExperiment, max_blocks: usize) -> String {
     if let Some(paper) = &experiment.paper {
         text.push_str(&format!("  paper: {}\n", escape::text(paper)));
     }
-    if let Some(Fault::NotApplicable(why)) = &sweep.arms[0].arm.fault {
+    if let Some(ArmFailure::NotApplicable(why)) = &sweep.arms[0].arm.fault {
         text.push_str(&format!("  left out: {}\n", escape::text(why)));
         return text;
     }
@@ -88,10 +88,10 @@ fn of_experiment(experiment: &MeasuredExperiment, max_blocks: usize) -> String {
     for Finding { arm, .. } in &sweep.arms {
         let name = escape::text(&arm.candidate.name);
         match &arm.fault {
-            Some(Fault::NotApplicable(why)) => {
+            Some(ArmFailure::NotApplicable(why)) => {
                 text.push_str(&format!("  {name} was left out: {}\n", escape::text(why)))
             }
-            Some(Fault::Failed(why)) => text.push_str(&format!("  {name} failed: {}\n", escape::text(why))),
+            Some(ArmFailure::Failed(why)) => text.push_str(&format!("  {name} failed: {}\n", escape::text(why))),
             None => {}
         }
     }
@@ -135,26 +135,26 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
 }
 
 /// Stages of concatenating files, with their column headers.
-const STAGES: [(Stage, &str); 7] = [
-    (Stage::Collect, "metadata"),
-    (Stage::Open, "open"),
-    (Stage::Objects, "creation"),
-    (Stage::Read, "read"),
-    (Stage::Write, "write"),
-    (Stage::Close, "close"),
-    (Stage::Sync, "sync"),
+const STAGES: [(RunStage, &str); 7] = [
+    (RunStage::Collect, "metadata"),
+    (RunStage::Open, "open"),
+    (RunStage::Objects, "creation"),
+    (RunStage::Read, "read"),
+    (RunStage::Write, "write"),
+    (RunStage::Close, "close"),
+    (RunStage::Sync, "sync"),
 ];
 
 /// Formats the median elapsed times of the stages that runs have.
 fn of_stages(findings: &Findings) -> String {
-    let time_s = |finding: &Finding, stage: Stage| {
+    let time_s = |finding: &Finding, stage: RunStage| {
         let runs = finding.arm.runs.iter().flatten();
         let times = runs.filter_map(|run| run.stages.iter().find(|time| time.stage == stage));
         let mut times: Vec<f64> = times.map(|time| time.wall_s).collect();
         (!times.is_empty()).then(|| statistics::median(&mut times))
     };
     let has = |stage| findings.arms.iter().any(|finding| time_s(finding, stage).is_some());
-    let stages: Vec<(Stage, &str)> = STAGES.into_iter().filter(|(stage, _)| has(*stage)).collect();
+    let stages: Vec<(RunStage, &str)> = STAGES.into_iter().filter(|(stage, _)| has(*stage)).collect();
     if stages.is_empty() {
         return String::new();
     }
@@ -199,8 +199,8 @@ fn notes(findings: &Findings, max_blocks: usize) -> String {
         text.push_str(&format!("  reads: {}\n", cold(share)));
     }
     match findings.values {
-        Some(Values::Equal) => text.push_str("  all runs wrote the same values\n"),
-        Some(Values::Vary) => {
+        Some(WrittenValues::Equal) => text.push_str("  all runs wrote the same values\n"),
+        Some(WrittenValues::Vary) => {
             text.push_str("  two runs with the defaults write different values: values were not compared\n");
         }
         None => {}
@@ -329,7 +329,7 @@ mod tests {
     use raddle_tune::runner::{Executor, Scratch};
     use raddle_tune::search::Limits;
     use raddle_tune::statistics::StopRule;
-    use raddle_tune::worker::{Answer, Outcome, Request, Stage, StageTime};
+    use raddle_tune::worker::{Answer, KernelOutcome, Request, RunStage, StageTime};
     use std::collections::BTreeSet;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -337,13 +337,13 @@ mod tests {
 
     /// An executor for which a metadata block takes 0.7 of the time on the values of the sweep, and `elsewhere` of it
     /// on other values.
-    struct Made {
+    struct SimulatedExecutor {
         runs: AtomicU64,
         of_sweep: BTreeSet<u64>,
         elsewhere: f64,
     }
 
-    impl Executor for Made {
+    impl Executor for SimulatedExecutor {
         fn run(&self, request: &Request, _: &CancelToken) -> Result<Answer> {
             let factor = match request.settings.whole(Knob::MetaBlock) {
                 None => 1.0,
@@ -352,10 +352,10 @@ mod tests {
             };
             // The period differs from every block length, so all arms meet every factor.
             let wall_s = factor * (1.0 + (self.runs.fetch_add(1, Ordering::Relaxed) % 7) as f64 * 0.001);
-            Ok(Answer::Done(Outcome {
+            Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
                 zlib: None,
-                stages: vec![StageTime { stage: Stage::Write, phase: None, wall_s, cpu_s: wall_s }],
+                stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 1,
                 calls: None,
                 reads: None,
@@ -376,7 +376,7 @@ mod tests {
                     kernel = { kind = \"vpic\", particles = 10 }\nknobs = { meta_block = [65536] }\n";
         let workload = Workload::parse(Path::new("mine.toml"), text, Scale::Tiny).unwrap();
         let of_sweep = (0..200).map(|block| Random::of(&[SEED, block, 1]).bits()).collect();
-        let made = Made { runs: AtomicU64::new(0), of_sweep, elsewhere };
+        let made = SimulatedExecutor { runs: AtomicU64::new(0), of_sweep, elsewhere };
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();

@@ -234,15 +234,15 @@ fn groups_table(summary: &Summary) -> String {
     columns.render() + &rest
 }
 
-fn groups(summary: &Summary) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(summary: &Summary) -> Vec<GroupSums> {
+    let mut groups: Vec<GroupSums> = Vec::new();
     let mut places: HashMap<&[u8], usize> = HashMap::new();
     for dataset in &summary.output.datasets {
         let parent = parent_path(dataset.path.as_bytes());
         let place = *places.entry(parent).or_insert(groups.len());
         if place == groups.len() {
             let path = String::from_utf8_lossy(parent).into_owned();
-            groups.push(Group { path, ..Group::default() });
+            groups.push(GroupSums { path, ..GroupSums::default() });
         }
         let group = &mut groups[place];
         let rows = dataset.dims.first().copied().unwrap_or(0);
@@ -258,7 +258,7 @@ fn groups(summary: &Summary) -> Vec<Group> {
 }
 /// Sums over the datasets of a group.
 #[derive(Debug, Default)]
-struct Group {
+struct GroupSums {
     path: String,
     datasets: u64,
     empty: u64,
@@ -290,10 +290,10 @@ fn product(dims: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle::summary::{Dataset, Input, Output};
+    use raddle::summary::{DatasetSummary, Input, OutputSummary};
 
-    fn dataset(path: &str, dims: &[u64], chunk_shape: Option<Vec<u64>>) -> Dataset {
-        Dataset {
+    fn dataset(path: &str, dims: &[u64], chunk_shape: Option<Vec<u64>>) -> DatasetSummary {
+        DatasetSummary {
             path: path.to_owned(),
             datatype: "int32 little-endian".to_owned(),
             dims: dims.to_vec(),
@@ -320,7 +320,7 @@ mod tests {
                 Input { path: "b.h5".to_owned(), len_bytes: 2048 },
             ],
             skipped: Vec::new(),
-            output: Output {
+            output: OutputSummary {
                 logical_len_bytes: 78_480,
                 chunks: 2,
                 input_chunks: 160,

@@ -3,7 +3,7 @@
 use super::table::{Align, Columns};
 use super::{escape, quantity};
 use raddle_tune::measurement::Measurement;
-use raddle_tune::planned::{Row, Table};
+use raddle_tune::planned::{ResultTable, Row};
 use raddle_tune::profile::Metric;
 use raddle_tune::summary::{Here, Line, Tally};
 use std::collections::BTreeSet;
@@ -20,11 +20,11 @@ pub fn text(done: &Measurement) -> String {
 }
 
 /// Returns the location of a table in the paper, which precedes the quotation.
-fn place(table: &Table) -> &str {
+fn place(table: &ResultTable) -> &str {
     table.paper.as_deref().and_then(|paper| paper.split_once(": ")).map_or("planned", |(place, _)| place)
 }
 
-fn short(table: &Table) -> String {
+fn short(table: &ResultTable) -> String {
     let mut verdicts: Vec<&str> = Vec::new();
     for row in &table.rows {
         if !verdicts.contains(&row.verdict.words()) {
@@ -34,7 +34,7 @@ fn short(table: &Table) -> String {
     format!("{}, {}: {}\n", escape::text(place(table)), escape::text(&table.name), verdicts.join(", "))
 }
 
-fn of_table(table: &Table) -> String {
+fn of_table(table: &ResultTable) -> String {
     let mut text = format!("{}: {}\n", escape::text(&table.name), escape::text(&table.title));
     if let Some(paper) = &table.paper {
         text.push_str(&format!("  paper: {}\n", escape::text(paper)));

@@ -13,7 +13,7 @@ use raddle_inflate::format::{
 const _: () = assert!(2 * MAX_LEN_BITS as u32 + 5 + 13 <= MAX_BITS_PER_FLUSH);
 
 /// Codes of a block for a sequence of tokens.
-pub(super) struct Block {
+pub(super) struct BlockCodes {
     litlen: Code<LITLEN_SYMBOLS>,
     distance: Code<DISTANCE_SYMBOLS>,
     header: DynamicHeader,
@@ -22,13 +22,13 @@ pub(super) struct Block {
 
 /// Output of one part of a token: bits, their number, and the number of the token's extra bits that follow.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct TokenPart {
     bits: u32,
     count: u16,
     extra_count: u16,
 }
 
-impl Block {
+impl BlockCodes {
     pub(super) fn new(tokens: &[Token]) -> Self {
         // Two alternating tables, so that equal neighbours do not wait for each other.
         let mut first = [[0u32; PART_VALUES]; 2];
@@ -98,13 +98,13 @@ impl Block {
     }
 
     /// Returns the output for each value of the first and of the second part of a token.
-    fn parts(&self) -> ([Part; PART_VALUES], [Part; PART_VALUES]) {
-        let litlen = |symbol: usize| Part {
+    fn parts(&self) -> ([TokenPart; PART_VALUES], [TokenPart; PART_VALUES]) {
+        let litlen = |symbol: usize| TokenPart {
             bits: u32::from(self.litlen.words[symbol]),
             count: u16::from(self.litlen.lengths_bits[symbol]),
             extra_count: 0,
         };
-        let (mut first, mut second) = ([Part::default(); PART_VALUES], [Part::default(); PART_VALUES]);
+        let (mut first, mut second) = ([TokenPart::default(); PART_VALUES], [TokenPart::default(); PART_VALUES]);
         for byte in 0..256 {
             first[byte] = litlen(byte);
             second[SECOND_LITERAL + byte] = litlen(byte);
@@ -117,7 +117,7 @@ impl Block {
             first[FIRST_LENGTH + len - MIN_MATCH] = part;
         }
         for (symbol, &extra_bits) in DISTANCE_EXTRA_BITS.iter().enumerate() {
-            second[symbol] = Part {
+            second[symbol] = TokenPart {
                 bits: u32::from(self.distance.words[symbol]),
                 count: u16::from(self.distance.lengths_bits[symbol]),
                 extra_count: u16::from(extra_bits),

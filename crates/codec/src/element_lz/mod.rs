@@ -13,7 +13,7 @@ mod token;
 
 use crate::deflate::ZLIB_HEADER_FASTEST;
 use crate::deflate::bits::Remainder;
-use block::Block;
+use block::BlockCodes;
 use parse::{Finder, parse_stride};
 use raddle_inflate::adler32;
 use raddle_inflate::format::ADLER_LEN_BYTES;
@@ -65,7 +65,7 @@ impl ElementLzEncoder {
         loop {
             let end = raw.len().min(begin + BLOCK_LEN_BYTES);
             self.parse(raw, begin, end, elements);
-            let block = Block::new(self.tokens.as_slice());
+            let block = BlockCodes::new(self.tokens.as_slice());
             used_bits += block.len_bits();
             if used_bits.div_ceil(8) > room_len_bytes as u64 {
                 out.truncate(start);
@@ -100,14 +100,14 @@ impl ElementLzEncoder {
     pub(crate) fn len_bits(&mut self, raw: &[u8], elements: Stride) -> u64 {
         self.finder.reset();
         self.parse(raw, 0, raw.len(), elements);
-        Block::new(self.tokens.as_slice()).len_bits()
+        BlockCodes::new(self.tokens.as_slice()).len_bits()
     }
 
     /// Creates one block of `raw` with matches that begin at any byte and are at least 5 bytes long.
     pub(crate) fn block(&mut self, raw: &[u8]) -> MatchedBlock<'_> {
         self.finder.reset();
         self.finder.parse::<1, 5, 0>(raw, 0, raw.len(), &mut self.tokens);
-        MatchedBlock { block: Block::new(self.tokens.as_slice()), tokens: &self.tokens }
+        MatchedBlock { block: BlockCodes::new(self.tokens.as_slice()), tokens: &self.tokens }
     }
 
     /// Returns the length in bits, without a block's header, of `raw` encoded with the shortest matches that deflate
@@ -115,13 +115,13 @@ impl ElementLzEncoder {
     pub(crate) fn body_len_bits(&mut self, raw: &[u8]) -> u64 {
         self.finder.reset();
         self.finder.parse::<1, MIN_MATCH, 0>(raw, 0, raw.len(), &mut self.tokens);
-        Block::new(self.tokens.as_slice()).body_len_bits()
+        BlockCodes::new(self.tokens.as_slice()).body_len_bits()
     }
 }
 
 /// A block that is ready to be written.
 pub(crate) struct MatchedBlock<'a> {
-    block: Block,
+    block: BlockCodes,
     tokens: &'a Tokens,
 }
 

@@ -17,14 +17,14 @@ const _: () = assert!(MAX_LEN_BITS as u32 + 5 + DISTANCE_BITS <= MAX_BITS_PER_FL
 const _: () = assert!(3 * MAX_LEN_BITS as u32 <= MAX_BITS_PER_FLUSH);
 
 /// A run of zeros in terms of deflate: literals (at least one, from which a match can begin), then matches.
-struct Run {
+struct ZeroRun {
     literals: u32,
     full_matches: u32,
     /// Length of the last match of a long run, which follows matches of maximum length.
     last_match: Option<usize>,
 }
 
-impl Run {
+impl ZeroRun {
     #[inline]
     fn new(length: u32) -> Self {
         let matched = length as usize - 1;
@@ -39,13 +39,13 @@ impl Run {
 }
 
 /// Codes and length of the block for a sequence of tokens.
-pub(super) struct Block {
+pub(super) struct BlockCodes {
     litlen: Code<LITLEN_SYMBOLS>,
     header: DynamicHeader,
     len_bits: u64,
 }
 
-impl Block {
+impl BlockCodes {
     pub(super) fn new(tokens: &[u32]) -> Self {
         let mut frequencies = [0u32; LITLEN_SYMBOLS];
         let (mut extra_bits, mut matches) = (0u64, 0u64);
@@ -55,7 +55,7 @@ impl Block {
                 frequencies[token as usize] += 1;
                 continue;
             }
-            let run = Run::new(token & !RUN);
+            let run = ZeroRun::new(token & !RUN);
             frequencies[0] += run.literals;
             frequencies[FULL] += run.full_matches;
             matches += u64::from(run.full_matches);
@@ -94,7 +94,7 @@ impl Block {
                 writer.flush();
                 continue;
             }
-            let run = Run::new(token & !RUN);
+            let run = ZeroRun::new(token & !RUN);
             for _ in 0..run.literals {
                 self.put(writer, 0);
             }
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_run_is_described_whole() {
         for length in 1..2000u32 {
-            let run = Run::new(length);
+            let run = ZeroRun::new(length);
             let matched = run.full_matches as usize * MAX_MATCH + run.last_match.unwrap_or(0);
             assert_eq!(matched + run.literals as usize, length as usize);
             assert!((1..=3).contains(&run.literals));

@@ -11,7 +11,7 @@ mod scan;
 
 use crate::deflate::ZLIB_HEADER_FASTEST;
 use crate::deflate::bits::SLACK_LEN_BYTES;
-use block::Block;
+use block::BlockCodes;
 use raddle_inflate::adler32;
 use raddle_inflate::format::ADLER_LEN_BYTES;
 
@@ -37,7 +37,7 @@ impl ZeroRunEncoder {
         if !scan::tokens(raw, sparsity_len_bytes, &mut self.tokens) {
             return false;
         }
-        let block = Block::new(&self.tokens);
+        let block = BlockCodes::new(&self.tokens);
         let envelope_len_bytes = ZLIB_HEADER_FASTEST.len() + ADLER_LEN_BYTES;
         let fits = usize::try_from(block.len_bytes())
             .is_ok_and(|len| len <= limit_len_bytes.saturating_sub(envelope_len_bytes));

@@ -39,7 +39,7 @@ pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
 pub use run::Execution;
 pub use schedule::{DryRun, Schedule, costs, rehearse};
-pub use sink::{Run, SharedFiles, SharedIo, SharedSink, Sink};
+pub use sink::{OutputRun, SharedFiles, SharedIo, SharedSink, Sink};
 pub use window::StopSignal;
 
 use crate::cancel::CancelToken;

@@ -219,7 +219,7 @@ fn execute<W: TileWork>(
         is_recorded: setup.recorded.is_some(),
     };
     let mut committer = Committer::new(&index, commit, context.observer);
-    let mut counts = Counts::default();
+    let mut counts = RankCounts::default();
     if let Err(source) = work.begin(assignment, context) {
         window.fail(0, EngineError::Bring { source });
     }
@@ -278,7 +278,7 @@ fn execute<W: TileWork>(
         ..EngineReport::default()
     };
     for (rank, bytes) in (0..).zip(&counts) {
-        let counts = Counts::from_bytes(bytes)?;
+        let counts = RankCounts::from_bytes(bytes)?;
         report.fill_tiles += counts.fill_tiles;
         report.verbatim_tiles += counts.verbatim_tiles;
         report.jobs += counts.jobs as usize;
@@ -328,14 +328,14 @@ fn commit_all<E: std::error::Error>(
 
 /// Counts of a rank.
 #[derive(Debug, Default)]
-struct Counts {
+struct RankCounts {
     fill_tiles: u64,
     verbatim_tiles: u64,
     jobs: u64,
     stages: StageTable,
 }
 
-impl Counts {
+impl RankCounts {
     fn to_bytes(&self) -> Vec<u8> {
         let mut message = encode_u64s([self.fill_tiles, self.verbatim_tiles, self.jobs]);
         put_u64s(&mut message, self.stages.to_words());

@@ -28,7 +28,7 @@ impl Sink for std::fs::File {
 
 /// Contiguous bytes of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run<'a> {
+pub struct OutputRun<'a> {
     /// Number of the output file; see [`super::TileWork::file`].
     pub file: u32,
     /// Address of the first byte.
@@ -41,7 +41,7 @@ pub struct Run<'a> {
 pub trait SharedSink: Debug {
     /// Collective. Writes this rank's runs, possibly none; the runs of all ranks are disjoint. A rank on which it fails
     /// must still take part in its collectives; the engine agrees on the outcome.
-    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()>;
+    fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()>;
 
     /// Describes the interface in use, for the report.
     fn describe(&self) -> SharedIo;

@@ -8,7 +8,7 @@
 //! is still encoded, so that the first error in plan order is found.
 
 use super::status::Failure;
-use super::{EngineError, PlacedBatch, Run};
+use super::{EngineError, OutputRun, PlacedBatch};
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;
 use crate::output::claims::Claim;
@@ -75,7 +75,7 @@ impl InFlightBatch {
     }
 
     /// Returns the stored bytes in as few contiguous runs as the addresses allow. Requires addresses.
-    pub(super) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+    pub(super) fn runs(&self) -> impl Iterator<Item = OutputRun<'_>> {
         let (mut claims, mut rest) = (self.claims.iter().peekable(), self.stored.as_slice());
         std::iter::from_fn(move || {
             let first = claims.next()?;
@@ -86,7 +86,7 @@ impl InFlightBatch {
             // Stored tiles are contiguous, in the order of their claims.
             let (run, others) = rest.split_at((end - first.address) as usize);
             rest = others;
-            Some(Run { file: self.file, address: first.address, bytes: run })
+            Some(OutputRun { file: self.file, address: first.address, bytes: run })
         })
     }
 

@@ -4,7 +4,7 @@
 //! the work live as long as the thread.
 
 use super::window::{InFlightBatch, InFlightWindow, Job};
-use super::{EngineError, Run, Sink, TileForm, TileWork};
+use super::{EngineError, OutputRun, Sink, TileForm, TileWork};
 use crate::cancel::CancelToken;
 use crate::digest::Digest;
 use crate::error::CoreError;
@@ -150,7 +150,7 @@ impl<W: TileWork> WorkerContext<'_, W> {
     fn write(&self, parcel: InFlightBatch, stages: &mut StageTable) {
         let (cpu_before_ns, started) = (thread_cpu_ns(), Instant::now());
         let totals = stages.get_mut(Stage::Place);
-        for Run { file, address, bytes } in parcel.runs() {
+        for OutputRun { file, address, bytes } in parcel.runs() {
             let len_bytes = bytes.len() as u64;
             // Without a sink, no worker receives anything to write.
             let Some(sink) = self.sink else { break };

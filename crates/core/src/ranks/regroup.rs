@@ -99,11 +99,11 @@ pub struct Arrived<'a> {
 pub struct Inbox {
     messages: Vec<Vec<u8>>,
     /// Entries sorted by tile, then by sender and order of sending.
-    entries: Vec<Entry>,
+    entries: Vec<RegroupEntry>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct RegroupEntry {
     tile: Tile,
     from: Rank,
     /// Offset of the piece's header in its message.
@@ -128,7 +128,7 @@ impl Inbox {
                 let tile = Tile { array: number(&head[..4]) as u32, index: number(&head[4..12]) };
                 let len_bytes = usize::try_from(number(&head[12..20])).unwrap_or(usize::MAX);
                 let rank = usize::from(head[20]);
-                let entry = Entry { tile, from, at: first, rank, len_bytes };
+                let entry = RegroupEntry { tile, from, at: first, rank, len_bytes };
                 let end = (first + 16 * rank).checked_add(len_bytes).filter(|end| *end <= message.len());
                 at = end.ok_or_else(|| cut(len_bytes))?;
                 entries.push(entry);

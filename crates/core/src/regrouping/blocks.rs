@@ -11,7 +11,7 @@ pub const USUAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
 
 /// Part of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct InputBlock {
     /// Number of the input.
     pub input: u32,
     /// Box of the block in the input's array.
@@ -20,7 +20,7 @@ pub struct Block {
     pub target: Coordinates,
 }
 
-impl Block {
+impl InputBlock {
     /// Returns the box of the block in the output's array.
     pub fn extent(&self) -> Extent {
         Extent { start: self.target.clone(), count: self.source.count.clone() }
@@ -45,7 +45,7 @@ pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64, b
 
 /// Returns the blocks of up to `block_len_bytes`, or one chunk, of a region of `array`, whose inputs have chunks of
 /// `chunk_shape`.
-pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64], block_len_bytes: u64) -> Vec<Block> {
+pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64], block_len_bytes: u64) -> Vec<InputBlock> {
     let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes, block_len_bytes);
     let mut blocks = Vec::new();
     for piece in array.pieces_in(region) {
@@ -59,7 +59,7 @@ pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64], block_len
             let target = (0..start.len())
                 .map(|axis| region.start[axis] + piece.target[axis] + start[axis] - piece.source.start[axis])
                 .collect();
-            blocks.push(Block { input: piece.input, source: Extent { start: start.clone(), count }, target });
+            blocks.push(InputBlock { input: piece.input, source: Extent { start: start.clone(), count }, target });
             let Some(axis) = (0..start.len()).rev().find(|&axis| cut(axis, start[axis]) < piece.source.end(axis))
             else {
                 break;

@@ -2,8 +2,8 @@
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{
-    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Execution, Placement, Round, Run, SharedIo,
-    SharedSink, Sink, TileForm, TileWork,
+    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Execution, OutputRun, Placement, Round,
+    SharedIo, SharedSink, Sink, TileForm, TileWork,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
@@ -207,7 +207,7 @@ impl Sink for Memory {
 }
 
 impl SharedSink for Memory {
-    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+    fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()> {
         runs.iter().try_for_each(|run| self.write_file_at(run.file, run.address, run.bytes))
     }
 

@@ -11,7 +11,7 @@ pub mod ranks;
 use crate::error;
 use raddle_columns::error::{ColumnsError, Result};
 use raddle_columns::sink::{Prepare, Sink};
-use raddle_columns::source::{Reader, Source};
+use raddle_columns::source::{RangeReader, Source};
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
 use raddle_core::memory::{MemoryBudget, Permit};
@@ -365,7 +365,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
     fn read(
         &self,
         EntryBatch { number, entries, permit }: EntryBatch,
-        reader: &mut dyn Reader,
+        reader: &mut dyn RangeReader,
         preparer: &mut K::Preparer,
     ) -> Result<(), (u64, ColumnsError)> {
         let failed = |error| (number, error);

@@ -1,7 +1,7 @@
 //! How a layout maps events to datasets: the plan of its file, and the cutting of blocks of events into pieces of
 //! datasets.
 
-use super::series::{Attribute, PartitionedBlock, Piece, Series};
+use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece};
 use crate::error::Result;
 use raddle_columns::block::Block;
 use raddle_columns::error::Location;
@@ -22,7 +22,7 @@ pub(super) struct FilePlan {
     /// Paths of groups, parents first.
     pub groups: Vec<&'static str>,
     /// Attributes of groups, with the path of each group.
-    pub attributes: Vec<(&'static str, Attribute)>,
+    pub attributes: Vec<(&'static str, SeriesAttribute)>,
     pub series: Vec<Series>,
 }
 
@@ -34,7 +34,7 @@ pub(super) trait EventArrangement: Send + Sync {
     fn arranger(&self) -> Result<Box<dyn PartitionBlocks>>;
 
     /// Returns the attributes of groups that are only known once all events are.
-    fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)>;
+    fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)>;
 }
 
 /// Cuts blocks into pieces.
@@ -51,8 +51,8 @@ pub(super) fn id_of(block: &Block, number: usize) -> EventId {
 }
 
 /// Encodes numbers as little-endian bytes.
-pub(super) fn bytes_of<const LEN: usize>(numbers: impl Iterator<Item = [u8; LEN]>) -> Piece {
-    Piece::Values(numbers.flatten().collect())
+pub(super) fn bytes_of<const LEN: usize>(numbers: impl Iterator<Item = [u8; LEN]>) -> SeriesPiece {
+    SeriesPiece::Values(numbers.flatten().collect())
 }
 
 /// Creates series of run, subrun and event numbers with these paths.
@@ -65,7 +65,7 @@ pub(super) fn id_series(run: &str, lumi: &str, event: &str) -> [Series; 3] {
 }
 
 /// Creates the pieces for [`id_series`].
-pub(super) fn id_pieces(ids: impl Iterator<Item = EventId> + Clone) -> [Piece; 3] {
+pub(super) fn id_pieces(ids: impl Iterator<Item = EventId> + Clone) -> [SeriesPiece; 3] {
     [
         bytes_of(ids.clone().map(|id| id.run.to_le_bytes())),
         bytes_of(ids.clone().map(|id| id.lumi.to_le_bytes())),

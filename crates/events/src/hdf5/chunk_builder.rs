@@ -3,7 +3,7 @@
 //! Encoding and placing chunks is done elsewhere. Invariant: all chunks except the last are full, and their bytes
 //! depend only on the order of the pieces.
 
-use super::series::{Piece, Series};
+use super::series::{Series, SeriesPiece};
 
 /// State of a growing dataset.
 #[derive(Debug)]
@@ -82,11 +82,11 @@ impl ChunkBuilder {
     }
 
     /// Appends a piece; full chunks are added to `full`.
-    pub fn push(&mut self, piece: Piece, full: &mut Vec<Vec<u8>>) {
+    pub fn push(&mut self, piece: SeriesPiece, full: &mut Vec<Vec<u8>>) {
         match piece {
-            Piece::Values(bytes) => self.append(&bytes, full),
-            Piece::Ends(ends) => self.append_ends(&ends, full),
-            Piece::Offsets(offsets) => self.append_ends(offsets.get(1..).unwrap_or_default(), full),
+            SeriesPiece::Values(bytes) => self.append(&bytes, full),
+            SeriesPiece::Ends(ends) => self.append_ends(&ends, full),
+            SeriesPiece::Offsets(offsets) => self.append_ends(offsets.get(1..).unwrap_or_default(), full),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::LAYOUT_ATTRIBUTE;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_pieces, id_series};
-use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece, SeriesValue};
 use crate::error::Result;
 use raddle_columns::awkward::AwkwardForm;
 use raddle_columns::block::{Block, Buffer};
@@ -58,9 +58,9 @@ impl Columns {
         // Serialising plain structs with text keys cannot fail.
         let schema = serde_json::to_string(&stored).unwrap_or_default();
         let attributes = vec![
-            (EVENTS, Attribute::text(LAYOUT_ATTRIBUTE, LAYOUT_NAME)),
-            (EVENTS, Attribute::text("form", form)),
-            (EVENTS, Attribute::text(SCHEMA_ATTRIBUTE, schema)),
+            (EVENTS, SeriesAttribute::text(LAYOUT_ATTRIBUTE, LAYOUT_NAME)),
+            (EVENTS, SeriesAttribute::text("form", form)),
+            (EVENTS, SeriesAttribute::text(SCHEMA_ATTRIBUTE, schema)),
         ];
         let plan =
             FilePlan { compat: Compat::V18, is_extensible: false, groups: vec![EVENTS, IDS], attributes, series };
@@ -77,8 +77,8 @@ impl EventArrangement for Columns {
         Ok(Box::new(BlockPartitioner))
     }
 
-    fn last_attributes(&self, entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
-        vec![(EVENTS, Attribute::new(LENGTH_ATTRIBUTE, Value::Uint64(entries)))]
+    fn last_attributes(&self, entries: u64, _first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
+        vec![(EVENTS, SeriesAttribute::new(LENGTH_ATTRIBUTE, SeriesValue::Uint64(entries)))]
     }
 }
 
@@ -89,10 +89,10 @@ impl PartitionBlocks for BlockPartitioner {
         let entries = block.len_entries();
         let ids = id_pieces(block.ids.iter().copied());
         let buffers = block.columns.into_iter().flat_map(|column| column.buffers);
-        let mut pieces: Vec<Piece> = buffers
+        let mut pieces: Vec<SeriesPiece> = buffers
             .map(|buffer| match buffer {
-                Buffer::Offsets(offsets) => Piece::Offsets(offsets),
-                Buffer::Values(bytes) => Piece::Values(bytes),
+                Buffer::Offsets(offsets) => SeriesPiece::Offsets(offsets),
+                Buffer::Values(bytes) => SeriesPiece::Values(bytes),
             })
             .collect();
         pieces.extend(ids);

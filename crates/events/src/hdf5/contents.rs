@@ -25,7 +25,7 @@ pub(super) enum Ids {
 
 /// Storage of the products.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum ProductStorage {
     /// Arrays of the buffers of each product.
     Columns(Vec<Vec<Array>>),
     /// Arrays of the bytes of each product, and of the ends of events in them.
@@ -49,7 +49,7 @@ pub(super) struct ProductArrays {
     pub ends: Array,
 }
 
-impl Content {
+impl ProductStorage {
     /// Returns the approximate length of all products in memory.
     pub(super) fn len_bytes(&self) -> u64 {
         let of = |array: &Array| array.len.saturating_mul(array.number.len_bytes() as u64);

@@ -7,7 +7,7 @@
 use super::LUMI;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blob, blobs};
-use super::series::{Attribute, PartitionedBlock, Piece, Series};
+use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece};
 use crate::error::Result;
 use raddle_columns::block::Block;
 use raddle_columns::error::Location;
@@ -56,7 +56,7 @@ impl EventArrangement for Events {
         Ok(Box::new(BlockPartitioner { batch: self.batch }))
     }
 
-    fn last_attributes(&self, _entries: u64, _first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+    fn last_attributes(&self, _entries: u64, _first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
         Vec::new()
     }
 }
@@ -97,11 +97,11 @@ impl PartitionBlocks for BlockPartitioner {
                 }
             }
         }
-        let mut pieces: Vec<Piece> = id_pieces((0..entries).map(|number| id_of(&block, number))).into();
-        pieces.push(Piece::Values(products));
-        pieces.push(Piece::Ends(ends));
+        let mut pieces: Vec<SeriesPiece> = id_pieces((0..entries).map(|number| id_of(&block, number))).into();
+        pieces.push(SeriesPiece::Values(products));
+        pieces.push(SeriesPiece::Ends(ends));
         if self.batch.is_some() {
-            pieces.push(Piece::Ends(batches));
+            pieces.push(SeriesPiece::Ends(batches));
         }
         Ok(PartitionedBlock { pieces, entries: entries as u64 })
     }

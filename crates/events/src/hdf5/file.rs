@@ -6,7 +6,7 @@
 use super::series::number_of;
 use crate::error::{EventsError, Result};
 use raddle_codec::{KnownFilter, Pipeline};
-use raddle_columns::error::{ColumnsError, Fault, Location};
+use raddle_columns::error::{ColumnsError, Location, UnlocatedError};
 use raddle_columns::schema::Number;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Attribute, Dataset, FileTree, Group, Layout, LinkTarget, Object, ObjectKind};
@@ -153,7 +153,9 @@ impl EventsFile {
     /// Creates the error for an object of the file that contradicts the layout.
     #[cold]
     pub fn damaged(&self, object: &str, what: String) -> EventsError {
-        Fault::Damaged { address: 0, structure: "layout of events", what }.at(&self.place().branch(object)).into()
+        UnlocatedError::Damaged { address: 0, structure: "layout of events", what }
+            .at(&self.place().branch(object))
+            .into()
     }
 
     /// Creates the error for a file without events.

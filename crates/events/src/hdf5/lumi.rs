@@ -4,7 +4,7 @@
 //! Invariant: products are in the order of these lists, regardless of the order in which a reader lists attributes or
 //! links.
 
-use super::series::{Attribute, Value};
+use super::series::{SeriesAttribute, SeriesValue};
 use super::{LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::{EventsError, NEEDS_BYTES, Result};
 use raddle_columns::block::{Block, Column};
@@ -26,17 +26,17 @@ pub(super) const COMPRESSION_CHOICE: &str = "CompressionChoice";
 pub(super) const COMPRESSION: &str = "Compression";
 
 /// Returns the attributes of `/Lumi` in a file written by raddle.
-pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static str, Attribute)>> {
+pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static str, SeriesAttribute)>> {
     let mut serializations = Vec::with_capacity(schema.products.len());
     for product in &schema.products {
         serializations.push(serialization(product, "this layout of HDF5")?.name().to_owned());
     }
-    let texts = |text: fn(&Product) -> &String| Value::Texts(schema.products.iter().map(text).cloned().collect());
+    let texts = |text: fn(&Product) -> &String| SeriesValue::Texts(schema.products.iter().map(text).cloned().collect());
     Ok(vec![
-        (LUMI, Attribute::text(LAYOUT_ATTRIBUTE, layout)),
-        (LUMI, Attribute::new(PRODUCT_NAMES, texts(|product| &product.name))),
-        (LUMI, Attribute::new(CLASS_NAMES, texts(|product| &product.class))),
-        (LUMI, Attribute::new(SERIALIZATIONS, Value::Texts(serializations))),
+        (LUMI, SeriesAttribute::text(LAYOUT_ATTRIBUTE, layout)),
+        (LUMI, SeriesAttribute::new(PRODUCT_NAMES, texts(|product| &product.name))),
+        (LUMI, SeriesAttribute::new(CLASS_NAMES, texts(|product| &product.class))),
+        (LUMI, SeriesAttribute::new(SERIALIZATIONS, SeriesValue::Texts(serializations))),
     ])
 }
 
@@ -55,12 +55,12 @@ pub(super) fn refused(product: &Product, layout: &'static str, needed: &'static 
 }
 
 /// Returns run and subrun of the first event as attributes, as the framework records them.
-pub(super) fn first_event(first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+pub(super) fn first_event(first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
     let Some(id) = first else { return Vec::new() };
     // The framework stores them as signed numbers.
     vec![
-        (LUMI, Attribute::new(RUN, Value::Int32(id.run as i32))),
-        (LUMI, Attribute::new(LUMISEC, Value::Int32(id.lumi as i32))),
+        (LUMI, SeriesAttribute::new(RUN, SeriesValue::Int32(id.run as i32))),
+        (LUMI, SeriesAttribute::new(LUMISEC, SeriesValue::Int32(id.lumi as i32))),
     ]
 }
 

@@ -4,7 +4,7 @@
 
 use super::arrangement::{FilePlan, INDEX_LEN_BYTES};
 use super::chunk_builder::{ChunkBuilder, Storage};
-use super::series::{Attribute, EncodedAttribute, Series, class_of};
+use super::series::{EncodedAttribute, Series, SeriesAttribute, class_of};
 use crate::error::Result;
 use raddle_codec::Encoder;
 use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
@@ -18,7 +18,7 @@ pub(super) fn create(
     plan: &FilePlan,
     (growing, encoders): (&[ChunkBuilder], &[Encoder]),
     entries: u64,
-    last: &[(&'static str, Attribute)],
+    last: &[(&'static str, SeriesAttribute)],
 ) -> Result<u64> {
     let order = link_order(plan);
     for group in &plan.groups {
@@ -92,7 +92,7 @@ pub(super) fn predicted_metadata(
 ) -> u64 {
     let mut prediction = MetadataPrediction::new(plan.compat);
     let order = link_order(plan);
-    let attribute_len_bytes = |attribute: &Attribute| attribute.len_bytes(plan.compat);
+    let attribute_len_bytes = |attribute: &SeriesAttribute| attribute.len_bytes(plan.compat);
     prediction.add_group(plan.groups.len() as u64, 64, order, &[]);
     for group in &plan.groups {
         let inside = plan.series.iter().filter(|series| series.path.starts_with(group));

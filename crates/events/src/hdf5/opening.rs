@@ -4,7 +4,7 @@
 //! its number of events. Lengths that only offsets determine are checked when the offsets are read.
 
 use super::columns::{self, StoredProduct};
-use super::contents::{Content, Ids, ProductArrays};
+use super::contents::{Ids, ProductArrays, ProductStorage};
 use super::event::{self, BATCHES, OFFSETS, PRODUCTS};
 use super::file::{Array, EventsFile, GroupIn};
 use super::lumi::{CLASS_NAMES, LUMISEC, PRODUCT_NAMES, RUN, SERIALIZATIONS};
@@ -20,7 +20,7 @@ pub(super) struct OpenedLayout {
     pub schema: Schema,
     pub len_entries: u64,
     pub ids: Ids,
-    pub content: Content,
+    pub content: ProductStorage,
 }
 
 impl OpenedLayout {
@@ -87,7 +87,7 @@ fn open_columns(file: &EventsFile, events: GroupIn<'_>) -> Result<OpenedLayout> 
         None => Ids::None,
     };
     check_ids(file, &ids, len_entries)?;
-    Ok(OpenedLayout { layout: FileLayout::Columns, schema, len_entries, ids, content: Content::Columns(arrays) })
+    Ok(OpenedLayout { layout: FileLayout::Columns, schema, len_entries, ids, content: ProductStorage::Columns(arrays) })
 }
 
 /// Checks the lengths of those arrays for which the number of entries determines it.
@@ -199,7 +199,7 @@ fn products_opened(
         let what = format!("it has {} ends for {len_entries} events", wrong.ends.len);
         return Err(file.damaged(&wrong.ends.path, what));
     }
-    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Products(products) })
+    Ok(OpenedLayout { layout, schema, len_entries, ids, content: ProductStorage::Products(products) })
 }
 
 fn open_framework_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
@@ -238,7 +238,7 @@ fn open_events(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
         schema,
         len_entries,
         ids,
-        content: Content::Events { products, offsets },
+        content: ProductStorage::Events { products, offsets },
     })
 }
 
@@ -265,7 +265,13 @@ fn open_batches(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
         return Err(file.damaged(&batches.path, format!("the batches do not hold the {len_entries} events")));
     }
     let layout = FileLayout::Batch(starts.len() as u64 - 1);
-    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Batches { products, offsets, starts } })
+    Ok(OpenedLayout {
+        layout,
+        schema,
+        len_entries,
+        ids,
+        content: ProductStorage::Batches { products, offsets, starts },
+    })
 }
 
 fn open_packed(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
@@ -273,5 +279,5 @@ fn open_packed(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let len_entries = ids.len();
     let (schema, layout, packed) = PackedSource::open(file, lumi, len_entries)?;
     check_names(file, &schema)?;
-    Ok(OpenedLayout { layout, schema, len_entries, ids, content: Content::Packed(packed) })
+    Ok(OpenedLayout { layout, schema, len_entries, ids, content: ProductStorage::Packed(packed) })
 }

@@ -9,7 +9,7 @@ use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::lumi::{
     COMPRESSION, COMPRESSION_CHOICE, COMPRESSION_LEVEL, blob, blobs, first_event, refused, serialization,
 };
-use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece, SeriesValue};
 use super::{CceOptions, CompressionChoice, FRAMEWORK_LEVEL, LUMI};
 use crate::error::Result;
 use crate::pds::PdsCodec;
@@ -56,12 +56,13 @@ impl Packed {
     /// Plans a file of events or of batches.
     pub fn plan_of(schema: &Schema, options: CceOptions, is_batched: bool) -> Result<FilePlan> {
         let mut first = None;
-        let mut attributes = vec![(LUMI, Attribute::new(COMPRESSION_LEVEL, Value::Int32(level(options.codec))))];
+        let mut attributes =
+            vec![(LUMI, SeriesAttribute::new(COMPRESSION_LEVEL, SeriesValue::Int32(level(options.codec))))];
         if is_batched {
-            let number = Value::Int32(options.choice.number());
-            attributes.push((LUMI, Attribute::new(COMPRESSION_CHOICE, number)));
+            let number = SeriesValue::Int32(options.choice.number());
+            attributes.push((LUMI, SeriesAttribute::new(COMPRESSION_CHOICE, number)));
         }
-        attributes.push((LUMI, Attribute::text(COMPRESSION, codec_name(options.codec))));
+        attributes.push((LUMI, SeriesAttribute::text(COMPRESSION, codec_name(options.codec))));
         for product in &schema.products {
             let own = serialization(product, LAYOUT)?;
             let expected = *first.get_or_insert(own);
@@ -79,7 +80,7 @@ impl Packed {
                     "names of products become names of attributes, and this one is empty or reserved",
                 ));
             }
-            attributes.push((LUMI, Attribute::text(&product.name, product.class.clone())));
+            attributes.push((LUMI, SeriesAttribute::text(&product.name, product.class.clone())));
         }
         let path_of = |name: &str| format!("{LUMI}/{name}");
         let series = vec![
@@ -122,7 +123,7 @@ impl EventArrangement for Packed {
         Ok(Box::new(BlockPartitioner { packing: self.packing.clone(), encoder, event: Vec::new(), batch: Vec::new() }))
     }
 
-    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
         first_event(first)
     }
 }
@@ -204,7 +205,8 @@ impl PartitionBlocks for BlockPartitioner {
         let ids = (0..entries).map(|number| id_of(&block, number).event);
         // As HDF5 converts the framework's 64-bit numbers: too large a number becomes the maximum.
         let ids = ids.map(|event| i32::try_from(event).unwrap_or(i32::MAX).to_le_bytes());
-        let pieces = vec![bytes_of(ids), Piece::Values(products), bytes_of(offsets.into_iter().map(i32::to_le_bytes))];
+        let pieces =
+            vec![bytes_of(ids), SeriesPiece::Values(products), bytes_of(offsets.into_iter().map(i32::to_le_bytes))];
         Ok(PartitionedBlock { pieces, entries: entries as u64 })
     }
 }

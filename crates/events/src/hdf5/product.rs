@@ -6,7 +6,7 @@
 use super::LUMI;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks, bytes_of, id_of, id_pieces, id_series};
 use super::lumi::{attributes, blobs, first_event, refused, serialization};
-use super::series::{Attribute, PartitionedBlock, Piece, Series, Value};
+use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece, SeriesValue};
 use crate::error::Result;
 use raddle_columns::awkward::link_name;
 use raddle_columns::block::Block;
@@ -51,7 +51,7 @@ impl Products {
             of_products.push(name);
         }
         let mut attributes = attributes(LAYOUT_NAME, schema)?;
-        attributes.push((LUMI, Attribute::new(DATASETS, Value::Texts(of_products.clone()))));
+        attributes.push((LUMI, SeriesAttribute::new(DATASETS, SeriesValue::Texts(of_products.clone()))));
         let path = |name: &str| format!("{LUMI}/{name}");
         let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
         series.extend(product_series(&of_products, schema, Number::Uint8));
@@ -89,7 +89,7 @@ impl Products {
 
 fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Series> {
     let of_product = |(name, product): (&String, &raddle_columns::schema::Product)| {
-        let class = Value::Text(product.class.clone());
+        let class = SeriesValue::Text(product.class.clone());
         let sizes = Series::values(format!("{LUMI}/{name}{SIZES}"), Number::Uint64);
         [Series::values(format!("{LUMI}/{name}"), bytes).with(CLASS_NAME, class), sizes]
     };
@@ -105,7 +105,7 @@ impl EventArrangement for Products {
         Ok(Box::new(BlockPartitioner { is_framework: self.is_framework }))
     }
 
-    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
         if self.is_framework { first_event(first) } else { Vec::new() }
     }
 }
@@ -118,14 +118,14 @@ impl PartitionBlocks for BlockPartitioner {
     fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries();
         let ids = (0..entries as usize).map(|number| id_of(&block, number));
-        let mut pieces: Vec<Piece> = match self.is_framework {
+        let mut pieces: Vec<SeriesPiece> = match self.is_framework {
             // Truncated, as by a C++ `int`.
             true => vec![bytes_of(ids.map(|id| (id.event as i32).to_le_bytes()))],
             false => id_pieces(ids).into(),
         };
         for (offsets, bytes) in blobs(&block) {
-            pieces.push(Piece::Values(bytes.to_vec()));
-            pieces.push(Piece::Ends(offsets[1..].to_vec()));
+            pieces.push(SeriesPiece::Values(bytes.to_vec()));
+            pieces.push(SeriesPiece::Ends(offsets[1..].to_vec()));
         }
         Ok(PartitionedBlock { pieces, entries })
     }

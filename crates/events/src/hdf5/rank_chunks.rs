@@ -7,7 +7,7 @@
 //! them; only its owner holds a chunk.
 
 use super::chunk_builder::ChunkBuilder;
-use super::series::Piece;
+use super::series::SeriesPiece;
 use super::store::{Chunk, EncodedTile, Hdf5Sink, Hdf5Summary, Pieces, RankChunks, Tile};
 use crate::error::Result;
 use raddle_columns::error::ColumnsError;
@@ -28,11 +28,11 @@ struct BlockContribution {
 }
 
 impl BlockContribution {
-    fn of(piece: &Piece, element_len_bytes: usize) -> Self {
+    fn of(piece: &SeriesPiece, element_len_bytes: usize) -> Self {
         match piece {
-            Piece::Values(bytes) => Self { elements: (bytes.len() / element_len_bytes) as u64, last_end: 0 },
-            Piece::Ends(ends) => Self::of_ends(ends),
-            Piece::Offsets(offsets) => Self::of_ends(offsets.get(1..).unwrap_or_default()),
+            SeriesPiece::Values(bytes) => Self { elements: (bytes.len() / element_len_bytes) as u64, last_end: 0 },
+            SeriesPiece::Ends(ends) => Self::of_ends(ends),
+            SeriesPiece::Offsets(offsets) => Self::of_ends(offsets.get(1..).unwrap_or_default()),
         }
     }
 
@@ -124,8 +124,8 @@ impl SharedSink for Hdf5Sink {
     }
 }
 
-fn take_piece(piece: &mut Piece) -> Piece {
-    std::mem::replace(piece, Piece::Values(Vec::new()))
+fn take_piece(piece: &mut SeriesPiece) -> SeriesPiece {
+    std::mem::replace(piece, SeriesPiece::Values(Vec::new()))
 }
 
 impl Hdf5Sink {
@@ -165,7 +165,7 @@ impl Hdf5Sink {
         series: usize,
         added: BlockContribution,
         rank: Rank,
-        piece: Option<Piece>,
+        piece: Option<SeriesPiece>,
         parts: &mut Outbox,
         complete: &mut Vec<(Chunk, Rank)>,
     ) -> Result<()> {
@@ -228,11 +228,11 @@ impl Hdf5Sink {
 }
 
 /// Returns the elements of a piece as stored in a dataset whose last end was `base`.
-fn bytes_of(piece: Piece, base: u64) -> Vec<u8> {
+fn bytes_of(piece: SeriesPiece, base: u64) -> Vec<u8> {
     let of_ends = |ends: &[u64]| ends.iter().flat_map(|end| base.wrapping_add(*end).to_le_bytes()).collect();
     match piece {
-        Piece::Values(bytes) => bytes,
-        Piece::Ends(ends) => of_ends(&ends),
-        Piece::Offsets(offsets) => of_ends(offsets.get(1..).unwrap_or_default()),
+        SeriesPiece::Values(bytes) => bytes,
+        SeriesPiece::Ends(ends) => of_ends(&ends),
+        SeriesPiece::Offsets(offsets) => of_ends(offsets.get(1..).unwrap_or_default()),
     }
 }

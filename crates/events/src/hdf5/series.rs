@@ -18,7 +18,7 @@ pub(super) struct Series {
     pub starts_with_zero: bool,
     /// Whether it is left out if no element is appended, because the source has no such values.
     pub is_optional: bool,
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<SeriesAttribute>,
 }
 
 impl Series {
@@ -38,15 +38,15 @@ impl Series {
     }
 
     /// Adds an attribute.
-    pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.attributes.push(Attribute::new(name, value));
+    pub fn with(mut self, name: &str, value: SeriesValue) -> Self {
+        self.attributes.push(SeriesAttribute::new(name, value));
         self
     }
 }
 
 /// Elements that a block appends to a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum SeriesPiece {
     /// Elements as little-endian bytes.
     Values(Vec<u8>),
     /// Ends of ranges, counted from the beginning of the block; the dataset stores them counted from its own beginning.
@@ -58,46 +58,46 @@ pub(super) enum Piece {
 /// Block cut into pieces, one for each dataset of the plan.
 #[derive(Debug)]
 pub(super) struct PartitionedBlock {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<SeriesPiece>,
     pub entries: u64,
 }
 
 /// Attribute to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Attribute {
+pub(super) struct SeriesAttribute {
     pub name: String,
-    pub value: Value,
+    pub value: SeriesValue,
 }
 
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum SeriesValue {
     Text(String),
     Texts(Vec<String>),
     Int32(i32),
     Uint64(u64),
 }
 
-impl Attribute {
-    pub fn new(name: &str, value: Value) -> Self {
+impl SeriesAttribute {
+    pub fn new(name: &str, value: SeriesValue) -> Self {
         Self { name: name.to_owned(), value }
     }
 
     pub fn text(name: &str, text: impl Into<String>) -> Self {
-        Self::new(name, Value::Text(text.into()))
+        Self::new(name, SeriesValue::Text(text.into()))
     }
 
     /// Encodes the attribute for the writer of files.
     pub fn encoded(&self) -> EncodedAttribute<'_> {
         let strings = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
         let (class, dataspace) = match &self.value {
-            Value::Text(_) => (strings(), Dataspace::Scalar),
-            Value::Texts(texts) => {
+            SeriesValue::Text(_) => (strings(), Dataspace::Scalar),
+            SeriesValue::Texts(texts) => {
                 let dims = vec![texts.len() as u64];
                 (strings(), Dataspace::Simple { max_dims: dims.clone(), dims })
             }
-            Value::Int32(_) => (integer(4, true), Dataspace::Scalar),
-            Value::Uint64(_) => (integer(8, false), Dataspace::Scalar),
+            SeriesValue::Int32(_) => (integer(4, true), Dataspace::Scalar),
+            SeriesValue::Uint64(_) => (integer(8, false), Dataspace::Scalar),
         };
         let mut value = Vec::new();
         let mut push_text = |text: &String| {
@@ -105,10 +105,10 @@ impl Attribute {
             value.extend_from_slice(text.as_bytes());
         };
         match &self.value {
-            Value::Text(text) => push_text(text),
-            Value::Texts(texts) => texts.iter().for_each(push_text),
-            Value::Int32(number) => value.extend_from_slice(&number.to_le_bytes()),
-            Value::Uint64(number) => value.extend_from_slice(&number.to_le_bytes()),
+            SeriesValue::Text(text) => push_text(text),
+            SeriesValue::Texts(texts) => texts.iter().for_each(push_text),
+            SeriesValue::Int32(number) => value.extend_from_slice(&number.to_le_bytes()),
+            SeriesValue::Uint64(number) => value.extend_from_slice(&number.to_le_bytes()),
         }
         EncodedAttribute { name: &self.name, datatype: TypeRef::Own(Arc::new(class)), dataspace, value }
     }

@@ -4,7 +4,7 @@
 
 use super::FileLayout;
 use super::columns;
-use super::contents::{Content, Ids, ProductArrays};
+use super::contents::{Ids, ProductArrays, ProductStorage};
 use super::file::{Array, EventsFile};
 use super::opening::OpenedLayout;
 use super::packed_source::{PackedReader, PackedSource};
@@ -13,7 +13,7 @@ use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::error::{ColumnsError, Location};
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::{Form, Schema};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Hdf5Source {
     schema: Schema,
     len_entries: u64,
     ids: Ids,
-    content: Content,
+    content: ProductStorage,
     /// Average length in memory of an entry with all products.
     entry_len_bytes: u64,
 }
@@ -52,7 +52,7 @@ impl Hdf5Source {
     /// Returns the packed events, if the file is in one of the framework's packed layouts.
     pub(super) fn packed(&self) -> Option<&PackedSource> {
         match &self.content {
-            Content::Packed(packed) => Some(packed),
+            ProductStorage::Packed(packed) => Some(packed),
             _ => None,
         }
     }
@@ -60,7 +60,7 @@ impl Hdf5Source {
     /// Returns the parts of a file with packed events.
     pub(super) fn into_packed(self) -> Option<(EventsFile, Ids, PackedSource)> {
         match self.content {
-            Content::Packed(packed) => Some((self.file, self.ids, packed)),
+            ProductStorage::Packed(packed) => Some((self.file, self.ids, packed)),
             _ => None,
         }
     }
@@ -68,14 +68,14 @@ impl Hdf5Source {
     fn arrays(&self, products: &[usize]) -> Vec<&Array> {
         let mut arrays = self.ids.arrays();
         match &self.content {
-            Content::Columns(columns) => arrays.extend(products.iter().flat_map(|&product| &columns[product])),
-            Content::Products(all) => {
+            ProductStorage::Columns(columns) => arrays.extend(products.iter().flat_map(|&product| &columns[product])),
+            ProductStorage::Products(all) => {
                 arrays.extend(products.iter().flat_map(|&product| [&all[product].bytes, &all[product].ends]));
             }
-            Content::Events { products, offsets } | Content::Batches { products, offsets, .. } => {
+            ProductStorage::Events { products, offsets } | ProductStorage::Batches { products, offsets, .. } => {
                 arrays.extend([products, offsets]);
             }
-            Content::Packed(packed) => arrays.extend(packed.arrays()),
+            ProductStorage::Packed(packed) => arrays.extend(packed.arrays()),
         }
         arrays
     }
@@ -108,14 +108,14 @@ impl Source for Hdf5Source {
     }
 
     fn reads_products_alone(&self) -> bool {
-        matches!(self.content, Content::Columns(_) | Content::Products(_))
+        matches!(self.content, ProductStorage::Columns(_) | ProductStorage::Products(_))
     }
 
     fn check_unchanged(&self) -> Result<(), ColumnsError> {
         Ok(self.file.check_unchanged()?)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.arrays(products).into_iter());
         let packed = self.packed().map(PackedSource::reader);
@@ -133,7 +133,7 @@ struct Hdf5Reader<'source> {
     packed: Option<PackedReader<'source>>,
 }
 
-impl Reader for Hdf5Reader<'_> {
+impl RangeReader for Hdf5Reader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         let Hdf5Source { file, ids, content, len_entries, .. } = self.source;
         check_entries(&file.place(), &entries, *len_entries)?;
@@ -142,13 +142,13 @@ impl Reader for Hdf5Reader<'_> {
             false => Vec::new(),
         };
         let columns = match content {
-            Content::Columns(arrays) => self.columns(arrays, entries.clone())?,
-            Content::Products(arrays) => self.products(arrays, entries.clone())?,
-            Content::Events { products, offsets } => self.events(products, offsets, entries.clone())?,
-            Content::Batches { products, offsets, starts } => {
+            ProductStorage::Columns(arrays) => self.columns(arrays, entries.clone())?,
+            ProductStorage::Products(arrays) => self.products(arrays, entries.clone())?,
+            ProductStorage::Events { products, offsets } => self.events(products, offsets, entries.clone())?,
+            ProductStorage::Batches { products, offsets, starts } => {
                 self.batches(products, offsets, starts, entries.clone())?
             }
-            Content::Packed(_) => match &mut self.packed {
+            ProductStorage::Packed(_) => match &mut self.packed {
                 Some(packed) => packed.read(file, &mut self.datasets, &self.products, entries.clone())?,
                 None => Vec::new(),
             },

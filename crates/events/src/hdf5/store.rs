@@ -13,9 +13,9 @@ use super::{Hdf5Options, Layout, columns, event, packed, product};
 use crate::error::Result;
 use raddle_codec::{EncodeState, Encoder, EncoderOptions};
 use raddle_columns::block::Block;
-use raddle_columns::error::{ColumnsError, Fault, Location, Shape};
+use raddle_columns::error::{ColumnsError, Location, Shape, UnlocatedError};
 use raddle_columns::event_id::EventId;
-use raddle_columns::output::Output;
+use raddle_columns::output::UnpublishedFile;
 use raddle_columns::schema::Schema;
 use raddle_columns::sink::{Prepare, Sink};
 use raddle_core::ranks::communicator::{Communicator, Rank};
@@ -40,7 +40,7 @@ const MAX_NUMBER_LEN_BYTES: u64 = 8;
 
 /// HDF5 file being written.
 pub struct Hdf5Sink {
-    output: Output,
+    output: UnpublishedFile,
     schema: Arc<Schema>,
     arrangement: Box<dyn EventArrangement>,
     encoders: Arc<[Encoder]>,
@@ -108,7 +108,7 @@ impl Hdf5Sink {
     /// The layout cannot hold a product, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
         let arrangement = arrangement(path, schema, layout, options)?;
-        Self::on(schema, arrangement, options, || Output::begin(path, options.replace))
+        Self::on(schema, arrangement, options, || UnpublishedFile::begin(path, options.replace))
     }
 
     /// Collective. Begins a file that all ranks write together.
@@ -123,7 +123,7 @@ impl Hdf5Sink {
         ranks: &dyn Communicator,
     ) -> Result<Self> {
         let arrangement = arrangement(path, schema, layout, options)?;
-        Self::on(schema, arrangement, options, || Output::begin_collective(path, options.replace, ranks))
+        Self::on(schema, arrangement, options, || UnpublishedFile::begin_collective(path, options.replace, ranks))
     }
 
     /// Collective. Begins the file `path` for the stored bytes of other files, which [`StoredEvents::source`] provides.
@@ -136,7 +136,7 @@ impl Hdf5Sink {
         options: &Hdf5Options,
         ranks: &dyn Communicator,
     ) -> Result<Self> {
-        let begin = || Output::begin_collective(path, options.replace, ranks);
+        let begin = || UnpublishedFile::begin_collective(path, options.replace, ranks);
         Self::on(stored.source().schema(), stored.arrangement(), options, begin)
     }
 
@@ -144,7 +144,7 @@ impl Hdf5Sink {
         schema: &Schema,
         arrangement: Box<dyn EventArrangement>,
         options: &Hdf5Options,
-        begin: impl FnOnce() -> Result<Output, ColumnsError>,
+        begin: impl FnOnce() -> Result<UnpublishedFile, ColumnsError>,
     ) -> Result<Self> {
         let plan = arrangement.plan();
         let compress = if plan.is_extensible { None } else { options.compress };
@@ -201,7 +201,7 @@ impl Hdf5Sink {
             None => Ok(()),
             Some(got) => {
                 let shape = Shape::Ids { got, expected: self.entries };
-                Err(Fault::from(shape).at(&Location::file(self.output.path())))
+                Err(UnlocatedError::from(shape).at(&Location::file(self.output.path())))
             }
         }
     }
@@ -220,7 +220,7 @@ impl Hdf5Sink {
     }
 
     /// Returns the output file.
-    pub(super) fn output(&self) -> &Output {
+    pub(super) fn output(&self) -> &UnpublishedFile {
         &self.output
     }
 

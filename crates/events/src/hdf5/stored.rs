@@ -12,7 +12,7 @@ use super::file::EventsFile;
 use super::lumi::first_event;
 use super::packed::Packed;
 use super::packed_source::PackedSource;
-use super::series::{Attribute, PartitionedBlock, Piece};
+use super::series::{PartitionedBlock, SeriesAttribute, SeriesPiece};
 use super::source::Hdf5Source;
 use crate::error::Result;
 use crate::pds::PdsCodec;
@@ -21,7 +21,7 @@ use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::error::{ColumnsError, Location};
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::{Form, Number, Product, Schema, Serialization};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use raddle_hdf5::read::DatasetReader;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -162,7 +162,7 @@ impl Source for StoredFile {
         Ok(self.file.check_unchanged()?)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let datasets = self.file.reader(self.ids.arrays().into_iter().chain(self.packed.arrays()));
         Ok(Box::new(StoredReader { source: self, products: products.to_vec(), datasets }))
@@ -175,7 +175,7 @@ struct StoredReader<'source> {
     datasets: DatasetReader,
 }
 
-impl Reader for StoredReader<'_> {
+impl RangeReader for StoredReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block, ColumnsError> {
         let StoredFile { file, ids, packed, .. } = self.source;
         check_entries(&file.place(), &entries, packed.len_entries())?;
@@ -217,7 +217,7 @@ impl EventArrangement for AsStored {
         Ok(Box::new(StoredPartitioner))
     }
 
-    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, Attribute)> {
+    fn last_attributes(&self, _entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)> {
         first_event(first)
     }
 }
@@ -228,7 +228,7 @@ impl PartitionBlocks for StoredPartitioner {
     fn arrange(&mut self, block: Block, _place: &Location) -> Result<PartitionedBlock> {
         let entries = block.len_entries();
         let values = |buffer| match buffer {
-            Buffer::Values(bytes) => Some(Piece::Values(bytes)),
+            Buffer::Values(bytes) => Some(SeriesPiece::Values(bytes)),
             Buffer::Offsets(_) => None,
         };
         let pieces = block.columns.into_iter().map(|column| column.buffers.into_iter().find_map(values));

@@ -5,7 +5,7 @@
 
 use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::input::InputFile;
 use raddle_columns::schema::{Form, Product, Schema, Serialization};
 use std::collections::{BTreeSet, HashSet};
@@ -26,7 +26,7 @@ pub(crate) fn is_pds(first: &[u8]) -> bool {
 
 /// Contents of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct StreamHeader {
     pub(super) serialization: Serialization,
     pub(super) codec: PdsCodec,
     /// Products, whose forms are all [`Form::Blob`].
@@ -35,9 +35,9 @@ pub(super) struct Header {
     pub(super) len_bytes: u64,
 }
 
-impl Header {
+impl StreamHeader {
     /// Reads the header of a file of at least 4 bytes.
-    pub(super) fn read(file: &InputFile) -> Result<Self, Fault> {
+    pub(super) fn read(file: &InputFile) -> Result<Self, UnlocatedError> {
         const STRUCTURE: &str = "stream header";
         let front = file.read(0, FRONT_LEN_BYTES as u64, STRUCTURE)?;
         let mut front = Bytes::new(&front, 0, STRUCTURE);
@@ -119,7 +119,7 @@ fn pad(out: &mut Vec<u8>) {
     out.resize(out.len() + padding_len_bytes(out.len()), 0);
 }
 
-fn read_schema(bytes: &mut Bytes<'_>, serialization: Serialization) -> Result<Schema, Fault> {
+fn read_schema(bytes: &mut Bytes<'_>, serialization: Serialization) -> Result<Schema, UnlocatedError> {
     let types_len_bytes = bytes.le_u32()? as usize * WORD_LEN_BYTES;
     if bytes.take(types_len_bytes)? != RECORD_TYPES {
         return Err(bytes.unsupported("records that are not events"));
@@ -158,7 +158,7 @@ fn read_schema(bytes: &mut Bytes<'_>, serialization: Serialization) -> Result<Sc
     Ok(Schema { products })
 }
 
-fn text(bytes: &Bytes<'_>, name: &[u8]) -> Result<String, Fault> {
+fn text(bytes: &Bytes<'_>, name: &[u8]) -> Result<String, UnlocatedError> {
     match std::str::from_utf8(name) {
         Ok(name) => Ok(name.to_owned()),
         Err(_) => Err(bytes.damaged(format!("a name is not UTF-8: {}", name.escape_ascii()))),

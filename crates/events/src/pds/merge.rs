@@ -7,7 +7,7 @@ use super::PdsSummary;
 use super::reader::PdsSource;
 use crate::error::{EventsError, Result};
 use raddle_columns::error::Location;
-use raddle_columns::output::Output;
+use raddle_columns::output::UnpublishedFile;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Observer, Stage};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn merge(
     observer: &dyn Observer,
     cancel: &CancelToken,
 ) -> Result<PdsSummary> {
-    let mut output = Output::begin(path, replace)?;
+    let mut output = UnpublishedFile::begin(path, replace)?;
     let (mut events, mut buffer) = (0, Vec::new());
     for (number, stream) in streams.iter().enumerate() {
         if number == 0 {

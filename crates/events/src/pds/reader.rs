@@ -3,16 +3,16 @@
 //! Since a stream has no index, opening it reads all record heads and keeps the position of each record. Invariant:
 //! every counted record lies completely within the file.
 
-use super::header::{self, Header};
+use super::header::{self, StreamHeader};
 use super::record::{self, HEAD_LEN_BYTES, Head, RecordFilter};
 use super::{PdsCodec, WORD_LEN_BYTES};
 use raddle_codec::DecodeState;
 use raddle_columns::block::{Block, Column};
-use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::error::{Location, Result, UnlocatedError};
 use raddle_columns::event_id::EventId;
 use raddle_columns::input::InputFile;
 use raddle_columns::schema::{Schema, Serialization};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use std::ops::Range;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct PdsSource {
     file: InputFile,
-    header: Header,
+    header: StreamHeader,
     records: Vec<Record>,
 }
 
@@ -58,7 +58,7 @@ impl PdsSource {
         if !header::is_pds(&first) {
             return Err(file.other_format("a packed data stream"));
         }
-        let header = Header::read(&file).map_err(|fault| fault.at(&place))?;
+        let header = StreamHeader::read(&file).map_err(|fault| fault.at(&place))?;
         let mut records = Vec::new();
         find_records(&file, header.len_bytes, &mut records).map_err(|fault| {
             let entry = records.len() as u64;
@@ -122,7 +122,7 @@ impl PdsSource {
 }
 
 /// Visits all records up to the end of the file.
-fn find_records(file: &InputFile, start: u64, records: &mut Vec<Record>) -> Result<(), Fault> {
+fn find_records(file: &InputFile, start: u64, records: &mut Vec<Record>) -> Result<(), UnlocatedError> {
     let (mut window, mut window_address) = (Vec::new(), 0);
     let (mut address, mut payload_end_bytes) = (start, 0u64);
     while address < file.len_bytes() {
@@ -180,7 +180,7 @@ impl Source for PdsSource {
         self.file.check_unchanged()
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, self.schema())?;
         let mut column_of = vec![None; self.header.schema.products.len()];
         products.iter().enumerate().for_each(|(column, &product)| column_of[product] = Some(column));
@@ -208,13 +208,13 @@ struct PdsReader<'source> {
     seen: Vec<bool>,
 }
 
-impl Reader for PdsReader<'_> {
+impl RangeReader for PdsReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let place = self.source.place();
         check_entries(&place, &entries, self.source.len_entries())?;
         let start = self.source.address_after(entries.start);
         let end = self.source.address_after(entries.end);
-        let in_entries = |fault: Fault| fault.at(&place.entries(entries.clone()));
+        let in_entries = |fault: UnlocatedError| fault.at(&place.entries(entries.clone()));
         self.source.file.read_into(start, end - start, "event records", &mut self.stored).map_err(in_entries)?;
         let columns = self.schema.products.iter().map(|product| Column::new(&product.form)).collect();
         let mut block = Block { entries: entries.clone(), ids: Vec::new(), columns };

@@ -6,7 +6,7 @@ use super::{PdsCodec, WORD_LEN_BYTES, padding_len_bytes};
 use raddle_codec::{CodecError, DecodeState, RawStreamEncoder};
 use raddle_columns::block::Column;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::event_id::EventId;
 
 /// Length of record type, run, subrun, two words of event number, and stored length.
@@ -32,7 +32,7 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads the head of the record at `address`.
-    pub(super) fn read(bytes: &[u8], address: u64) -> Result<Self, Fault> {
+    pub(super) fn read(bytes: &[u8], address: u64) -> Result<Self, UnlocatedError> {
         let mut bytes = Bytes::new(bytes, address, STRUCTURE);
         match bytes.le_u32()? {
             0 => {}
@@ -86,7 +86,7 @@ pub(super) fn read(
     payload: &mut Vec<u8>,
     wanted: &mut RecordFilter<'_>,
     columns: &mut [Column],
-) -> Result<EventId, Fault> {
+) -> Result<EventId, UnlocatedError> {
     let head = Head::read(bytes, address)?;
     let mut rest = Bytes::new(bytes, address, STRUCTURE);
     rest.take(HEAD_LEN_BYTES)?;
@@ -97,7 +97,7 @@ pub(super) fn read(
         return Err(rest.damaged("the two lengths of the record differ"));
     }
     let len_bytes = head.payload_len_bytes();
-    let undecodable = |source| Fault::Codec { address: data_address, structure: STRUCTURE, source };
+    let undecodable = |source| UnlocatedError::Codec { address: data_address, structure: STRUCTURE, source };
     let payload = match codec.bare() {
         None if data.len() != len_bytes => {
             return Err(rest.damaged(format!("{} of {len_bytes} bytes are stored", data.len())));
@@ -115,7 +115,7 @@ pub(super) fn read(
 }
 
 /// Reads the products, which may be in any order. Missing products get empty blobs.
-fn read_products(payload: &[u8], wanted: &mut RecordFilter<'_>, columns: &mut [Column]) -> Result<(), Fault> {
+fn read_products(payload: &[u8], wanted: &mut RecordFilter<'_>, columns: &mut [Column]) -> Result<(), UnlocatedError> {
     wanted.seen.clear();
     wanted.seen.resize(wanted.column_of.len(), false);
     let mut bytes = Bytes::new(payload, 0, "products of an event");

@@ -4,14 +4,14 @@
 //! record depends only on its event, so threads can compress records independently while the order of entries is kept.
 
 use super::PdsCodec;
-use super::header::Header;
+use super::header::StreamHeader;
 use super::record::{self, MAX_PAYLOAD_LEN_BYTES};
 use crate::error::NEEDS_BYTES;
 use raddle_codec::RawStreamEncoder;
 use raddle_columns::block::{Block, Column};
 use raddle_columns::error::{ColumnsError, Location, Result};
 use raddle_columns::event_id::EventId;
-use raddle_columns::output::Output;
+use raddle_columns::output::UnpublishedFile;
 use raddle_columns::schema::{Form, Schema, Serialization};
 use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -32,7 +32,7 @@ pub struct PdsOptions {
 /// Stream being written.
 #[derive(Debug)]
 pub struct PdsSink {
-    output: Output,
+    output: UnpublishedFile,
     schema: Schema,
     options: PdsOptions,
     events: u64,
@@ -55,7 +55,7 @@ impl PdsSink {
     /// created.
     pub fn begin(path: &Path, schema: &Schema, options: PdsOptions) -> Result<Self> {
         let header = header(schema, options)?;
-        let mut output = Output::begin(path, options.replace)?;
+        let mut output = UnpublishedFile::begin(path, options.replace)?;
         output.write(&header)?;
         Ok(Self { output, schema: schema.clone(), options, events: 0 })
     }
@@ -71,7 +71,7 @@ impl PdsSink {
         ranks: &dyn Communicator,
     ) -> Result<Self> {
         let header = header(schema, options)?;
-        let mut output = Output::begin_collective(path, options.replace, ranks)?;
+        let mut output = UnpublishedFile::begin_collective(path, options.replace, ranks)?;
         output.append_collective(if ranks.rank() == 0 { &header } else { &[] }, ranks)?;
         Ok(Self { output, schema: schema.clone(), options, events: 0 })
     }
@@ -80,7 +80,7 @@ impl PdsSink {
 /// Encodes the header.
 fn header(schema: &Schema, options: PdsOptions) -> Result<Vec<u8>> {
     let serialization = check_schema(schema)?;
-    Ok(Header { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 }.write())
+    Ok(StreamHeader { serialization, codec: options.codec, schema: schema.clone(), len_bytes: 0 }.write())
 }
 
 /// Returns the serialisation that all products must share.

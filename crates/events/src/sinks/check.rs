@@ -3,10 +3,10 @@
 //! Numbers are compared as bits: NaN equals itself, and 0 differs from -0.
 
 use raddle_columns::block::{Block, Column};
-use raddle_columns::error::{ColumnsError, Fault, Location, Result};
+use raddle_columns::error::{ColumnsError, Location, Result, UnlocatedError};
 use raddle_columns::schema::{Form, Schema};
 use raddle_columns::sink::{NoTile, Prepare, Sink};
-use raddle_columns::source::{Reader, Source};
+use raddle_columns::source::{RangeReader, Source};
 
 /// Sink that compares entries with another source.
 pub struct CheckSink<'expected> {
@@ -58,7 +58,7 @@ impl<'expected> CheckSink<'expected> {
 
 /// Preparer that compares blocks.
 pub struct CheckPreparer<'expected> {
-    reader: Box<dyn Reader + 'expected>,
+    reader: Box<dyn RangeReader + 'expected>,
     schema: Schema,
     place: Location,
     ignores_padding: bool,
@@ -112,7 +112,7 @@ impl Prepare for CheckPreparer<'_> {
         if !block.ids.is_empty() && !expected.ids.is_empty() && block.ids != expected.ids {
             let equal = block.ids.iter().zip(&expected.ids).take_while(|(got, expected)| got == expected).count();
             let entry = block.entries.start + equal as u64;
-            return Err(Fault::Differs { entry, what: "run, subrun or event" }.at(&self.place));
+            return Err(UnlocatedError::Differs { entry, what: "run, subrun or event" }.at(&self.place));
         }
         let columns = block.columns.iter().zip(&expected.columns);
         for ((got, expected), product) in columns.zip(&self.schema.products) {
@@ -120,7 +120,7 @@ impl Prepare for CheckPreparer<'_> {
                 && let Some(at) = first_difference(got, expected, &product.form, entries, self.ignores_padding)
             {
                 let entry = block.entries.start + at;
-                return Err(Fault::Differs { entry, what: "its value" }.at(&self.place.branch(&product.name)));
+                return Err(UnlocatedError::Differs { entry, what: "its value" }.at(&self.place.branch(&product.name)));
             }
         }
         Ok(Checked { entries, block_len_bytes: block.len_bytes() as u64 })

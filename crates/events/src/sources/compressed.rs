@@ -3,7 +3,7 @@
 //! Invariant: no more memory is allocated than the stored bytes could fill.
 
 use raddle_codec::{DecodeState, RawStreamCodec};
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Decodes a stream to `decoded_len_bytes` bytes, which replace the contents of `out`.
 pub(crate) fn decode(
@@ -12,8 +12,8 @@ pub(crate) fn decode(
     stored: &[u8],
     decoded_len_bytes: usize,
     out: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    let fault = |source| Fault::Codec { address: 0, structure: "compressed event", source };
+) -> Result<(), UnlocatedError> {
+    let fault = |source| UnlocatedError::Codec { address: 0, structure: "compressed event", source };
     codec.check_stored(stored.len(), decoded_len_bytes).map_err(fault)?;
     // Not cleared first: present bytes are overwritten, so only new ones need to be cleared.
     out.resize(decoded_len_bytes, 0);

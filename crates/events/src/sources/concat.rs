@@ -8,7 +8,7 @@ use raddle_columns::baskets::Baskets;
 use raddle_columns::block::{Block, Column};
 use raddle_columns::error::{ColumnsError, Location};
 use raddle_columns::schema::{Form, Product, Schema};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use raddle_core::cancel::CancelToken;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -29,14 +29,14 @@ pub enum MismatchPolicy {
 
 /// Concatenation of several sources.
 pub struct ConcatSource {
-    parts: Vec<Part>,
+    parts: Vec<ConcatPart>,
     schema: Schema,
     /// Whether all sources that have entries also have ids.
     has_ids: bool,
     left_out: Vec<(String, EventsError)>,
 }
 
-struct Part {
+struct ConcatPart {
     source: Box<dyn Source>,
     /// Number that each product of the whole has in this source, if it exists there.
     products: Vec<Option<usize>>,
@@ -119,7 +119,7 @@ impl ConcatSource {
             let filled = schema.products.iter().zip(&products).filter(|(_, number)| number.is_none());
             let filled_len_bytes = filled.map(|(product, _)| Column::filled(&product.form, 1).len_bytes() as u64).sum();
             end = end.saturating_add(source.len_entries());
-            parts.push(Part { source, products, filled_len_bytes, end });
+            parts.push(ConcatPart { source, products, filled_len_bytes, end });
         }
         Ok(Self { parts, schema, has_ids, left_out })
     }
@@ -137,7 +137,7 @@ impl ConcatSource {
     }
 
     /// Returns the number of a product in a part that must have it.
-    fn number_in(&self, part: &Part, product: usize) -> Result<usize> {
+    fn number_in(&self, part: &ConcatPart, product: usize) -> Result<usize> {
         let source = part.source.as_ref();
         part.products[product].map_or_else(|| find(&self.schema.products[product], product, source), Ok)
     }
@@ -223,7 +223,7 @@ impl Source for ConcatSource {
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         let mut len_bytes = 0_u64;
         let _ = self.each_part(entries, |number, entries| -> Result<(), std::convert::Infallible> {
-            let Part { source, filled_len_bytes, .. } = &self.parts[number];
+            let ConcatPart { source, filled_len_bytes, .. } = &self.parts[number];
             let filled = filled_len_bytes.saturating_mul(entries.end - entries.start);
             len_bytes = len_bytes.saturating_add(source.batch_len_bytes(entries)).saturating_add(filled);
             Ok(())
@@ -270,7 +270,7 @@ impl Source for ConcatSource {
         Ok(read)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>, ColumnsError> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>, ColumnsError> {
         check_products(&self.place(), products, &self.schema)?;
         let with_ids = self.has_ids;
         Ok(Box::new(JoinedReader { source: self, products: products.to_vec(), open: None, with_ids }))
@@ -283,7 +283,7 @@ struct JoinedReader<'source> {
     with_ids: bool,
     products: Vec<usize>,
     /// Number and reader of the part being read: only one part is open at a time.
-    open: Option<(usize, Box<dyn Reader + 'source>)>,
+    open: Option<(usize, Box<dyn RangeReader + 'source>)>,
 }
 
 impl JoinedReader<'_> {
@@ -315,7 +315,7 @@ impl JoinedReader<'_> {
     }
 }
 
-impl Reader for JoinedReader<'_> {
+impl RangeReader for JoinedReader<'_> {
     fn leave_out_ids(&mut self) {
         self.with_ids = false;
         self.open = None;

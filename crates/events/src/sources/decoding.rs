@@ -4,7 +4,7 @@
 
 use crate::sources::map::{MapSource, Recode};
 use raddle_columns::block::Column;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Form, Product};
 use raddle_columns::source::Source;
 use raddle_root::BlobDecoder;
@@ -25,7 +25,7 @@ impl DecodingSource {
 }
 
 impl Recode for BlobDecoder {
-    fn recode(&self, column: &Column) -> Result<Column, (u64, Fault)> {
+    fn recode(&self, column: &Column) -> Result<Column, (u64, UnlocatedError)> {
         self.decode(column)
     }
 }

@@ -4,9 +4,9 @@
 
 use raddle_columns::baskets::Baskets;
 use raddle_columns::block::{Block, Column};
-use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::error::{Location, Result, UnlocatedError};
 use raddle_columns::schema::{Product, Schema};
-use raddle_columns::source::{Reader, Source};
+use raddle_columns::source::{RangeReader, Source};
 use raddle_core::cancel::CancelToken;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub trait Recode: Send + Sync {
     ///
     /// # Errors
     /// The number of the entry that cannot be recoded, and its fault.
-    fn recode(&self, column: &Column) -> Result<Column, (u64, Fault)>;
+    fn recode(&self, column: &Column) -> Result<Column, (u64, UnlocatedError)>;
 }
 
 /// Source with recoded columns.
@@ -97,19 +97,19 @@ impl<R: Recode> Source for MapSource<R> {
         self.inner.read_baskets(product, baskets, cancel)
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         let inner = self.inner.reader(products)?;
         Ok(Box::new(RecodedReader { inner, source: self, products: products.to_vec() }))
     }
 }
 
 struct RecodedReader<'source, R> {
-    inner: Box<dyn Reader + 'source>,
+    inner: Box<dyn RangeReader + 'source>,
     source: &'source MapSource<R>,
     products: Vec<usize>,
 }
 
-impl<R: Recode> Reader for RecodedReader<'_, R> {
+impl<R: Recode> RangeReader for RecodedReader<'_, R> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let mut block = self.inner.read(entries)?;
         for (column, &product) in block.columns.iter_mut().zip(&self.products) {

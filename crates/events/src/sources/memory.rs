@@ -5,7 +5,7 @@
 use raddle_columns::block::Block;
 use raddle_columns::error::{Location, Result};
 use raddle_columns::schema::Schema;
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use std::ops::Range;
 
 /// Source of entries in memory.
@@ -61,7 +61,7 @@ impl Source for MemorySource {
         true
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(HeldReader { source: self, products: products.to_vec() }))
     }
@@ -72,7 +72,7 @@ struct HeldReader<'source> {
     products: Vec<usize>,
 }
 
-impl Reader for HeldReader<'_> {
+impl RangeReader for HeldReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let MemorySource { schema, block } = self.source;
         check_entries(&Location::default(), &entries, block.len_entries())?;

@@ -4,7 +4,7 @@
 //! on threads.
 
 use crate::error::{EventsError, Result};
-use raddle_columns::source::{Reader, Source};
+use raddle_columns::source::{RangeReader, Source};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use std::num::NonZeroUsize;
@@ -53,7 +53,7 @@ fn read_to_end(
     batch_len_bytes: u64,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let mut reader: Box<dyn Reader> = source.reader(&[product])?;
+    let mut reader: Box<dyn RangeReader> = source.reader(&[product])?;
     let mut start = entries.start;
     while start < entries.end && !cancel.is_cancelled() {
         let end = source.unit_end(start, batch_len_bytes).clamp(start + 1, entries.end);

@@ -7,7 +7,7 @@
 
 use crate::sources::map::{MapSource, Recode};
 use raddle_columns::block::Column;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Form, Product, Serialization};
 use raddle_columns::source::Source;
 use raddle_root::is_collection;
@@ -50,7 +50,7 @@ impl Recode for Reserialize {
         FRONT_LEN_BYTES as u64
     }
 
-    fn recode(&self, column: &Column) -> Result<Column, (u64, Fault)> {
+    fn recode(&self, column: &Column) -> Result<Column, (u64, UnlocatedError)> {
         let Some((offsets, bytes)) = column.as_bytes() else { return Ok(column.clone()) };
         let (mut new_offsets, mut new_bytes) = (vec![0], Vec::with_capacity(bytes.len()));
         for (number, pair) in offsets.windows(2).enumerate() {
@@ -63,9 +63,10 @@ impl Recode for Reserialize {
 }
 
 /// Appends a blob of serialisation `own` to `out` in serialisation `wanted`.
-fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), Fault> {
-    let damaged = |what: &str| Fault::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
-    let no_object = || Fault::NoObject { address: 0, structure: "serialised object" };
+fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), UnlocatedError> {
+    let damaged =
+        |what: &str| UnlocatedError::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
+    let no_object = || UnlocatedError::NoObject { address: 0, structure: "serialised object" };
     let entry = if own == Serialization::Root {
         let whole = counted(blob).ok_or_else(no_object)?;
         whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends within its header"))?

@@ -46,7 +46,7 @@ pub struct Request<'a> {
 
 /// Result of a read that the caller may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum ReadOutcome {
     /// All requests were read.
     Complete(ReadCounts),
     /// The caller stopped the read; the buffers are partly filled.
@@ -76,7 +76,7 @@ impl BulkReader {
     ///
     /// # Errors
     /// If a selection does not lie in its dataset or does not fit its buffer, and as for [`DatasetReader::read_box`].
-    pub fn read(&self, requests: Vec<Request<'_>>, go_on: &mut dyn FnMut() -> bool) -> Result<Outcome> {
+    pub fn read(&self, requests: Vec<Request<'_>>, go_on: &mut dyn FnMut() -> bool) -> Result<ReadOutcome> {
         self.read_with(self.threads, requests, go_on)
     }
 
@@ -86,7 +86,7 @@ impl BulkReader {
         threads: usize,
         requests: Vec<Request<'_>>,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Outcome> {
+    ) -> Result<ReadOutcome> {
         let (mut direct, mut gathered, mut len_bytes) = (Vec::new(), Vec::new(), 0_u64);
         for request in requests {
             check(&request)?;
@@ -118,8 +118,8 @@ impl BulkReader {
         );
         match work.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
-            None if work.stop.into_inner() => Ok(Outcome::Stopped),
-            None => Ok(Outcome::Complete(work.counts.into_inner().unwrap_or_else(PoisonError::into_inner))),
+            None if work.stop.into_inner() => Ok(ReadOutcome::Stopped),
+            None => Ok(ReadOutcome::Complete(work.counts.into_inner().unwrap_or_else(PoisonError::into_inner))),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Fuzzing entry point that reads arbitrary bytes as frames of the protocol with a reader process.
 
 use super::is_closed;
-use super::protocol::{self, Answer, Fragment, HEADER_LEN_BYTES, Header, Hello, ListedChunk, Request, Task};
+use super::protocol::{self, Answer, Fragment, FrameHeader, HEADER_LEN_BYTES, Hello, ListedChunk, Request, Task};
 use crate::error::Hdf5Error;
 use crate::logical::ObjectPaths;
 use crate::metadata::take_in;
@@ -18,7 +18,7 @@ pub fn read(bytes: &[u8]) {
     let _ = protocol::receive::<Hello>(&mut &*bytes);
     let _ = protocol::receive::<Request>(&mut &*bytes);
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN_BYTES>() else { return };
-    let Ok(header) = Header::parse(header, ANSWER_LIMIT_LEN_BYTES) else { return };
+    let Ok(header) = FrameHeader::parse(header, ANSWER_LIMIT_LEN_BYTES) else { return };
     let Some(message) = usize::try_from(header.len_bytes).ok().and_then(|len_bytes| rest.get(..len_bytes)) else {
         return;
     };

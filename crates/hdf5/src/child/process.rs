@@ -6,7 +6,7 @@
 //!
 //! Invariant: a [`Process`] that failed once has been killed and reaped.
 
-use super::protocol::{Frame, HEADER_LEN_BYTES, Header};
+use super::protocol::{Frame, FrameHeader, HEADER_LEN_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::fmt;
@@ -136,7 +136,7 @@ impl Process {
     fn converse(&mut self, request: &[u8], timeout: Duration, limit_len_bytes: u64) -> Result<Frame, ChildExit> {
         let deadline = Instant::now() + timeout;
         let (mut unsent, mut answer) = (request, Vec::new());
-        let mut header: Option<Header> = None;
+        let mut header: Option<FrameHeader> = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -169,7 +169,7 @@ impl Process {
             if header.is_none()
                 && let Ok(bytes) = <&[u8; HEADER_LEN_BYTES]>::try_from(answer.as_slice())
             {
-                header = Some(Header::parse(bytes, limit_len_bytes).map_err(ChildExit::Garbage)?);
+                header = Some(FrameHeader::parse(bytes, limit_len_bytes).map_err(ChildExit::Garbage)?);
                 answer.clear();
             }
             if let Some(header) = header

@@ -118,13 +118,13 @@ pub(super) enum Frame {
 
 /// Header of a frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     kind: u8,
     /// Length of the bytes that follow.
     pub len_bytes: u64,
 }
 
-impl Header {
+impl FrameHeader {
     /// Parses a header; `Err` contains the reason why it is invalid.
     pub(super) fn parse(bytes: &[u8; HEADER_LEN_BYTES], limit_len_bytes: u64) -> Result<Self, String> {
         let (start, len) = bytes.split_at(8);
@@ -160,14 +160,14 @@ impl Header {
 /// If a value cannot be represented in postcard, which does not happen for these types.
 pub(super) fn encode<M: Serialize>(message: &M) -> Vec<u8> {
     let mut frame = postcard::to_extend(message, vec![0; HEADER_LEN_BYTES]).expect("plain values serialise");
-    let header = Header { kind: KIND_MESSAGE, len_bytes: (frame.len() - HEADER_LEN_BYTES) as u64 };
+    let header = FrameHeader { kind: KIND_MESSAGE, len_bytes: (frame.len() - HEADER_LEN_BYTES) as u64 };
     frame[..HEADER_LEN_BYTES].copy_from_slice(&header.to_bytes());
     frame
 }
 
 /// Creates the header of a frame of values.
 pub(super) fn values_header(len_bytes: usize) -> [u8; HEADER_LEN_BYTES] {
-    Header { kind: KIND_VALUES, len_bytes: len_bytes as u64 }.to_bytes()
+    FrameHeader { kind: KIND_VALUES, len_bytes: len_bytes as u64 }.to_bytes()
 }
 
 /// Decodes a message from the bytes of its frame; `Err` contains the reason why it is invalid.
@@ -189,7 +189,7 @@ pub(super) fn receive<M: DeserializeOwned>(from: &mut impl Read) -> io::Result<O
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    let header = Header::parse(&header, REQUEST_LIMIT_LEN_BYTES).map_err(invalid)?;
+    let header = FrameHeader::parse(&header, REQUEST_LIMIT_LEN_BYTES).map_err(invalid)?;
     let mut bytes = Vec::new();
     from.take(header.len_bytes).read_to_end(&mut bytes)?;
     if bytes.len() as u64 != header.len_bytes {
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn invalid_headers_are_refused() {
         let good: [u8; HEADER_LEN_BYTES] = encode(&Answer::Ready)[..HEADER_LEN_BYTES].try_into().unwrap();
-        assert!(Header::parse(&good, 100).is_ok());
+        assert!(FrameHeader::parse(&good, 100).is_ok());
         for position in 0..8 {
             let mut bad = good;
             bad[position] ^= 0x40;
-            assert!(Header::parse(&bad, 100).is_err(), "byte {position}");
+            assert!(FrameHeader::parse(&bad, 100).is_err(), "byte {position}");
         }
-        assert!(Header::parse(&values_header(101), 100).unwrap_err().contains("101 bytes"));
+        assert!(FrameHeader::parse(&values_header(101), 100).unwrap_err().contains("101 bytes"));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::cpu_time::CpuTime;
 use super::inherited;
-use super::library::{OpenFile, Outcome};
+use super::library::{OpenFile, TaskOutcome};
 use super::protocol::{self, Answer, Hello, Request};
 use crate::wire_error::WireError;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
@@ -45,8 +45,8 @@ pub fn serve() -> io::Result<()> {
             None => OpenFile::open(&greeting, cpu_time).and_then(|opened| file.insert(opened).answer(&request)),
         };
         match outcome {
-            Ok(Outcome::Answer(answer)) => socket.write_all(&protocol::encode(&answer))?,
-            Ok(Outcome::Values(bytes)) => {
+            Ok(TaskOutcome::Answer(answer)) => socket.write_all(&protocol::encode(&answer))?,
+            Ok(TaskOutcome::Values(bytes)) => {
                 socket.write_all(&protocol::values_header(bytes.len()))?;
                 socket.write_all(&bytes)?;
             }

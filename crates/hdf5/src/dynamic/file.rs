@@ -37,14 +37,14 @@ pub enum Element {
 
 /// Values in memory.
 #[derive(Debug, Clone, Copy)]
-pub enum Values<'a> {
+pub enum MemoryValues<'a> {
     /// IEEE, 4 bytes.
     F32(&'a [f32]),
     /// IEEE, 8 bytes.
     F64(&'a [f64]),
 }
 
-impl Values<'_> {
+impl MemoryValues<'_> {
     fn len(self) -> usize {
         match self {
             Self::F32(values) => values.len(),
@@ -67,16 +67,16 @@ impl Values<'_> {
     }
 }
 
-/// An open file. Dropping it closes it and ignores errors; [`File::close`] returns them.
+/// An open file. Dropping it closes it and ignores errors; [`LibraryFile::close`] returns them.
 #[derive(Debug)]
-pub struct File<'a> {
+pub struct LibraryFile<'a> {
     id: OwnedId<'a>,
     path: PathBuf,
 }
 
 /// An open dataset.
 #[derive(Debug)]
-pub struct Dataset<'a> {
+pub struct LibraryDataset<'a> {
     id: OwnedId<'a>,
     space: OwnedId<'a>,
     transfer: OwnedId<'a>,
@@ -88,12 +88,12 @@ impl DynamicLibrary {
     ///
     /// # Errors
     /// If the library call fails.
-    pub fn create(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
+    pub fn create(&self, path: &Path, settings: &FileSettings) -> Result<LibraryFile<'_>> {
         let name = self.name("H5Fcreate", path.as_os_str().as_bytes())?;
         let [creation, access] = settings.lists(self)?;
         // SAFETY: the name ends with a zero byte; both lists are live.
         let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
-        Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
     /// Collective. Creates the file at `path`, which must not exist, for all ranks of `mpi`. With `collective_metadata`
@@ -107,13 +107,13 @@ impl DynamicLibrary {
         settings: &FileSettings,
         mpi: &DynamicMpi,
         collective_metadata: bool,
-    ) -> Result<File<'_>> {
+    ) -> Result<LibraryFile<'_>> {
         let name = self.name("H5Fcreate", path.as_os_str().as_bytes())?;
         let [creation, access] = settings.lists(self)?;
         self.share(access.id, mpi, collective_metadata)?;
         // SAFETY: as in `create`.
         let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
-        Ok(File { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
     /// Collective. Opens the file at `path` for reading by all ranks of `mpi`.
@@ -126,7 +126,7 @@ impl DynamicLibrary {
         settings: &FileSettings,
         mpi: &DynamicMpi,
         collective_metadata: bool,
-    ) -> Result<File<'_>> {
+    ) -> Result<LibraryFile<'_>> {
         self.open_with(READ_ONLY, path, settings, |access| self.share(access, mpi, collective_metadata))
     }
 
@@ -140,7 +140,7 @@ impl DynamicLibrary {
         settings: &FileSettings,
         mpi: &DynamicMpi,
         collective_metadata: bool,
-    ) -> Result<File<'_>> {
+    ) -> Result<LibraryFile<'_>> {
         self.open_with(READ_WRITE, path, settings, |access| self.share(access, mpi, collective_metadata))
     }
 
@@ -168,7 +168,7 @@ impl DynamicLibrary {
     ///
     /// # Errors
     /// If the library call fails.
-    pub fn open(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
+    pub fn open(&self, path: &Path, settings: &FileSettings) -> Result<LibraryFile<'_>> {
         self.open_with(READ_ONLY, path, settings, |_| Ok(()))
     }
 
@@ -176,7 +176,7 @@ impl DynamicLibrary {
     ///
     /// # Errors
     /// If the library call fails.
-    pub fn open_in_memory(&self, path: &Path, settings: &FileSettings) -> Result<File<'_>> {
+    pub fn open_in_memory(&self, path: &Path, settings: &FileSettings) -> Result<LibraryFile<'_>> {
         self.open_with(READ_ONLY, path, settings, |access| {
             // SAFETY: a live file access property list; backing store is off, so nothing is written to the file.
             let status = unsafe { (self.functions.H5Pset_fapl_core)(access, INCREMENT_LEN_BYTES, false) };
@@ -190,13 +190,13 @@ impl DynamicLibrary {
         path: &Path,
         settings: &FileSettings,
         driver: impl FnOnce(Id) -> Result<()>,
-    ) -> Result<File<'_>> {
+    ) -> Result<LibraryFile<'_>> {
         let name = self.name("H5Fopen", path.as_os_str().as_bytes())?;
         let [_, access] = settings.lists(self)?;
         driver(access.id)?;
         // SAFETY: as in `create`.
         let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), flags, access.id) };
-        Ok(File { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
     }
 
     fn name(&self, function: &str, name: &[u8]) -> Result<CString> {
@@ -221,7 +221,7 @@ impl DynamicLibrary {
     }
 }
 
-impl<'a> File<'a> {
+impl<'a> LibraryFile<'a> {
     fn functions(&self) -> &'a Functions {
         &self.id.library.functions
     }
@@ -257,7 +257,7 @@ impl<'a> File<'a> {
         dims: &[u64],
         settings: &DatasetSettings,
         buffer_len_bytes: Option<u64>,
-    ) -> Result<Dataset<'a>> {
+    ) -> Result<LibraryDataset<'a>> {
         let library = self.id.library;
         let name = library.name("H5Dcreate2", name.as_bytes())?;
         let (space, list) = (library.space(dims)?, settings.list(library)?);
@@ -266,14 +266,14 @@ impl<'a> File<'a> {
         let id =
             unsafe { (self.functions().H5Dcreate2)(file, name.as_ptr(), kind, space.id, DEFAULT, list.id, DEFAULT) };
         let transfer = settings::transfer(library, buffer_len_bytes)?;
-        Ok(Dataset { id: library.held("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
+        Ok(LibraryDataset { id: library.held("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
     }
 
     /// Opens a dataset.
     ///
     /// # Errors
     /// If the library call fails.
-    pub fn open_dataset(&self, name: &str) -> Result<Dataset<'a>> {
+    pub fn open_dataset(&self, name: &str) -> Result<LibraryDataset<'a>> {
         let library = self.id.library;
         let name = library.name("H5Dopen2", name.as_bytes())?;
         // SAFETY: the file is open, the name ends with a zero byte.
@@ -281,7 +281,7 @@ impl<'a> File<'a> {
         let id = library.held("H5Dopen2", id)?;
         // SAFETY: the dataset is open.
         let space = library.held("H5Dget_space", unsafe { (self.functions().H5Dget_space)(id.id) })?;
-        Ok(Dataset { id, space, transfer: settings::transfer(library, None)?, path: self.path.clone() })
+        Ok(LibraryDataset { id, space, transfer: settings::transfer(library, None)?, path: self.path.clone() })
     }
 
     /// Writes all buffered data to the operating system.
@@ -306,7 +306,7 @@ impl<'a> File<'a> {
     }
 }
 
-impl Dataset<'_> {
+impl LibraryDataset<'_> {
     /// Sets the transfers of this dataset to be collective over all ranks from now on.
     ///
     /// # Errors
@@ -374,7 +374,7 @@ impl Dataset<'_> {
     ///
     /// # Errors
     /// If the box does not lie in the dataset or does not have the size of the values, or if the library call fails.
-    pub fn write(&self, values: Values<'_>, start: &[u64], count: &[u64]) -> Result<()> {
+    pub fn write(&self, values: MemoryValues<'_>, start: &[u64], count: &[u64]) -> Result<()> {
         let library = self.id.library;
         let in_memory = self.select(values.len(), start, count)?;
         let (kind, transfer) = (library.type_id(values.element()), self.transfer.id);
@@ -388,7 +388,7 @@ impl Dataset<'_> {
     /// Reads the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// As for [`Dataset::write`].
+    /// As for [`LibraryDataset::write`].
     pub fn read_f32(&self, values: &mut [f32], start: &[u64], count: &[u64]) -> Result<()> {
         // SAFETY: the values are of this type.
         unsafe { self.read(Element::F32, values, start, count) }
@@ -397,7 +397,7 @@ impl Dataset<'_> {
     /// Reads the box of `count` elements from `start`.
     ///
     /// # Errors
-    /// As for [`Dataset::write`].
+    /// As for [`LibraryDataset::write`].
     pub fn read_f64(&self, values: &mut [f64], start: &[u64], count: &[u64]) -> Result<()> {
         // SAFETY: the values are of this type.
         unsafe { self.read(Element::F64, values, start, count) }

@@ -24,7 +24,7 @@ pub(super) struct StackEntry {
     pub description: *const c_char,
 }
 
-pub(super) type Walk = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
+pub(super) type ErrorCallback = unsafe extern "C" fn(c_uint, *const StackEntry, *mut c_void) -> Status;
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
@@ -55,8 +55,8 @@ functions! {
     H5dont_atexit: fn() -> Status;
     H5open: fn() -> Status;
     H5get_libversion: fn(*mut c_uint, *mut c_uint, *mut c_uint) -> Status;
-    H5Eset_auto2: fn(Id, Option<Walk>, *mut c_void) -> Status;
-    H5Ewalk2: fn(Id, c_int, Walk, *mut c_void) -> Status;
+    H5Eset_auto2: fn(Id, Option<ErrorCallback>, *mut c_void) -> Status;
+    H5Ewalk2: fn(Id, c_int, ErrorCallback, *mut c_void) -> Status;
     H5PLset_loading_state: fn(c_uint) -> Status;
     H5Zfilter_avail: fn(c_int) -> c_int;
     H5Zget_filter_info: fn(c_int, *mut c_uint) -> Status;

@@ -13,7 +13,7 @@ mod mdc;
 mod mpi;
 mod settings;
 
-pub use file::{Dataset, Element, File, Values};
+pub use file::{Element, LibraryDataset, LibraryFile, MemoryValues};
 pub use mpi::{DynamicFile, DynamicMpi};
 pub use settings::{ChunkCache, DatasetSettings, FileSettings, SzipCoding};
 
@@ -253,12 +253,12 @@ mod tests {
             assert_eq!(found, expected, "{}", library.version());
             let values: Vec<f32> = (0..1200_u16).map(f32::from).collect();
             let dataset = file.create_dataset("values", Element::F32, &[8, 300], &dataset_settings, None).unwrap();
-            dataset.write(Values::F32(&values), &[4, 0], &[4, 300]).unwrap();
+            dataset.write(MemoryValues::F32(&values), &[4, 0], &[4, 300]).unwrap();
             dataset.write_attribute("units", 7).unwrap();
             drop(dataset);
             let contiguous = DatasetSettings::default();
             let dataset = file.create_dataset("plain", Element::F64, &[1200], &contiguous, Some(1 << 16)).unwrap();
-            dataset.write(Values::F32(&values), &[0], &[1200]).unwrap();
+            dataset.write(MemoryValues::F32(&values), &[0], &[1200]).unwrap();
             drop(dataset);
             file.close().unwrap();
 
@@ -289,7 +289,7 @@ mod tests {
             let path = folder.path().join("a.h5");
             let file = library.create(&path, &FileSettings::default()).unwrap();
             let dataset = file.create_dataset("a", Element::F32, &[3], &DatasetSettings::default(), None).unwrap();
-            dataset.write(Values::F32(&[1.0, 2.0, 3.0]), &[0], &[3]).unwrap();
+            dataset.write(MemoryValues::F32(&[1.0, 2.0, 3.0]), &[0], &[3]).unwrap();
             drop(dataset);
             file.close().unwrap();
             let copy = folder.path().join("copy.h5");
@@ -318,7 +318,7 @@ mod tests {
             let file = library.create(&path, &paged).unwrap();
             let compact = DatasetSettings { compact: true, ..DatasetSettings::default() };
             let dataset = file.create_dataset("small", Element::F64, &[4], &compact, None).unwrap();
-            dataset.write(Values::F64(&[1.0; 4]), &[0], &[4]).unwrap();
+            dataset.write(MemoryValues::F64(&[1.0; 4]), &[0], &[4]).unwrap();
             assert!(dataset.settings().unwrap().compact);
             assert_eq!(dataset.offset(), None);
             drop(dataset);
@@ -341,9 +341,9 @@ mod tests {
             let error = file.create_dataset("a", Element::F32, &[4], &filtered, None).unwrap_err().to_string();
             assert!(error.contains("H5Dcreate2"), "{error}");
             let dataset = file.create_dataset("b", Element::F32, &[4], &DatasetSettings::default(), None).unwrap();
-            let error = dataset.write(Values::F32(&[0.0; 3]), &[0], &[4]).unwrap_err().to_string();
+            let error = dataset.write(MemoryValues::F32(&[0.0; 3]), &[0], &[4]).unwrap_err().to_string();
             assert!(error.contains("[4]"), "{error}");
-            assert!(dataset.write(Values::F32(&[0.0; 4]), &[2], &[4]).is_err());
+            assert!(dataset.write(MemoryValues::F32(&[0.0; 4]), &[2], &[4]).is_err());
             assert!(library.filters().contains(&"gzip"));
         }
     }

@@ -8,13 +8,13 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug, Clone, Default)]
 pub struct ObjectPaths {
     by_address: HashMap<u64, ObjectIndex>,
-    objects: Vec<Found>,
+    objects: Vec<NamedObject>,
     /// Concatenated names of all links that were followed.
     names: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Found {
+struct NamedObject {
     parent: ObjectIndex,
     name_start: usize,
     name_len: usize,
@@ -25,7 +25,7 @@ struct Found {
 impl ObjectPaths {
     /// Collects the paths of `tree`'s objects.
     pub fn new(tree: &FileTree) -> Self {
-        let mut paths = Self { objects: vec![Found::default(); tree.objects.len()], ..Self::default() };
+        let mut paths = Self { objects: vec![NamedObject::default(); tree.objects.len()], ..Self::default() };
         let mut seen = vec![false; tree.objects.len()];
         let mut queue = VecDeque::new();
         if let Some(first) = seen.first_mut() {

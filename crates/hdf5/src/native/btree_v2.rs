@@ -5,7 +5,7 @@
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile, encoded_len};
-use super::reader::Reader;
+use super::reader::ByteReader;
 use crate::error::Result;
 
 /// Length of a node apart from its records: signature, version, type, checksum.
@@ -36,7 +36,7 @@ struct Level {
 
 /// Header of a tree.
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
+struct TreeHeader {
     kind: u8,
     node_len: u64,
     record_len: usize,
@@ -46,7 +46,7 @@ struct Header {
     total_records: u64,
 }
 
-impl Header {
+impl TreeHeader {
     fn parse(mut cursor: Cursor<'_>, encoding: &Encoding, expected_kind: u8) -> Result<Self, Defect> {
         cursor.signature(b"BTHD")?;
         cursor.version(0)?;
@@ -97,13 +97,13 @@ pub(crate) struct Records {
 
 impl Records {
     /// Reads the tree whose header is at `address`, which must hold records of type `kind`.
-    pub fn read(reader: &mut Reader<'_, '_>, address: u64, kind: u8) -> Result<Self> {
+    pub fn read(reader: &mut ByteReader<'_, '_>, address: u64, kind: u8) -> Result<Self> {
         const WHAT: &str = "B-tree 2 header";
         let (path, encoding) = (reader.path(), reader.encoding());
         let len = 4 + 1 + 1 + 4 + 2 + 2 + 2 + encoding.address_len() + 2 + encoding.length_len() + 4;
         let bytes = reader.bytes(address, len as u64, WHAT)?;
         let header = verified(bytes, address, WHAT)
-            .and_then(|body| Header::parse(Cursor::new(body, address, WHAT), encoding, kind))
+            .and_then(|body| TreeHeader::parse(Cursor::new(body, address, WHAT), encoding, kind))
             .in_file(path)?;
         let mut records = Self { bytes: Vec::new(), record_len: header.record_len, address };
         if let Some(root) = header.root {
@@ -120,8 +120,8 @@ impl Records {
     /// Adds the `count` records of the node at `address` and of the nodes below it.
     fn add_node(
         &mut self,
-        reader: &mut Reader<'_, '_>,
-        header: &Header,
+        reader: &mut ByteReader<'_, '_>,
+        header: &TreeHeader,
         address: u64,
         count: u64,
         depth: usize,
@@ -193,7 +193,7 @@ mod tests {
     fn header_of_a_link_index() {
         let mut bytes = b"BTHD".to_vec();
         bytes.extend(le(&[(0, 1), (5, 1), (512, 4), (11, 2), (2, 2), (100, 1), (40, 1), (900, 8), (3, 2), (4000, 8)]));
-        let header = check(&bytes, |cursor| Header::parse(cursor, &WIDE, record::LINK_BY_NAME));
+        let header = check(&bytes, |cursor| TreeHeader::parse(cursor, &WIDE, record::LINK_BY_NAME));
         assert_eq!((header.root, header.root_records, header.total_records), (Some(900), 3, 4000));
         // (512 - 10) / 11 records in a leaf; inner nodes have pointers of 8 + 1 bytes, above that of 8 + 1 + 2.
         let counts: Vec<_> = header.levels.iter().map(|level| (level.max_records, level.subtree_count_len)).collect();

@@ -7,7 +7,7 @@
 use super::btree_v2::{Records, record};
 use super::checksum::{lookup3, verified};
 use super::cursor::{Cursor, Defect, Encoding, InFile, encoded_len};
-use super::reader::Reader;
+use super::reader::ByteReader;
 use crate::error::Result;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ const SHORT_TINY_LEN_BYTES: usize = 16;
 
 /// Sizes that determine the location of managed objects; see "Doubling Table" in the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Table {
+struct DoublingTable {
     width: u64,
     start_len: u64,
     max_direct_len: u64,
@@ -31,7 +31,7 @@ struct Table {
     root_rows: u64,
 }
 
-impl Table {
+impl DoublingTable {
     /// Locates a heap offset: row, column, and the offset inside that block.
     fn locate(&self, offset: u64) -> (u64, u64, u64) {
         let first_row_len = self.width * self.start_len;
@@ -67,7 +67,7 @@ pub(crate) struct FractalHeap {
     max_managed_len: u64,
     direct_checksums: bool,
     huge_index: Option<u64>,
-    table: Table,
+    table: DoublingTable,
     /// Children of the indirect blocks read so far.
     indirect: HashMap<u64, Vec<Option<u64>>>,
     /// Direct blocks checked so far, which are intact.
@@ -78,7 +78,7 @@ pub(crate) struct FractalHeap {
 
 impl FractalHeap {
     /// Reads the header at `address`; ids must have `id_len` bytes.
-    pub fn read(reader: &mut Reader<'_, '_>, address: u64, id_len: usize) -> Result<Self> {
+    pub fn read(reader: &mut ByteReader<'_, '_>, address: u64, id_len: usize) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
         let (path, encoding) = (reader.path(), reader.encoding());
         let len = 4 + 1 + 2 + 2 + 1 + 4 + 12 * encoding.length_len() + 3 * encoding.address_len() + 2 + 2 + 2 + 2 + 4;
@@ -142,7 +142,7 @@ impl FractalHeap {
             max_managed_len,
             direct_checksums: flags & FLAG_DIRECT_CHECKSUMS != 0,
             huge_index,
-            table: Table { width, start_len, max_direct_len, direct_rows, root, root_rows },
+            table: DoublingTable { width, start_len, max_direct_len, direct_rows, root, root_rows },
             indirect: HashMap::new(),
             direct: HashSet::new(),
             huge: None,
@@ -151,7 +151,7 @@ impl FractalHeap {
 
     /// Reads the object with this id into `out`; returns its absolute file offset, or the offset of the heap for a tiny
     /// object.
-    pub fn get(&mut self, reader: &mut Reader<'_, '_>, id: &[u8], out: &mut Vec<u8>) -> Result<u64> {
+    pub fn get(&mut self, reader: &mut ByteReader<'_, '_>, id: &[u8], out: &mut Vec<u8>) -> Result<u64> {
         let path = reader.path();
         let mut cursor = Cursor::new(id, self.address, "fractal heap id");
         let flags = cursor.u8().in_file(path)?;
@@ -189,7 +189,7 @@ impl FractalHeap {
     }
 
     /// Returns the address and length of a huge object.
-    fn huge(&mut self, reader: &mut Reader<'_, '_>, mut id: Cursor<'_>) -> Result<(u64, u64)> {
+    fn huge(&mut self, reader: &mut ByteReader<'_, '_>, mut id: Cursor<'_>) -> Result<(u64, u64)> {
         let (path, encoding) = (reader.path(), reader.encoding());
         if id.remaining() >= encoding.address_len() + encoding.length_len() {
             let place = (|| Ok((id.required_address(encoding, "a huge object")?, id.length(encoding)?)))();
@@ -204,7 +204,7 @@ impl FractalHeap {
     }
 
     /// Returns the address of `len` bytes at `offset` of the managed space.
-    fn managed(&mut self, reader: &mut Reader<'_, '_>, offset: u64, len: u64) -> Result<u64> {
+    fn managed(&mut self, reader: &mut ByteReader<'_, '_>, offset: u64, len: u64) -> Result<u64> {
         let path = reader.path();
         let outside = |what: &str, address: u64| {
             let what = format!("fractal heap: object at offset {offset}, {len} bytes: {what}");
@@ -247,7 +247,7 @@ impl FractalHeap {
     /// Reads the children of an indirect block.
     fn read_indirect(
         &self,
-        reader: &mut Reader<'_, '_>,
+        reader: &mut ByteReader<'_, '_>,
         address: u64,
         start: u64,
         rows: u64,
@@ -267,7 +267,7 @@ impl FractalHeap {
     }
 
     /// Checks the head and checksum of a direct block.
-    fn check_direct(&self, reader: &mut Reader<'_, '_>, address: u64, start: u64, len: u64) -> Result<()> {
+    fn check_direct(&self, reader: &mut ByteReader<'_, '_>, address: u64, start: u64, len: u64) -> Result<()> {
         const WHAT: &str = "fractal heap direct block";
         let (path, encoding) = (reader.path(), reader.encoding());
         let head_len = 5 + encoding.address_len() + self.offset_len + if self.direct_checksums { 4 } else { 0 };
@@ -317,7 +317,7 @@ fn check_direct_checksum(block: &[u8], head_len: usize, address: u64, path: &Pat
 
 /// Reads the index of huge objects.
 fn read_huge_index(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ByteReader<'_, '_>,
     index: Option<u64>,
     id: &Cursor<'_>,
 ) -> Result<HashMap<u64, (u64, u64)>> {
@@ -349,8 +349,14 @@ mod tests {
     fn header_of_a_link_heap() {
         let heap = check(&header(), |cursor| FractalHeap::parse(cursor, &WIDE, ADDRESS, 7));
         assert_eq!((heap.offset_len, heap.length_len, heap.direct_checksums), (4, 2, true));
-        let table =
-            Table { width: 4, start_len: 512, max_direct_len: 65_536, direct_rows: 9, root: Some(900), root_rows: 3 };
+        let table = DoublingTable {
+            width: 4,
+            start_len: 512,
+            max_direct_len: 65_536,
+            direct_rows: 9,
+            root: Some(900),
+            root_rows: 3,
+        };
         assert_eq!(heap.table, table);
     }
 

@@ -4,7 +4,7 @@
 
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::dataspace::MAX_RANK;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use super::symbol_table::LocalHeap;
 use crate::error::Result;
 use crate::model::{ChunkIndex, InlineData, Layout};
@@ -171,7 +171,7 @@ fn parse_external(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Externa
 }
 
 /// Reads the external file list of a message, whose names are in a local heap.
-pub(crate) fn read_external(reader: &mut Reader<'_, '_>, cursor: Cursor<'_>) -> Result<Layout> {
+pub(crate) fn read_external(reader: &mut ByteReader<'_, '_>, cursor: Cursor<'_>) -> Result<Layout> {
     let list = parse_external(cursor, reader.encoding()).in_file(reader.path())?;
     let heap = LocalHeap::read(reader, list.heap)?;
     let mut files = Vec::new();

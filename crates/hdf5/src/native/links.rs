@@ -8,7 +8,7 @@ use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::fractal_heap::FractalHeap;
 use super::kind;
 use super::object_header::ObjectHeader;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use super::stored_link::{StoredLink, StoredTarget};
 use super::symbol_table;
 use crate::error::Result;
@@ -19,7 +19,7 @@ const HEAP_ID_LEN_BYTES: usize = 7;
 
 /// Reads the links of the group at `address`, however they are stored; returns `None` if the object is not a group.
 pub(crate) fn read(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ByteReader<'_, '_>,
     header: &ObjectHeader,
     address: u64,
 ) -> Result<Option<(CreationOrder, Vec<StoredLink>)>> {
@@ -45,7 +45,7 @@ pub(crate) fn read(
     Ok(Some((order, links)))
 }
 
-fn read_dense(reader: &mut Reader<'_, '_>, heap: u64, names: u64) -> Result<Vec<StoredLink>> {
+fn read_dense(reader: &mut ByteReader<'_, '_>, heap: u64, names: u64) -> Result<Vec<StoredLink>> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let records = Records::read(reader, names, record::LINK_BY_NAME)?;
     let mut heap = FractalHeap::read(reader, heap, HEAP_ID_LEN_BYTES)?;

@@ -6,7 +6,7 @@
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::kind;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use crate::error::Result;
 use crate::model::CreationOrder;
 use std::collections::HashSet;
@@ -89,7 +89,7 @@ impl Framing {
 
 impl ObjectHeader {
     /// Reads the header at `address`, replacing the previous contents.
-    pub fn read(&mut self, reader: &mut Reader<'_, '_>, address: u64) -> Result<()> {
+    pub fn read(&mut self, reader: &mut ByteReader<'_, '_>, address: u64) -> Result<()> {
         self.messages.clear();
         self.bytes.clear();
         self.seen_blocks.clear();

@@ -3,7 +3,7 @@
 
 use super::cursor::{Cursor, Encoding, InFile};
 use super::object_header::ObjectHeader;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use super::shared::{self, SharedHeaps, SharedPointer};
 use super::superblock::Superblock;
 use super::templates::{HeaderTemplateCache, TemplateReader};
@@ -26,7 +26,7 @@ const REMEMBERED_TYPES: usize = 1024;
 /// Objects of one file.
 pub(crate) struct ObjectReader<'v, 'f> {
     /// Bytes of the file's metadata.
-    pub bytes: Reader<'v, 'f>,
+    pub bytes: ByteReader<'v, 'f>,
     superblock: &'v Superblock,
     types: HashMap<Box<[u8]>, Arc<TypeClass>>,
     committed: HashMap<u64, Datatype>,
@@ -40,7 +40,7 @@ impl<'v, 'f> ObjectReader<'v, 'f> {
     /// Creates a reader with a fresh budget.
     pub fn new(view: &'v mut MetadataView<'f>, superblock: &'v Superblock, limits: &ReadLimits) -> Self {
         Self {
-            bytes: Reader::new(view, &superblock.encoding, limits),
+            bytes: ByteReader::new(view, &superblock.encoding, limits),
             superblock,
             types: HashMap::new(),
             committed: HashMap::new(),

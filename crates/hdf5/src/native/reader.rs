@@ -13,14 +13,14 @@ use std::path::Path;
 const ACCESS_COST_BYTES: u64 = 32;
 
 /// Metadata bytes of one file.
-pub(crate) struct Reader<'v, 'f> {
+pub(crate) struct ByteReader<'v, 'f> {
     view: &'v mut MetadataView<'f>,
     encoding: &'v Encoding,
     work_left: u64,
     work_limit: u64,
 }
 
-impl<'v, 'f> Reader<'v, 'f> {
+impl<'v, 'f> ByteReader<'v, 'f> {
     /// Creates a reader with a fresh budget.
     pub fn new(view: &'v mut MetadataView<'f>, encoding: &'v Encoding, limits: &ReadLimits) -> Self {
         let work_limit = view.file().len_bytes().saturating_mul(4).saturating_add(limits.work_len_bytes);
@@ -50,33 +50,33 @@ impl<'v, 'f> Reader<'v, 'f> {
         self.view.bytes(address, len_bytes as usize, what)
     }
 
-    /// Like [`Reader::bytes`], for when it is not known yet how many of the bytes belong to the structure. Pass those
-    /// that do to [`Reader::note`].
+    /// Like [`ByteReader::bytes`], for when it is not known yet how many of the bytes belong to the structure. Pass those
+    /// that do to [`ByteReader::note`].
     pub fn peek(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
         self.view.file().check_range(address, len_bytes, what)?;
         self.spend(len_bytes.min(ACCESS_COST_BYTES) + ACCESS_COST_BYTES)?;
         self.view.peek(address, len_bytes as usize, what)
     }
 
-    /// Counts bytes that were seen through [`Reader::peek`].
+    /// Counts bytes that were seen through [`ByteReader::peek`].
     pub fn note(&mut self, address: u64, len_bytes: u64) -> Result<()> {
         self.view.note(address, len_bytes);
         self.spend(len_bytes)
     }
 
-    /// Like [`Reader::peek`], for bytes in the file that may belong to no structure. They cost nothing unless they are
-    /// passed to [`Reader::note_glanced`].
+    /// Like [`ByteReader::peek`], for bytes in the file that may belong to no structure. They cost nothing unless they are
+    /// passed to [`ByteReader::note_glanced`].
     pub fn glance(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
         self.view.peek(address, len_bytes as usize, what)
     }
 
-    /// Counts bytes that were seen through [`Reader::glance`].
+    /// Counts bytes that were seen through [`ByteReader::glance`].
     pub fn note_glanced(&mut self, address: u64, len_bytes: u64) -> Result<()> {
         self.note(address, len_bytes)?;
         self.spend(2 * ACCESS_COST_BYTES)
     }
 
-    /// Like [`Reader::bytes`], but replaces the content of a buffer; for structures that point to others.
+    /// Like [`ByteReader::bytes`], but replaces the content of a buffer; for structures that point to others.
     pub fn bytes_into(&mut self, address: u64, len_bytes: u64, what: &'static str, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         out.extend_from_slice(self.bytes(address, len_bytes, what)?);

@@ -6,7 +6,7 @@
 use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::fractal_heap::FractalHeap;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use crate::error::Result;
 
 /// Length of an id in a shared message heap.
@@ -47,7 +47,7 @@ pub(crate) struct SharedHeaps(Vec<(u16, FractalHeap)>);
 
 impl SharedHeaps {
     /// Reads the shared message table, given its address and number of indexes from the superblock extension.
-    pub fn read(reader: &mut Reader<'_, '_>, table: Option<(u64, u8)>) -> Result<Self> {
+    pub fn read(reader: &mut ByteReader<'_, '_>, table: Option<(u64, u8)>) -> Result<Self> {
         const WHAT: &str = "shared message table";
         let (path, encoding) = (reader.path(), reader.encoding());
         let Some((address, index_count)) = table else { return Ok(Self::default()) };
@@ -67,7 +67,7 @@ impl SharedHeaps {
     /// Reads the body of a shared message of this kind into `out`; returns its absolute file offset.
     pub fn get(
         &mut self,
-        reader: &mut Reader<'_, '_>,
+        reader: &mut ByteReader<'_, '_>,
         message: &Cursor<'_>,
         kind: u16,
         id: &[u8],

@@ -8,7 +8,7 @@ use super::checksum::verified;
 use super::cursor::{Cursor, Defect, Encoding, InFile};
 use super::kind;
 use super::object_header::ObjectHeader;
-use super::reader::Reader;
+use super::reader::ByteReader;
 use crate::error::{Hdf5Error, Result};
 use crate::other_format::OtherFormat;
 use crate::source::{InputFile, MetadataView};
@@ -162,7 +162,7 @@ fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Resu
 fn read_extension(file: &InputFile, superblock: &Superblock, address: u64) -> Result<Option<(u64, u8)>> {
     let limits = ReadLimits::default();
     let mut view = MetadataView::new(file, 0);
-    let mut reader = Reader::new(&mut view, &superblock.encoding, &limits);
+    let mut reader = ByteReader::new(&mut view, &superblock.encoding, &limits);
     let mut header = ObjectHeader::default();
     header.read(&mut reader, address)?;
     let mut shared_table = None;

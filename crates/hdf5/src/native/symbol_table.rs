@@ -4,7 +4,7 @@
 //! names.
 
 use super::cursor::{Cursor, Defect, Encoding, InFile};
-use super::reader::Reader;
+use super::reader::ByteReader;
 use super::stored_link::{StoredLink, StoredTarget};
 use crate::error::Result;
 use crate::model::LinkTarget;
@@ -27,7 +27,7 @@ pub(crate) struct LocalHeap {
 
 impl LocalHeap {
     /// Reads the heap's header.
-    pub fn read(reader: &mut Reader<'_, '_>, address: u64) -> Result<Self> {
+    pub fn read(reader: &mut ByteReader<'_, '_>, address: u64) -> Result<Self> {
         let (path, encoding) = (reader.path(), reader.encoding());
         let len = 8 + 2 * encoding.length_len() + encoding.address_len();
         let bytes = reader.bytes(address, len as u64, "local heap")?;
@@ -46,7 +46,7 @@ impl LocalHeap {
     }
 
     /// Returns the string at `offset`, without its terminating zero.
-    pub fn string(&self, reader: &mut Reader<'_, '_>, offset: u64) -> Result<Vec<u8>> {
+    pub fn string(&self, reader: &mut ByteReader<'_, '_>, offset: u64) -> Result<Vec<u8>> {
         let path = reader.path();
         let malformed = |what: &str| {
             let address = self.data.saturating_add(offset);
@@ -68,7 +68,7 @@ impl LocalHeap {
 }
 
 /// Reads the links of the group whose symbol table message is `message`.
-pub(crate) fn read_links(reader: &mut Reader<'_, '_>, mut message: Cursor<'_>) -> Result<Vec<StoredLink>> {
+pub(crate) fn read_links(reader: &mut ByteReader<'_, '_>, mut message: Cursor<'_>) -> Result<Vec<StoredLink>> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let tree = message.required_address(encoding, "the group's B-tree").in_file(path)?;
     let heap = message.required_address(encoding, "the group's names").in_file(path)?;
@@ -84,7 +84,7 @@ pub(crate) fn read_links(reader: &mut Reader<'_, '_>, mut message: Cursor<'_>) -
 }
 
 /// Collects the symbol table nodes under the B-tree node at `address`, which must have `level` if it is given.
-fn read_node(reader: &mut Reader<'_, '_>, address: u64, level: Option<u8>, leaves: &mut Vec<u64>) -> Result<()> {
+fn read_node(reader: &mut ByteReader<'_, '_>, address: u64, level: Option<u8>, leaves: &mut Vec<u64>) -> Result<()> {
     let (path, encoding) = (reader.path(), reader.encoding());
     let head_len = 8 + 2 * encoding.address_len();
     let head = reader.bytes(address, head_len as u64, "group B-tree node")?;
@@ -123,7 +123,7 @@ fn parse_node_head(mut cursor: Cursor<'_>, level: Option<u8>) -> Result<(u8, usi
 }
 
 fn read_leaf(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut ByteReader<'_, '_>,
     address: u64,
     heap: &LocalHeap,
     node: &mut Vec<u8>,

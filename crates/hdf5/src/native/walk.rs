@@ -49,7 +49,7 @@ pub fn read_outline(view: &mut MetadataView<'_>, limits: &ReadLimits, forms: &He
 
 fn walk(reader: ObjectReader<'_, '_>, limits: &ReadLimits, expected_objects: usize) -> Result<FileTree> {
     let superblock = reader.superblock();
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         reader,
         limits,
         objects: Vec::with_capacity(expected_objects),
@@ -74,7 +74,7 @@ struct Frame {
     links: Vec<StoredLink>,
 }
 
-struct Walk<'w, 'v, 'f> {
+struct TreeWalk<'w, 'v, 'f> {
     reader: ObjectReader<'v, 'f>,
     limits: &'w ReadLimits,
     /// Objects that were read: the first ones of `addresses`.
@@ -85,7 +85,7 @@ struct Walk<'w, 'v, 'f> {
     link_count: u64,
 }
 
-impl Walk<'_, '_, '_> {
+impl TreeWalk<'_, '_, '_> {
     /// Reads level by level: the objects of a level belong to many groups, but are often consecutive in the file.
     fn run(&mut self) -> Result<()> {
         self.number(self.reader.superblock().root)?;

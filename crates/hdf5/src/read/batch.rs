@@ -81,7 +81,7 @@ pub(super) struct BoxChunks<'a> {
 }
 
 /// The part of a chunk that lies in the box.
-struct Part {
+struct ChunkPart {
     /// Start of the part, in dataset coordinates.
     start: [u64; MAX_RANK],
     count: [u64; MAX_RANK],
@@ -126,8 +126,8 @@ impl<'a> BoxChunks<'a> {
         share
     }
 
-    fn part(&self, origin: &[u64]) -> Part {
-        let mut part = Part { start: [0; MAX_RANK], count: [0; MAX_RANK] };
+    fn part(&self, origin: &[u64]) -> ChunkPart {
+        let mut part = ChunkPart { start: [0; MAX_RANK], count: [0; MAX_RANK] };
         for (axis, &low) in origin.iter().enumerate() {
             let valid = low.saturating_add(self.grid.chunk_shape[axis]).min(self.grid.dims[axis]);
             let start = low.max(self.target.start[axis]);

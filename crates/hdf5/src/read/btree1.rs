@@ -26,7 +26,7 @@ pub(super) fn walk(
     range: &ChunkRange,
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>> {
-    let mut walk = Walk { grid, range, visit, previous: [0; MAX_RANK], is_first: true };
+    let mut walk = ChunkWalk { grid, range, visit, previous: [0; MAX_RANK], is_first: true };
     walk.node(reader, root, 0, None)
 }
 
@@ -35,7 +35,7 @@ fn key_len(rank: usize) -> usize {
     8 + 8 * (rank + 1)
 }
 
-struct Walk<'a, 'v> {
+struct ChunkWalk<'a, 'v> {
     grid: &'a ChunkGrid<'a>,
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
@@ -55,7 +55,7 @@ struct Expected {
     high: Scaled,
 }
 
-impl Walk<'_, '_> {
+impl ChunkWalk<'_, '_> {
     /// Visits the node at `address`, `depth` steps below the root; `expected` is `None` for the root.
     fn node(
         &mut self,

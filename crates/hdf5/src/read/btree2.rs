@@ -28,7 +28,7 @@ pub(super) fn walk(
     visit: &mut Visit<'_>,
 ) -> Result<ControlFlow<()>> {
     let Some(tree) = Tree::read(reader, address, grid)? else { return Ok(ControlFlow::Continue(())) };
-    let mut walk = Walk { grid, range, visit, tree, previous: None };
+    let mut walk = ChunkWalk { grid, range, visit, tree, previous: None };
     let (root, records, depth) = (walk.tree.root, walk.tree.root_records, walk.tree.levels.len() - 1);
     walk.node(reader, root, records, depth)
 }
@@ -105,7 +105,7 @@ fn width_of(limit: u64) -> usize {
     (limit.max(1).ilog2() / 8 + 1) as usize
 }
 
-struct Walk<'a, 'v> {
+struct ChunkWalk<'a, 'v> {
     grid: &'a ChunkGrid<'a>,
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
@@ -114,7 +114,7 @@ struct Walk<'a, 'v> {
     previous: Option<[u64; MAX_RANK]>,
 }
 
-impl Walk<'_, '_> {
+impl ChunkWalk<'_, '_> {
     /// Visits the node at `address` with `records` records, `depth` levels above the leaves.
     fn node(
         &mut self,

@@ -79,15 +79,23 @@ pub fn for_each_reference(
     };
     let dimensions = Dimensions::new(file, &tree);
     let resolver = Resolver::new(file, &tree);
-    let mut walk =
-        Walk { view, tree: &tree, library, dimensions, resolver, unnamed: HashMap::new(), left_out: Vec::new(), visit };
+    let mut walk = ReferenceWalk {
+        view,
+        tree: &tree,
+        library,
+        dimensions,
+        resolver,
+        unnamed: HashMap::new(),
+        left_out: Vec::new(),
+        visit,
+    };
     let _ = walk.objects();
     let left_out = walk.left_out;
     file.check_unchanged()?;
     Ok(left_out)
 }
 
-struct Walk<'w> {
+struct ReferenceWalk<'w> {
     view: MetadataView<'w>,
     tree: &'w FileTree,
     library: Option<&'w ChildReader>,
@@ -106,7 +114,7 @@ enum ReferenceOutcome {
     LeftOut(String),
 }
 
-impl Walk<'_> {
+impl ReferenceWalk<'_> {
     /// Visits every object once, under the first path that leads to it.
     fn objects(&mut self) -> ControlFlow<()> {
         let tree = self.tree;

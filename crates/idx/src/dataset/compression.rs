@@ -249,7 +249,7 @@ impl Record {
 
 /// A block of a dataset.
 #[derive(Debug, Clone, Copy)]
-pub struct Block<'h> {
+pub struct DatasetBlock<'h> {
     /// Header of the dataset.
     pub header: &'h Header,
     /// Index of the block's field.
@@ -258,7 +258,7 @@ pub struct Block<'h> {
     pub number: u64,
 }
 
-impl Block<'_> {
+impl DatasetBlock<'_> {
     fn compression_name(&self) -> &str {
         self.header.fields[self.field].attribute("default_compression").unwrap_or("")
     }
@@ -296,7 +296,7 @@ impl BlockEncoder {
     pub fn append(
         &mut self,
         compression: Compression,
-        block: Block<'_>,
+        block: DatasetBlock<'_>,
         raw: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Coding, CodecError> {
@@ -361,7 +361,7 @@ impl BlockDecoder {
     pub fn decode(
         &mut self,
         coding: Coding,
-        block: Block<'_>,
+        block: DatasetBlock<'_>,
         stored: &[u8],
         raw: &mut [u8],
     ) -> Result<(), BlockFault> {
@@ -447,7 +447,7 @@ mod tests {
             for text in ["none", "zip", "lz4", "zfp", "zfp:accuracy=1"] {
                 let compression: Compression = text.parse().unwrap();
                 header.fields = vec![field(&compression.name())];
-                let block = Block { header: &header, field: 0, number: 0 };
+                let block = DatasetBlock { header: &header, field: 0, number: 0 };
                 let mut stored = Vec::new();
                 let how = encoder.append(compression, block, raw, &mut stored).unwrap();
                 let mut back = vec![0xee; raw.len()];

@@ -88,7 +88,7 @@ pub enum Layout {
 
 /// Samples of a block that form one lattice, and their positions in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct LatticeRun {
     /// Coordinates of the first sample.
     pub origin: Point,
     /// Base-2 logarithm of the spacing per axis.
@@ -110,7 +110,7 @@ pub enum Order {
     Bits(Vec<u8>),
 }
 
-impl Run {
+impl LatticeRun {
     /// Returns the run of the `2^log2_len` addresses of one level starting at `hz`, a multiple of that length, in HZ
     /// order.
     fn of_addresses(bitmask: &Bitmask, hz: u64, log2_len: u32, first: usize) -> Self {
@@ -157,27 +157,27 @@ impl Run {
 
 /// Returns the runs of `block` (`2^bits_per_block` samples) that hold its samples up to `resolution`. Every block
 /// except block 0 is one run; block 0 holds all levels up to `bits_per_block`, and in HZ order each is a run.
-pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, resolution: u32) -> Vec<Run> {
+pub fn runs(bitmask: &Bitmask, bits_per_block: u32, block: u64, layout: Layout, resolution: u32) -> Vec<LatticeRun> {
     let first_hz = block << bits_per_block;
     let level = level_of(first_hz);
     match layout {
         _ if level > resolution => Vec::new(),
-        Layout::Hz if block > 0 => vec![Run::of_addresses(bitmask, first_hz, bits_per_block, 0)],
+        Layout::Hz if block > 0 => vec![LatticeRun::of_addresses(bitmask, first_hz, bits_per_block, 0)],
         Layout::RowMajor if block > 0 => {
-            let run = Run::of_addresses(bitmask, first_hz, bits_per_block, 0);
-            vec![Run::rows(run.origin, run.log2_spacing, run.log2_counts, [0; MAX_RANK])]
+            let run = LatticeRun::of_addresses(bitmask, first_hz, bits_per_block, 0);
+            vec![LatticeRun::rows(run.origin, run.log2_spacing, run.log2_counts, [0; MAX_RANK])]
         }
         Layout::Hz => {
             let levels = 1..=bits_per_block.min(resolution);
-            let origin = Run::of_addresses(bitmask, 0, 0, 0);
-            let level = |level: u32| Run::of_addresses(bitmask, 1 << (level - 1), level - 1, 1 << (level - 1));
+            let origin = LatticeRun::of_addresses(bitmask, 0, 0, 0);
+            let level = |level: u32| LatticeRun::of_addresses(bitmask, 1 << (level - 1), level - 1, 1 << (level - 1));
             std::iter::once(origin).chain(levels.map(level)).collect()
         }
         Layout::RowMajor => {
             let resolution = resolution.min(bits_per_block);
             let (stored, meant) = (bitmask.splits(bits_per_block), bitmask.splits(resolution));
             let skip = std::array::from_fn(|axis| stored[axis] - meant[axis]);
-            vec![Run::rows([0; MAX_RANK], bitmask.log2_spacing(resolution), meant, skip)]
+            vec![LatticeRun::rows([0; MAX_RANK], bitmask.log2_spacing(resolution), meant, skip)]
         }
     }
 }
@@ -261,21 +261,21 @@ impl Iterator for Blocks<'_> {
 }
 
 /// Returns the samples of `level` in the box that `depth` letters cut out.
-fn depth_run(bitmask: &Bitmask, level: u32, depth: u32, prefix: u64) -> Run {
+fn depth_run(bitmask: &Bitmask, level: u32, depth: u32, prefix: u64) -> LatticeRun {
     let log2_len = level - 1 - depth;
     let hz = (1 << depth | prefix) << log2_len;
-    let mut run = Run::of_addresses(bitmask, hz, log2_len, 0);
+    let mut run = LatticeRun::of_addresses(bitmask, hz, log2_len, 0);
     run.order = Order::Bits(Vec::new());
     run
 }
 
 /// Returns all samples of a block as one lattice, independent of their order in it.
-pub(crate) fn lattice(bitmask: &Bitmask, bits_per_block: u32, block: u64) -> Option<Run> {
+pub(crate) fn lattice(bitmask: &Bitmask, bits_per_block: u32, block: u64) -> Option<LatticeRun> {
     runs(bitmask, bits_per_block, block, Layout::RowMajor, bitmask.max_level()).pop()
 }
 
 /// Returns how many samples of a block lie in `grid`.
-pub(crate) fn samples_in(lattice: &Run, grid: &ArrayGrid) -> u64 {
+pub(crate) fn samples_in(lattice: &LatticeRun, grid: &ArrayGrid) -> u64 {
     lattice.clip(grid).map_or(0, |ranges| ranges.iter().map(|range| range.end - range.start).product())
 }
 

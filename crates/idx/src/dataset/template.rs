@@ -38,13 +38,13 @@ const MAX_TEMPLATE_LEN_BYTES: usize = 4096;
 const MAX_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     /// A number of this many digits, padded with zeros.
     Number(usize),
 }
 
-impl Part {
+impl TemplatePart {
     /// Returns the text of the part; empty for a number.
     fn text(&self) -> &str {
         match self {
@@ -63,7 +63,7 @@ impl Part {
 }
 
 /// Splits a relative path with conversions of one kind into parts, and checks it.
-fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>, TemplateError> {
+fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<TemplatePart>, TemplateError> {
     let quoted = || template.chars().take(200).collect::<String>();
     if template.is_empty() || template.len() > MAX_TEMPLATE_LEN_BYTES || template.contains('\0') {
         return Err(TemplateError::Name { template: quoted() });
@@ -73,7 +73,7 @@ fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>
     }
     let mut parts = Vec::new();
     let mut pieces = template.split('%');
-    parts.push(Part::Text(pieces.next().unwrap_or_default().to_owned()));
+    parts.push(TemplatePart::Text(pieces.next().unwrap_or_default().to_owned()));
     for piece in pieces {
         let wrong = || TemplateError::Conversion { template: quoted(), expected };
         let (width, text) = piece.split_once(kind).ok_or_else(wrong)?;
@@ -81,8 +81,8 @@ fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>
             "" => 1,
             _ => width.parse().ok().filter(|digits| (1..=MAX_DIGITS).contains(digits)).ok_or_else(wrong)?,
         };
-        parts.push(Part::Number(digits));
-        parts.push(Part::Text(text.to_owned()));
+        parts.push(TemplatePart::Number(digits));
+        parts.push(TemplatePart::Text(text.to_owned()));
     }
     Ok(parts)
 }
@@ -91,7 +91,7 @@ fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<Part>
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl FileTemplate {
@@ -104,7 +104,7 @@ impl FileTemplate {
         // Stripped before checking for absolute paths: `.//x` must not become `/x`.
         let relative = relative.strip_prefix("./").unwrap_or(relative);
         let parts = parts(relative, 'x', "hexadecimal, as %04x")?;
-        let is_folder = matches!(parts.last(), Some(Part::Text(last)) if last.ends_with('/'));
+        let is_folder = matches!(parts.last(), Some(TemplatePart::Text(last)) if last.ends_with('/'));
         if is_folder || matches!(relative, "." | "./") {
             return Err(TemplateError::Name { template: text.to_owned() });
         }
@@ -134,7 +134,7 @@ impl FileTemplate {
     /// Whether a path relative to the folder of the `.idx` file can result from this template for some block and time
     /// step.
     pub fn may_name(&self, path: &str) -> bool {
-        let Some(rest) = path.strip_prefix(self.parts.first().map_or("", Part::text)) else { return false };
+        let Some(rest) = path.strip_prefix(self.parts.first().map_or("", TemplatePart::text)) else { return false };
         let [.., number, last] = self.parts.as_slice() else { return rest.is_empty() };
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let digits = number.digits().unwrap_or(0);
@@ -144,7 +144,7 @@ impl FileTemplate {
 
     /// Returns the text after the number, in which every file name ends.
     pub fn ending(&self) -> &str {
-        let Some(Part::Text(last)) = self.parts.last() else { return "" };
+        let Some(TemplatePart::Text(last)) = self.parts.last() else { return "" };
         last.rsplit('/').next().unwrap_or(last)
     }
 
@@ -159,9 +159,9 @@ impl FileTemplate {
         let mut leftmost_digits = 0;
         for (index, part) in self.parts.iter().enumerate().rev() {
             match part {
-                Part::Text(text) if index > 0 => filled.insert_str(0, text),
-                Part::Text(_) => {}
-                Part::Number(digits) => {
+                TemplatePart::Text(text) if index > 0 => filled.insert_str(0, text),
+                TemplatePart::Text(_) => {}
+                TemplatePart::Number(digits) => {
                     filled.insert_str(0, &take_digits(&mut left, *digits));
                     leftmost_digits = *digits;
                 }
@@ -171,8 +171,8 @@ impl FileTemplate {
             filled.insert_str(0, &format!("{}/", take_digits(&mut left, leftmost_digits)));
         }
         let before = match &self.parts[0] {
-            Part::Text(text) => text.as_str(),
-            Part::Number(_) => "",
+            TemplatePart::Text(text) => text.as_str(),
+            TemplatePart::Number(_) => "",
         };
         PathBuf::from(format!("{before}{time}{filled}"))
     }
@@ -190,7 +190,7 @@ fn take_digits(number: &mut u64, digits: usize) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl TimeTemplate {
@@ -214,9 +214,9 @@ impl TimeTemplate {
 
     /// Returns the folder of a time step, or the beginning of its file names.
     pub fn name(&self, time: u64) -> String {
-        let write = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Number(digits) => format!("{time:0digits$}"),
+        let write = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Number(digits) => format!("{time:0digits$}"),
         };
         self.parts.iter().map(write).collect()
     }
@@ -230,20 +230,20 @@ pub struct StepNames {
     before: String,
     digits: usize,
     /// Patterns that may follow the number of a step.
-    endings: Vec<Vec<Part>>,
+    endings: Vec<Vec<TemplatePart>>,
 }
 
 impl StepNames {
     /// Creates the patterns for these templates.
     pub fn new(files: &FileTemplate, time: &TimeTemplate) -> Self {
-        let text = |part: Option<&Part>| part.map_or("", Part::text).to_owned();
+        let text = |part: Option<&TemplatePart>| part.map_or("", TemplatePart::text).to_owned();
         let fixed = text(files.parts.first()) + &text(time.parts.first());
         let (folder, before) = fixed.rsplit_once('/').unwrap_or(("", &fixed));
-        let digits = time.parts.iter().find_map(Part::digits).unwrap_or(1);
-        let behind = Part::Text(text(time.parts.last()));
+        let digits = time.parts.iter().find_map(TemplatePart::digits).unwrap_or(1);
+        let behind = TemplatePart::Text(text(time.parts.last()));
         let of_block = files.parts.get(1..).unwrap_or_default();
         let mut endings = vec![first_name(std::iter::once(&behind).chain(of_block))];
-        if let (Part::Text(text), Some(number)) = (&behind, of_block.first())
+        if let (TemplatePart::Text(text), Some(number)) = (&behind, of_block.first())
             && !text.contains('/')
         {
             // Digits that do not fit the template become leading folders.
@@ -260,8 +260,8 @@ impl StepNames {
             let (number, mut rest) = rest.split_at_checked(rest.len().checked_sub(len)?)?;
             for part in ending {
                 rest = match part {
-                    Part::Text(text) => rest.strip_prefix(text.as_str())?,
-                    Part::Number(digits) => {
+                    TemplatePart::Text(text) => rest.strip_prefix(text.as_str())?,
+                    TemplatePart::Number(digits) => {
                         let (number, rest) = rest.split_at_checked(*digits)?;
                         number.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(rest)?
                     }
@@ -274,11 +274,11 @@ impl StepNames {
 }
 
 /// Returns the parts up to the end of the first path component.
-fn first_name<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Part> {
+fn first_name<'p>(parts: impl Iterator<Item = &'p TemplatePart>) -> Vec<TemplatePart> {
     let mut name = Vec::new();
     for part in parts {
         if let Some((before, _)) = part.text().split_once('/') {
-            name.push(Part::Text(before.to_owned()));
+            name.push(TemplatePart::Text(before.to_owned()));
             break;
         }
         name.push(part.clone());

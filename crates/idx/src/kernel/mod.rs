@@ -11,7 +11,7 @@
 mod sides;
 
 use crate::dataset::bitmask::MAX_RANK;
-use crate::dataset::grid::{ArrayGrid, Order, Run};
+use crate::dataset::grid::{ArrayGrid, LatticeRun, Order};
 use sides::{Decode, DecodeAny, Encode, EncodeAny, Side};
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ macro_rules! by_length {
 ///
 /// # Panics
 /// If `array` or `block` is shorter than its grid requires, or the run is not of the array's resolution.
-pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
+pub fn encode(run: &LatticeRun, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
     by_length!(array, block, sample_len_bytes, encode, |side| walk(run, &overlap, side));
 }
@@ -74,7 +74,7 @@ pub fn encode(run: &Run, grid: &ArrayGrid, array: &[u8], block: &mut [u8], sampl
 /// # Panics
 /// See [`encode`].
 pub fn gather(
-    run: &Run,
+    run: &LatticeRun,
     grid: &ArrayGrid,
     array: &[u8],
     out: &mut Vec<u8>,
@@ -92,19 +92,19 @@ pub fn gather(
 ///
 /// # Panics
 /// See [`encode`].
-pub fn scatter(run: &Run, grid: &ArrayGrid, array: &mut [u8], packed_samples: &[u8], sample_len_bytes: usize) {
+pub fn scatter(run: &LatticeRun, grid: &ArrayGrid, array: &mut [u8], packed_samples: &[u8], sample_len_bytes: usize) {
     let Some((_, overlap, strides)) = packed(run, grid) else { return };
     by_length!(array, packed_samples, sample_len_bytes, decode, |side| rows(&overlap, 0, &strides, side));
 }
 
 /// Returns the grid of the samples that [`gather`] packs; `None` if there are none.
-pub fn gathered(run: &Run, grid: &ArrayGrid) -> Option<ArrayGrid> {
+pub fn gathered(run: &LatticeRun, grid: &ArrayGrid) -> Option<ArrayGrid> {
     packed(run, grid).map(|(gathered, ..)| gathered)
 }
 
 /// Returns the samples of a run that an array holds: their grid, their overlap with the array, and the strides of the
 /// packed samples.
-fn packed(run: &Run, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MAX_RANK])> {
+fn packed(run: &LatticeRun, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MAX_RANK])> {
     let overlap = Overlap::of(run, grid)?;
     let first = |axis: usize| overlap.ranges[axis].start;
     let counts: [usize; MAX_RANK] = std::array::from_fn(|axis| overlap.ranges[axis].len());
@@ -127,7 +127,7 @@ fn packed(run: &Run, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [usize; MA
 ///
 /// # Panics
 /// See [`encode`].
-pub fn decode(run: &Run, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
+pub fn decode(run: &LatticeRun, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
     by_length!(array, block, sample_len_bytes, decode, |side| walk(run, &overlap, side));
 }
@@ -142,7 +142,7 @@ struct Overlap {
 }
 
 impl Overlap {
-    fn of(run: &Run, grid: &ArrayGrid) -> Option<Self> {
+    fn of(run: &LatticeRun, grid: &ArrayGrid) -> Option<Self> {
         let ranges = run.clip(grid)?.map(|range| range.start as usize..range.end as usize);
         let strides = grid.strides();
         let (mut steps, mut bases) = ([0; MAX_RANK], [0; MAX_RANK]);
@@ -165,7 +165,7 @@ impl Overlap {
     }
 }
 
-fn walk(run: &Run, overlap: &Overlap, side: &mut impl Side) {
+fn walk(run: &LatticeRun, overlap: &Overlap, side: &mut impl Side) {
     match &run.order {
         Order::Strides(strides) => rows(overlap, run.first, strides, side),
         Order::Bits(axes) => curve(overlap, run, axes, side),
@@ -241,7 +241,7 @@ fn cell_axes(axes: &[u8]) -> &[u8] {
     if cell.contains(&0) { cell } else { &[] }
 }
 
-fn curve<S: Side>(overlap: &Overlap, run: &Run, axes: &[u8], side: &mut S) {
+fn curve<S: Side>(overlap: &Overlap, run: &LatticeRun, axes: &[u8], side: &mut S) {
     let tables = spread(axes, &run.log2_counts);
     let place_of = |index: &[usize; MAX_RANK]| {
         (1..MAX_RANK).fold(run.first, |place, axis| place + tables[axis][index[axis]] as usize)

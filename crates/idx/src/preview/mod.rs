@@ -19,7 +19,7 @@ use crate::write::writer::Writer;
 use raddle_core::plan::extent::{BoxSource, Extent};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Silent, Watch};
-use samples::Samples;
+use samples::PreviewSamples;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ pub struct PreviewReport {
 #[derive(Debug)]
 pub struct Preview {
     plan: PreviewPlan,
-    samples: Vec<Samples>,
+    samples: Vec<PreviewSamples>,
     /// Number of samples collected, including those received from other ranks.
     passed: AtomicU64,
 }
@@ -71,7 +71,7 @@ pub struct Preview {
 impl Preview {
     /// Creates a preview without samples; no memory is allocated yet.
     pub fn new(plan: PreviewPlan) -> Self {
-        let samples = plan.datasets.iter().map(Samples::new).collect();
+        let samples = plan.datasets.iter().map(PreviewSamples::new).collect();
         Self { plan, samples, passed: AtomicU64::new(0) }
     }
 

@@ -21,7 +21,7 @@ const SLAB_LEN_BYTES: u64 = 1 << 20;
 
 /// Samples of one dataset.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(super) struct PreviewSamples {
     slabs: Vec<Slab>,
     rows_per_slab: u64,
 }
@@ -50,7 +50,7 @@ impl Slab {
     }
 }
 
-impl Samples {
+impl PreviewSamples {
     /// Creates the slabs without samples.
     pub(super) fn new(of: &PlannedPreview) -> Self {
         let shape = &of.lattice.shape;

@@ -8,12 +8,12 @@
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::compression::BlockFault;
 use crate::dataset::grid::samples_in;
-use crate::dataset::grid::{ArrayGrid, Layout, Run, blocks, runs};
+use crate::dataset::grid::{ArrayGrid, LatticeRun, Layout, blocks, runs};
 use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::read::dataset::{Dataset, Query, Readers, zeros};
 use crate::read::slabs::Slabs;
-use crate::read::stored::{BlockReader, Found, StoredBlocks};
+use crate::read::stored::{BlockReader, StoredBlock, StoredBlocks};
 use crate::write::exchange::MESSAGES_LEN_BYTES;
 use raddle_core::CoreError;
 use raddle_core::digest::Digest;
@@ -122,7 +122,7 @@ impl Share {
 }
 
 /// Returns the samples of a block up to `resolution`, as one lattice.
-fn lattice(dataset: &Dataset, block: u64, resolution: u32) -> Option<Run> {
+fn lattice(dataset: &Dataset, block: u64, resolution: u32) -> Option<LatticeRun> {
     let header = dataset.header();
     runs(&header.bitmask, header.bits_per_block, block, Layout::RowMajor, resolution).pop()
 }
@@ -247,7 +247,7 @@ impl Dataset {
                 let at = numbers.partition_point(|other| *other < block);
                 let mut parcels = parcels[at].lock().unwrap_or_else(PoisonError::into_inner);
                 match found {
-                    Ok(Found { record, raw }) => {
+                    Ok(StoredBlock { record, raw }) => {
                         let level = query.resolution;
                         let runs = runs(&header.bitmask, header.bits_per_block, block, record.layout, level);
                         for MessagePart { grid, bytes } in parcels.iter_mut() {

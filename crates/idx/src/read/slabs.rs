@@ -3,7 +3,7 @@
 //! A slab is cut across the slowest axis and is contiguous in memory; a fine block overlaps few slabs. Blocks are
 //! chosen elsewhere. Invariant: a slab is written by one thread at a time.
 
-use crate::dataset::grid::{ArrayGrid, Run};
+use crate::dataset::grid::{ArrayGrid, LatticeRun};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Slabs per thread: enough that threads rarely want the same one.
@@ -43,7 +43,7 @@ impl<'a> Slabs<'a> {
     }
 
     /// Calls `fill` with every slab that holds samples of `runs`; slabs in use by other threads come last.
-    pub(crate) fn each(&self, runs: &[Run], fill: impl Fn(&ArrayGrid, &mut [u8])) {
+    pub(crate) fn each(&self, runs: &[LatticeRun], fill: impl Fn(&ArrayGrid, &mut [u8])) {
         let holds = |slab: &ArrayGrid| runs.iter().any(|run| run.clip(slab).is_some());
         let fill = |slab: &ArrayGrid, mut out: MutexGuard<'_, &mut [u8]>| fill(slab, &mut out);
         let mut busy = Vec::new();

@@ -3,7 +3,7 @@
 //! The caller places the samples. Invariant: every requested block is reported once, with its samples or with its
 //! fault.
 
-use crate::dataset::compression::{Block, BlockDecoder, BlockFault, Coding, RECORD_LEN_BYTES, Record};
+use crate::dataset::compression::{BlockDecoder, BlockFault, Coding, DatasetBlock, RECORD_LEN_BYTES, Record};
 use crate::dataset::grid::{Blocks, Layout};
 use crate::dataset::header::Header;
 use crate::error::{IdxError, Result, TimeFault};
@@ -41,10 +41,10 @@ pub(crate) struct StoredBlocks<'d> {
 }
 
 /// Callback for each block: its number, its file, and its contents or fault.
-pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<Found<'_>, BlockFault>) -> Result<()> + 'e;
+pub(crate) type EachBlock<'e> = dyn FnMut(u64, &Path, Result<StoredBlock<'_>, BlockFault>) -> Result<()> + 'e;
 
 /// A block that was found.
-pub(crate) struct Found<'b> {
+pub(crate) struct StoredBlock<'b> {
     /// Record of the block.
     pub(crate) record: Record,
     /// Decoded samples.
@@ -204,9 +204,9 @@ impl BlockReader {
             };
             let found = match record {
                 Ok(record) => {
-                    let of = Block { header, field: stored.field, number: *block };
+                    let of = DatasetBlock { header, field: stored.field, number: *block };
                     let raw = buffers.fill(file, &record, of).map_err(failed("read"))?;
-                    raw.map(|raw| Found { record, raw })
+                    raw.map(|raw| StoredBlock { record, raw })
                 }
                 Err(fault) => Err(fault),
             };
@@ -248,7 +248,12 @@ impl Buffers {
     }
 
     /// Reads and decodes a block whose record was checked.
-    fn fill(&mut self, file: &File, record: &Record, block: Block<'_>) -> std::io::Result<Result<&[u8], BlockFault>> {
+    fn fill(
+        &mut self,
+        file: &File,
+        record: &Record,
+        block: DatasetBlock<'_>,
+    ) -> std::io::Result<Result<&[u8], BlockFault>> {
         self.stored.resize(record.len_bytes as usize, 0);
         file.read_exact_at(&mut self.stored, record.offset)?;
         if record.coding == Coding::Raw {

@@ -13,7 +13,7 @@ use crate::error::{IdxError, Result};
 use crate::kernel;
 use crate::write::files::StepFiles;
 use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
-use crate::write::work::Samples;
+use crate::write::work::RankSamples;
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Collective. Writes all blocks; the first rank also writes the tables. Adds the work of this rank to `stages`.
 pub(crate) fn write(
-    samples: &Samples<'_>,
+    samples: &RankSamples<'_>,
     step: &StepPlan,
     homes: &BlockHolders,
     files: &StepFiles<'_>,
@@ -83,7 +83,7 @@ impl Overlay {
     /// Writes the samples of a block that this rank holds, run by run.
     fn write(
         &mut self,
-        samples: &Samples<'_>,
+        samples: &RankSamples<'_>,
         step: &StepPlan,
         files: &StepFiles<'_>,
         place: BlockPlace,
@@ -132,7 +132,7 @@ impl Overlay {
     }
 }
 
-fn write_tables(samples: &Samples<'_>, step: &StepPlan, files: &StepFiles<'_>) -> Result<()> {
+fn write_tables(samples: &RankSamples<'_>, step: &StepPlan, files: &StepFiles<'_>) -> Result<()> {
     for (file, of_file) in step.files.iter().enumerate() {
         let mut records = Vec::new();
         for field in 0..samples.header.fields.len() {
@@ -150,7 +150,7 @@ fn write_tables(samples: &Samples<'_>, step: &StepPlan, files: &StepFiles<'_>) -
 }
 
 /// Refuses compressed fields: the addresses of their blocks are unknown until they are compressed.
-pub(crate) fn check(samples: &Samples<'_>, compressions: &[Compression]) -> Result<()> {
+pub(crate) fn check(samples: &RankSamples<'_>, compressions: &[Compression]) -> Result<()> {
     match compressions.iter().position(|compression| *compression != Compression::None) {
         Some(field) => Err(IdxError::OnePhase { field: samples.header.fields[field].name.clone() }),
         None => Ok(()),

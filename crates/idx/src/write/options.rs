@@ -115,7 +115,7 @@ pub struct WriteReport {
 
 /// Counters of one rank while it writes a step.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct WriteCounts {
     pub(crate) stages: StageTable,
     pub(crate) restructured: Traffic,
     pub(crate) aggregated: Traffic,
@@ -126,8 +126,8 @@ impl WriteReport {
     ///
     /// # Errors
     /// If communication fails.
-    pub(crate) fn gather(&mut self, counts: &Counts, ranks: &dyn Communicator) -> Result<()> {
-        let Counts { stages, restructured, aggregated } = counts;
+    pub(crate) fn gather(&mut self, counts: &WriteCounts, ranks: &dyn Communicator) -> Result<()> {
+        let WriteCounts { stages, restructured, aggregated } = counts;
         let words = stages.to_words().chain(self.memory.to_words());
         let own = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
         for (rank, counts) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {

@@ -14,7 +14,7 @@ use crate::write::exchange::{MESSAGES_LEN_BYTES, each_parcel};
 use crate::write::options::{Phases, WriteOptions};
 use crate::write::restructure::{Restructuring, check_partition};
 use crate::write::step_plan::{BlockHolders, StepPlan};
-use crate::write::work::{Samples, StepWork};
+use crate::write::work::{RankSamples, StepWork};
 use raddle_core::engine::{EngineOptions, Schedule, rehearse};
 use raddle_core::ranks::regroup::piece_len_bytes;
 use raddle_core::ranks::traffic::Traffic;
@@ -209,7 +209,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let after = moved.as_deref().unwrap_or(partition);
     let grid = domain.grid();
     let step = StepPlan::new(header, &grid, "");
-    let samples = Samples { header, domain: &grid, held: &[] };
+    let samples = RankSamples { header, domain: &grid, held: &[] };
     let compressions = vec![crate::dataset::compression::Compression::None; header.fields.len()];
     let homes = (ranks > 1).then(|| BlockHolders::new(header, after));
     let work = StepWork::new(samples, &step, path.clone(), &compressions, options.effort, homes);

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a block's bytes depend only on its samples, not on the ranks that hold or encode them.
 
-use crate::dataset::compression::{Block, BlockEncoder, Coding, Compression};
+use crate::dataset::compression::{BlockEncoder, Coding, Compression, DatasetBlock};
 use crate::dataset::grid::{ArrayGrid, Layout, blocks, runs};
 use crate::dataset::grid::{lattice, samples_in};
 use crate::dataset::header::Header;
@@ -31,7 +31,7 @@ const PIECE_HEAD_LEN_BYTES: u64 = 128;
 
 /// Samples that a rank holds, the source of blocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Samples<'a> {
+pub(crate) struct RankSamples<'a> {
     pub(crate) header: &'a Header,
     /// All samples of the dataset.
     pub(crate) domain: &'a ArrayGrid,
@@ -39,7 +39,7 @@ pub(crate) struct Samples<'a> {
     pub(crate) held: &'a [BoxData<'a>],
 }
 
-impl Samples<'_> {
+impl RankSamples<'_> {
     /// Numbers of the blocks with samples of this rank.
     pub(crate) fn blocks(&self) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
@@ -76,7 +76,7 @@ impl Samples<'_> {
 
 /// The blocks of a time step, as tiles of the engine.
 pub(crate) struct StepWork<'a> {
-    samples: Samples<'a>,
+    samples: RankSamples<'a>,
     step: &'a StepPlan,
     path: PathBuf,
     compressions: &'a [Compression],
@@ -96,7 +96,7 @@ pub(crate) struct Worker {
 
 impl<'a> StepWork<'a> {
     pub(crate) fn new(
-        samples: Samples<'a>,
+        samples: RankSamples<'a>,
         step: &'a StepPlan,
         path: PathBuf,
         compressions: &'a [Compression],
@@ -153,7 +153,7 @@ impl<'a> StepWork<'a> {
     /// Appends the stored form of a block to `stored` and returns how it is stored.
     pub(crate) fn compress(&self, worker: &mut Worker, tile: Tile, raw: &[u8], stored: &mut Vec<u8>) -> Result<Coding> {
         let (place, header) = (self.step.place(tile), self.samples.header);
-        let block = Block { header, field: place.field, number: place.block };
+        let block = DatasetBlock { header, field: place.field, number: place.block };
         let got = worker.encoder.append(self.compressions[place.field], block, raw, stored);
         got.map_err(|source| IdxError::Block {
             path: self.path.clone(),

@@ -21,11 +21,11 @@ use crate::read::dataset::Dataset;
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes, partition_error, restructure};
 use crate::write::files::StepFiles;
 use crate::write::one_phase;
-use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
+use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
 use crate::write::publish::{Staging, in_the_way, write_header};
 use crate::write::restructure::Restructuring;
 use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
-use crate::write::work::{Samples, StepWork};
+use crate::write::work::{RankSamples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, Execution, TileWork};
@@ -40,7 +40,7 @@ use std::time::Instant;
 
 /// State shared by the phases of a step.
 #[derive(Clone, Copy)]
-struct Run<'r> {
+struct StepState<'r> {
     step: &'r StepPlan,
     domain: &'r ArrayGrid,
     files: &'r StepFiles<'r>,
@@ -143,7 +143,9 @@ impl Writer {
         });
         let (domain, patches, _permit) = ranks.agree("check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &self.domain(), self.arguments_hash(time), &patches, ranks)?;
-        let make = |writer: &Self, run: &Run<'_>, counts: &mut Counts| writer.make(run, patches, &partition, counts);
+        let make = |writer: &Self, run: &StepState<'_>, counts: &mut WriteCounts| {
+            writer.make(run, patches, &partition, counts)
+        };
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
     }
 
@@ -154,7 +156,7 @@ impl Writer {
         started: Instant,
         (domain, budget): (&ArrayGrid, &MemoryBudget),
         (watch, ranks): (&Watch<'_>, &dyn Communicator),
-        make: impl FnOnce(&Self, &Run<'_>, &mut Counts) -> Result<WriteReport>,
+        make: impl FnOnce(&Self, &StepState<'_>, &mut WriteCounts) -> Result<WriteReport>,
     ) -> Result<WriteReport> {
         let time_name = match (&self.header.time, time) {
             (Some(of), Some(step)) => of.template.name(step),
@@ -166,8 +168,8 @@ impl Writer {
         let files = StepFiles::new(hidden_path(&self.path), &step, self.options.durability);
         ranks.agree("create the files", files.create(ranks))?;
 
-        let run = Run { step: &step, domain, files: &files, budget, watch, ranks };
-        let mut counts = Counts::default();
+        let run = StepState { step: &step, domain, files: &files, budget, watch, ranks };
+        let mut counts = WriteCounts::default();
         let mut made = make(self, &run, &mut counts)?;
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
@@ -260,12 +262,12 @@ impl Writer {
     /// Collective. Writes all files of the step, complete but not yet durable.
     fn make(
         &self,
-        run: &Run<'_>,
+        run: &StepState<'_>,
         patches: Vec<BoxData<'_>>,
         partition: &[Vec<SampleBox>],
-        counts: &mut Counts,
+        counts: &mut WriteCounts,
     ) -> Result<WriteReport> {
-        let Run { step, domain, files, budget, watch, ranks } = *run;
+        let StepState { step, domain, files, budget, watch, ranks } = *run;
         let begun = StageTimer::start();
         let sample_lens = self.sample_lens();
         let (mut held, mut _permit, mut plan) = (patches, None, None);
@@ -281,7 +283,7 @@ impl Writer {
         let after = plan.as_ref().map(|plan| plan.partition(ranks.size()));
         let after = after.as_deref().unwrap_or(partition);
         let encoding = Instant::now();
-        let samples = Samples { header: &self.header, domain, held: &held };
+        let samples = RankSamples { header: &self.header, domain, held: &held };
         let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
             ranks.agree("write in one phase", one_phase::check(&samples, &self.compressions))?;
             let homes = BlockHolders::new(&self.header, after);
@@ -320,7 +322,7 @@ impl Writer {
     }
 
     /// Creates an empty report for a step.
-    fn report(&self, run: &Run<'_>) -> WriteReport {
+    fn report(&self, run: &StepState<'_>) -> WriteReport {
         WriteReport {
             output: self.path.clone(),
             time: None,
@@ -352,9 +354,9 @@ impl Writer {
         &self,
         work: &W,
         stored_as: &dyn Fn(usize, u32) -> (Coding, Layout),
-        run: &Run<'_>,
+        run: &StepState<'_>,
     ) -> Result<EngineReport> {
-        let Run { step, files, budget, watch, ranks, .. } = *run;
+        let StepState { step, files, budget, watch, ranks, .. } = *run;
         let options = EngineOptions {
             jobs: self.options.jobs,
             start_address: step.start_address,

@@ -5,7 +5,7 @@
 //! decoded output, and nothing is written outside of its output; for the proof, see [`Head::step`].
 
 use super::lane::{Lane, MIN_HELD_BITS, Position, WORD_LEN_BYTES};
-use super::table::{Entry, JointTable, LONG_MATCH_BITS, LongMatch, STEP_BITS, STEP_LEN_BYTES};
+use super::table::{JointTable, LONG_MATCH_BITS, LengthDistanceEntry, LongMatch, STEP_BITS, STEP_LEN_BYTES};
 use crate::format::{MAX_DISTANCE, MAX_MATCH};
 
 /// Number of steps between two refills, for which the bits suffice.
@@ -188,7 +188,7 @@ impl<'t, const EARLY: bool, const LITERAL: bool> Head<'t, EARLY, LITERAL> {
     /// # Safety
     /// As for a step.
     #[inline(always)]
-    unsafe fn long_step(&mut self, entry: Entry) -> bool {
+    unsafe fn long_step(&mut self, entry: LengthDistanceEntry) -> bool {
         // SAFETY: before the first step, `next` was at most the length of the stream minus STEPS_READ_LEN_BYTES. Each
         // refill since has added at most 7, and this is at most the second one of a step.
         unsafe { self.refill() };

@@ -22,14 +22,14 @@ pub(super) const STEP_BITS: usize = INDEX_BITS + 13;
 /// hold the length of the words, at which the distance's extra bits begin. If only the length's word of a match was
 /// looked up, bits 8 to 16 hold the length without extra bits, and there is no distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry(pub(super) u32);
+pub(super) struct LengthDistanceEntry(pub(super) u32);
 
 const LITERALS: u32 = 1 << 6;
 /// Flag: neither literals nor a completely known match of up to [`STEP_LEN_BYTES`] whose distance is at least its
 /// length.
 const SPECIAL: u32 = 1 << 7;
 /// Entry for neither literals nor a match, or for a word that is too long for the table.
-const UNKNOWN: Entry = Entry(SPECIAL);
+const UNKNOWN: LengthDistanceEntry = LengthDistanceEntry(SPECIAL);
 
 const LENGTH_SHIFT: u32 = 8;
 const PAYLOAD_SHIFT: u32 = 16;
@@ -46,7 +46,7 @@ const DISTANCES: [u16; 32] = {
     distances
 };
 
-impl Entry {
+impl LengthDistanceEntry {
     #[inline(always)]
     pub(super) fn is_special(self) -> bool {
         self.0 & SPECIAL != 0
@@ -99,9 +99,9 @@ pub(super) const LONG_MATCH_BITS: usize = INDEX_BITS + 5 + DISTANCE_INDEX_BITS +
 
 /// Entries by the next bits of the stream, the first one lowest, followed by room for [`JointTable::look_up`].
 pub(super) struct JointTable {
-    entries: [Entry; ENTRIES + STEP_LEN_BYTES / size_of::<Entry>()],
+    entries: [LengthDistanceEntry; ENTRIES + STEP_LEN_BYTES / size_of::<LengthDistanceEntry>()],
     /// Distances without a length, by the next bits.
-    distances: [Entry; DISTANCE_ENTRIES],
+    distances: [LengthDistanceEntry; DISTANCE_ENTRIES],
     /// Number of entries that are literals, before they are paired.
     literal_entries: usize,
 }
@@ -113,15 +113,15 @@ impl JointTable {
 
     /// Returns the entry of the next bits, and a pointer to its literals, from which [`STEP_LEN_BYTES`] can be read.
     #[inline(always)]
-    pub(super) fn look_up(&self, bits: u64) -> (Entry, *const u8) {
+    pub(super) fn look_up(&self, bits: u64) -> (LengthDistanceEntry, *const u8) {
         let index = bits as usize % ENTRIES;
         let bytes = self.entries.as_ptr().cast::<u8>();
-        (self.entries[index], bytes.wrapping_add(index * size_of::<Entry>() + PAYLOAD_SHIFT as usize / 8))
+        (self.entries[index], bytes.wrapping_add(index * size_of::<LengthDistanceEntry>() + PAYLOAD_SHIFT as usize / 8))
     }
 
     /// Decodes a special entry and the distance after it; returns `None` if it is not a match or has longer words.
     #[inline(always)]
-    pub(super) fn long_match(&self, length: Entry, bits: u64) -> Option<LongMatch> {
+    pub(super) fn long_match(&self, length: LengthDistanceEntry, bits: u64) -> Option<LongMatch> {
         let behind = bits.wrapping_shr(length.0);
         let distance = self.distances[behind as usize % DISTANCE_ENTRIES];
         if length == UNKNOWN || distance == UNKNOWN {
@@ -245,9 +245,9 @@ impl JointTable {
 
 /// Fills all indices that begin with these bits.
 #[inline(always)]
-fn fill(entries: &mut [Entry], bits: usize, len_bits: usize, entry: u32) {
+fn fill(entries: &mut [LengthDistanceEntry], bits: usize, len_bits: usize, entry: u32) {
     for entry_at in entries.iter_mut().skip(bits).step_by(1 << len_bits) {
-        *entry_at = Entry(entry);
+        *entry_at = LengthDistanceEntry(entry);
     }
 }
 

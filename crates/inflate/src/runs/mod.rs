@@ -87,7 +87,8 @@ impl RepetitiveInflater {
             if data_at_bit > 8 * stored.len() {
                 return None;
             }
-            let mut block = Block { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced, excess_others };
+            let mut block =
+                BlockBody { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced, excess_others };
             block.decode(out)?;
             (at_bit, produced, excess_others) = (block.at_bit, block.produced, block.excess_others);
             if is_last {
@@ -98,7 +99,7 @@ impl RepetitiveInflater {
 }
 
 /// A block after its header.
-struct Block<'a> {
+struct BlockBody<'a> {
     bits: &'a StreamBits,
     litlen: &'a Code,
     distance: &'a Code,
@@ -108,7 +109,7 @@ struct Block<'a> {
     excess_others: isize,
 }
 
-impl Block<'_> {
+impl BlockBody<'_> {
     /// Decodes to the end of the block; fails if it does not fit `out`.
     ///
     /// The end of the input needs no check here: each iteration produces a byte, and the bits after the input are

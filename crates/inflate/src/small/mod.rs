@@ -77,7 +77,7 @@ impl SmallChunkInflater {
         loop {
             let start = self.codes.read(&self.bits, at_bit, TABLE_LIMIT_BITS)?;
             let BlockStart { litlen, distance, at_bit: data_at_bit, is_last } = start;
-            let mut block = Block { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced };
+            let mut block = BlockBody { bits: &self.bits, litlen, distance, at_bit: data_at_bit, produced };
             block.decode(&mut self.out, limit_len_bytes)?;
             (at_bit, produced) = (block.at_bit, block.produced);
             if is_last {
@@ -88,7 +88,7 @@ impl SmallChunkInflater {
 }
 
 /// A block after its header.
-struct Block<'a> {
+struct BlockBody<'a> {
     bits: &'a Bits,
     litlen: &'a Code,
     distance: &'a Code,
@@ -96,7 +96,7 @@ struct Block<'a> {
     produced: usize,
 }
 
-impl Block<'_> {
+impl BlockBody<'_> {
     /// Decodes to the end of the block; fails as soon as more than `limit_len_bytes` are decoded.
     ///
     /// The end of the input needs no check here: each iteration produces a byte, and arbitrary bits follow the input,

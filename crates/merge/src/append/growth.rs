@@ -11,7 +11,7 @@ use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::StoredColumn;
 use crate::verify::digests::blocks::{Gathering, block_rows};
 use crate::verify::digests::structure::not_as_written;
-use crate::verify::digests::{ColumnDigests, Digests, Form};
+use crate::verify::digests::{ColumnDigests, DigestForm, Digests};
 use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
 use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
@@ -128,7 +128,7 @@ impl Growth {
         let rows = plan.columns[column as usize].dims[0] - first_row;
         let whole = old.then(Digest::of_crc64_nvme(new.whole, rows * row_len_bytes)).crc64_nvme();
         let blocks = kept.iter().chain(&new.blocks).copied().collect();
-        ColumnDigests { form: Form::Values, block_rows, whole, blocks }
+        ColumnDigests { form: DigestForm::Values, block_rows, whole, blocks }
     }
 
     /// Refuses a file whose digests cannot be continued.
@@ -143,12 +143,12 @@ impl Growth {
             };
             let planned = &plan.columns[column as usize];
             let form = match planned.route {
-                Route::FileLocal => Form::Canonical,
-                _ if planned.is_undecodable() => Form::Stored,
-                _ => Form::Values,
+                Route::FileLocal => DigestForm::Canonical,
+                _ if planned.is_undecodable() => DigestForm::Stored,
+                _ => DigestForm::Values,
             };
             match &known.digests {
-                Some(_) | None if form == Form::Stored => {
+                Some(_) | None if form == DigestForm::Stored => {
                     return refuse("has a filter that raddle does not know, so that its digests cannot be continued");
                 }
                 Some(digests) if digests.form != form => {

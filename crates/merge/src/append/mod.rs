@@ -18,11 +18,11 @@ use crate::plan::dataset_specs::column_spec;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::{Beginning, MergePlan, Route, plan_from};
 use crate::schema::join::Join;
-use crate::schema::{Entry, display_path};
+use crate::schema::{SchemaEntry, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::StoredDigests;
 use crate::verify::digests::blocks::InOrder;
-use crate::verify::digests::column::Form;
+use crate::verify::digests::column::DigestForm;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::verify::provenance::{gather, provenance_path};
@@ -207,7 +207,7 @@ pub fn plan_collective(
             "is an AnnData file, whose categories, names and shapes depend on all inputs; merge all inputs again";
         return Err(MergeError::Output { path: held.path.clone(), reason: reason.to_owned() });
     }
-    let counts_rows = |entry: &&Entry| entry.attributes.iter().any(|attribute| attribute.name == b"NROWS");
+    let counts_rows = |entry: &&SchemaEntry| entry.attributes.iter().any(|attribute| attribute.name == b"NROWS");
     if plan.convention == Some(Choice::Pandas)
         && let Some(table) = plan.schema.entries.iter().find(counts_rows)
     {
@@ -538,7 +538,7 @@ impl Edit<'_, '_> {
         let block_rows = self.growth.block_rows(plan, column);
         let mut dataset = output.open_dataset(&entry.path, &spec).map_err(|error| self.named(column, error.into()))?;
         let (mut digests, mut old_digests) =
-            (InOrder::new(Form::Canonical, block_rows), InOrder::new(Form::Canonical, block_rows));
+            (InOrder::new(DigestForm::Canonical, block_rows), InOrder::new(DigestForm::Canonical, block_rows));
         self.work.column_reader().for_each_canonical_block(column, block_rows, &mut |start, rows, canonical| {
             self.watch.cancel.check()?;
             digests.add(rows, canonical);

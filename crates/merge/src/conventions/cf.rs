@@ -14,7 +14,7 @@ mod tiles;
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::packed::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
-use crate::rules::{Placement, Rule, TimeAttributes, Values};
+use crate::rules::{Placement, Rule, TimeAttributes, ValueMeaning};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
 use crate::schema::attribute::{named, replaced, text, with_text};
 use crate::schema::join::Difference;
@@ -112,7 +112,7 @@ impl Convention for Cf {
             rule = of_variable(rule);
             rule.values = values(file, at, bounds.get(&at).copied());
             if is_without_variable(file, at) {
-                rule.values = Values::Plain;
+                rule.values = ValueMeaning::Plain;
                 rule = rule.ignoring(&["NAME"]);
                 rule.placement = match rule.placement {
                     Placement::Along(_) => Placement::Empty,
@@ -195,12 +195,12 @@ fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
 }
 
 /// Determines the meaning of the values of a variable; `time` is the entry of the time whose bounds it holds.
-fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> Values {
+fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> ValueMeaning {
     match time {
-        Some(time) if !file.has(at, "units") => Values::TimeOf { time: file.path_of(time).to_vec() },
-        _ if is_time(file, at) => Values::Time(TimeAttributes::Cf),
-        _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => Values::Packed,
-        _ => Values::Plain,
+        Some(time) if !file.has(at, "units") => ValueMeaning::TimeOf { time: file.path_of(time).to_vec() },
+        _ if is_time(file, at) => ValueMeaning::Time(TimeAttributes::Cf),
+        _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => ValueMeaning::Packed,
+        _ => ValueMeaning::Plain,
     }
 }
 

@@ -4,7 +4,7 @@
 //! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, Values};
+use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::schema::attribute::{named, texts};
 use crate::schema::parent_path;
 use crate::schema::{child_path, display_path};
@@ -105,5 +105,5 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
 /// Returns the rule of a time, whose reference is in `offset` or `start`.
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
-    Rule { values: Values::Time(TimeAttributes::Reference(reference)), ..Rule::default() }
+    Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() }
 }

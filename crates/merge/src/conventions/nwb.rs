@@ -4,7 +4,7 @@
 //! other than columns of tables and samples of series must be equal in all inputs.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::{PositionForm, Rule, Values};
+use crate::rules::{PositionForm, Rule, ValueMeaning};
 use crate::schema::attribute::{named, texts};
 use crate::schema::parent_path;
 use crate::schema::{AttributeValue, child_path, display_path};
@@ -104,7 +104,7 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
                 false => Rule::positions(child_path(&table, b"id"), PositionForm::Rows),
             }
         }
-        "ElementIdentifiers" => Rule { values: Values::Unique, ..Rule::along(0) },
+        "ElementIdentifiers" => Rule { values: ValueMeaning::Unique, ..Rule::along(0) },
         _ if is_elements_of_another(file, group, path) => Rule::strictly_once(),
         _ => Rule::along(0),
     })

@@ -8,7 +8,7 @@ use super::column_len_bytes;
 use crate::plan::{Dimensions, MergePlan};
 use crate::schema::attribute::text;
 use crate::schema::parent_path;
-use crate::schema::{ABSENT, ColumnIndex, Entry, EntryIndex, Role, child_path};
+use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry, child_path};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attributes of CF that name variables which describe another one. In `cell_measures` each follows its measure and a
@@ -114,7 +114,7 @@ pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
     found.into_iter().map(|(_, variable)| variable).collect()
 }
 
-fn is_dataset(entry: &Entry) -> bool {
+fn is_dataset(entry: &SchemaEntry) -> bool {
     matches!(entry.role, Role::Column(_) | Role::Constant { .. })
 }
 
@@ -148,7 +148,7 @@ impl Graph<'_> {
     }
 
     /// Returns the datasets that exist only to describe an entry.
-    fn described_by(&self, entry: &Entry) -> Vec<EntryIndex> {
+    fn described_by(&self, entry: &SchemaEntry) -> Vec<EntryIndex> {
         let mut found = Vec::new();
         for attribute in DESCRIBING {
             let names = text(&entry.attributes, attribute).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Graph<'_> {
         found
     }
 
-    fn terms(&self, entry: &Entry) -> Vec<EntryIndex> {
+    fn terms(&self, entry: &SchemaEntry) -> Vec<EntryIndex> {
         let terms = text(&entry.attributes, TERMS).unwrap_or_default();
         terms
             .split_whitespace()

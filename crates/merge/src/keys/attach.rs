@@ -1,7 +1,7 @@
 //! Adds computed columns to a plan: chooses the groups that get them, joins their ids, and determines the shapes of the
 //! columns.
 
-use super::derived::{DerivedColumn, KeyedTable, StoredRuns, Values};
+use super::derived::{DerivedColumn, DerivedValues, KeyedTable, StoredRuns};
 use super::first_value::{ConstantColumn, constant_column};
 use super::groups::{KeyGroups, key_groups, maker};
 use super::growth;
@@ -16,7 +16,7 @@ use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::parent_path;
-use crate::schema::{ColumnIndex, Entry, Role, Schema, child_path, display_path};
+use crate::schema::{ColumnIndex, Role, Schema, SchemaEntry, child_path, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
 use raddle_core::output::scratch::Scratch;
@@ -46,7 +46,7 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
             return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
         }
         let makes = maker(schema, spec)?;
-        let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+        let is_column = |entry: &&SchemaEntry| matches!(entry.role, Role::Column(_));
         let there = schema.entries.iter().filter(is_column).find(|entry| makes(&entry.path));
         if let (Some(there), false) = (there, spec.replaces()) {
             let reason = "already exists; --force replaces it".to_owned();
@@ -65,7 +65,7 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
 pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) -> Result<Option<DerivedSpec>> {
     let schema = &plan.schema;
     let makes = maker(schema, spec)?;
-    let is_left = |entry: &Entry| {
+    let is_left = |entry: &SchemaEntry| {
         matches!(entry.role, Role::Column(column) if !plan.made.has(column)) && earlier.makes(&entry.path)
     };
     if !schema.entries.iter().any(|entry| is_left(entry) && !makes(&entry.path)) {
@@ -100,7 +100,7 @@ pub fn stale(
     let mut differences = Vec::new();
     let left_out = specs.iter().filter(|spec| !of_inputs.contains(spec)).map(|spec| (spec, true));
     for (spec, is_asked_for) in of_inputs.iter().map(|spec| (spec, false)).chain(left_out) {
-        let is_stale = |entry: &&Entry| {
+        let is_stale = |entry: &&SchemaEntry| {
             matches!(entry.role, Role::Column(_))
                 && spec.makes(&entry.path)
                 && !again.iter().any(|makes| makes(&entry.path))
@@ -325,7 +325,7 @@ fn add_key_columns(
         }
         let starts = starts_of(plan, table.named);
         let named = plan.schema.column_path(table.named).to_vec();
-        let mut add = |ending: &str, dims: Vec<u64>, rows: Vec<u64>, values: Values, starts, recorded| {
+        let mut add = |ending: &str, dims: Vec<u64>, rows: Vec<u64>, values: DerivedValues, starts, recorded| {
             let path = [named.as_slice(), ending.as_bytes()].concat();
             if there.contains(&path) {
                 return;
@@ -338,16 +338,16 @@ fn add_key_columns(
             let mut dims = plan.columns[table.named as usize].dims.clone();
             dims.iter_mut().skip(1).for_each(|dim| *dim = 1);
             let per_input = plan.schema.columns[table.named as usize].facts.iter().map(|fact| fact.rows).collect();
-            let values = if is_index { Values::OwnSeq } else { Values::Seq(stored.clone()) };
+            let values = if is_index { DerivedValues::OwnSeq } else { DerivedValues::Seq(stored.clone()) };
             add(".seq", dims, per_input, values, starts, Some(table.starts.clone()));
         }
         if spec.datasets.counts && ascends {
             let pairs = if is_index { rows } else { runs.runs };
-            let values = if is_index { Values::OwnCounts } else { Values::Counts(stored.clone()) };
+            let values = if is_index { DerivedValues::OwnCounts } else { DerivedValues::Counts(stored.clone()) };
             add(".seq_cnt", vec![pairs, 2], in_first(pairs), values, vec![0], None);
         }
         if spec.datasets.offsets && ascends {
-            let values = if is_index { Values::OwnSeq } else { Values::Offsets(stored) };
+            let values = if is_index { DerivedValues::OwnSeq } else { DerivedValues::Offsets(stored) };
             add(".offsets", vec![index_rows + 1], in_first(index_rows + 1), values, vec![0], None);
         }
     }
@@ -365,8 +365,8 @@ fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Resu
     Ok(())
 }
 
-fn entry(path: Vec<u8>) -> Entry {
-    Entry {
+fn entry(path: Vec<u8>) -> SchemaEntry {
+    SchemaEntry {
         utf8: std::str::from_utf8(&path).is_ok_and(|path| !path.is_ascii()),
         path,
         role: Role::SoftLink(Vec::new()),
@@ -410,7 +410,7 @@ fn add_constant(plan: &mut MergePlan, column: ConstantColumn) -> Result<()> {
     let dims = plan.columns[like as usize].dims.clone();
     let rows = plan.schema.columns[like as usize].facts.iter().map(|fact| fact.rows).collect();
     let made = DerivedColumn {
-        values: Values::Constant(element),
+        values: DerivedValues::Constant(element),
         starts: starts_of(plan, like),
         recorded_starts: Some(recorded_starts(plan, like)?),
     };

@@ -44,7 +44,7 @@ pub struct KeyedTable {
 /// Computed column.
 #[derive(Debug, Clone)]
 pub(super) struct DerivedColumn {
-    pub values: Values,
+    pub values: DerivedValues,
     /// First row of each input of the plan, according to the extents.
     pub starts: Vec<u64>,
     /// First row of each recorded input, followed by the total; `None` if rows belong to no input.
@@ -60,7 +60,7 @@ pub(super) struct StoredRuns {
 
 /// Contents of a computed column.
 #[derive(Debug, Clone)]
-pub(super) enum Values {
+pub(super) enum DerivedValues {
     /// Row numbers, in the index group.
     OwnSeq,
     /// Row numbers and ones, in the index group.
@@ -111,7 +111,7 @@ impl DerivedColumns {
         let mut origin = source.start.to_vec();
         origin[0] = 0;
         let element_len_bytes = match &made.values {
-            Values::Constant(element) => element.len(),
+            DerivedValues::Constant(element) => element.len(),
             _ => size_of::<i64>(),
         };
         let mut values = Vec::with_capacity(shape.iter().product::<u64>() as usize * element_len_bytes);
@@ -124,22 +124,22 @@ impl DerivedColumns {
         // Row numbers are below 2^63, HDF5's limit for an extent.
         let mut put = |number: u64| out.extend_from_slice(&number.to_le_bytes());
         match &made.values {
-            Values::OwnSeq => rows.for_each(put),
-            Values::OwnCounts => rows.for_each(|row| {
+            DerivedValues::OwnSeq => rows.for_each(put),
+            DerivedValues::OwnCounts => rows.for_each(|row| {
                 put(row);
                 put(1);
             }),
-            Values::Seq(StoredRuns { table, store }) => table.events(store, rows, |run| {
+            DerivedValues::Seq(StoredRuns { table, store }) => table.events(store, rows, |run| {
                 let start = out.len();
                 out.resize(start + run.rows as usize * size_of::<i64>(), 0);
                 out[start..].as_chunks_mut().0.fill(run.event.to_le_bytes());
             })?,
-            Values::Counts(StoredRuns { table, store }) => table.runs(store, rows, |run| {
+            DerivedValues::Counts(StoredRuns { table, store }) => table.runs(store, rows, |run| {
                 put(run.event);
                 put(run.rows);
             })?,
-            Values::Offsets(StoredRuns { table, store }) => table.offsets(store, rows, put)?,
-            Values::Constant(element) => rows.for_each(|_| out.extend_from_slice(element)),
+            DerivedValues::Offsets(StoredRuns { table, store }) => table.offsets(store, rows, put)?,
+            DerivedValues::Constant(element) => rows.for_each(|_| out.extend_from_slice(element)),
         }
         Ok(())
     }

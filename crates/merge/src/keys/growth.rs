@@ -88,7 +88,7 @@ pub(super) fn check_continues(
 pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Result<()> {
     let options = plan.options.clone();
     for (NewColumn { entry, rows, .. }, mut made) in columns {
-        let is_it = |known: &&crate::schema::Entry| known.path == entry.path;
+        let is_it = |known: &&crate::schema::SchemaEntry| known.path == entry.path;
         let Some(Role::Column(column)) = plan.schema.entries.iter().find(is_it).map(|entry| entry.role.clone()) else {
             // The dataset was not written because events did not ascend, and they still do not.
             continue;

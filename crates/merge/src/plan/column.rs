@@ -16,7 +16,7 @@ use crate::plan::fill_pattern::FillPattern;
 use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
 use crate::plan::layout_rules::Unchunked;
 use crate::plan::links::can_be_virtual;
-use crate::schema::{ABSENT, Column, ColumnIndex, Entry, display_path};
+use crate::schema::{ABSENT, Column, ColumnIndex, SchemaEntry, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
@@ -43,7 +43,7 @@ impl Planner<'_> {
         &mut self,
         index: ColumnIndex,
         column: &Column,
-        entry: &Entry,
+        entry: &SchemaEntry,
         layouts: &AskedLayouts<'_>,
         table_rows: u64,
     ) -> Result<ColumnPlan> {

@@ -5,7 +5,7 @@
 
 use crate::plan::{MergePlan, Route, Storage};
 use crate::schema::parent_path;
-use crate::schema::{ABSENT, AttributeValue, Entry, Role};
+use crate::schema::{ABSENT, AttributeValue, Role, SchemaEntry};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout, TypeClass};
 use raddle_hdf5::write::{
     AttributeSpec, DatasetSpec, Mapping, MetadataPrediction, OutputLayout, OutputOptions, TypeRef,
@@ -33,7 +33,7 @@ pub fn attribute_spec<'a>(attribute: &'a AttributeValue, datatype: &'a TypeRef) 
 }
 
 /// Returns the specification of a dataset whose value all inputs share.
-pub fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8>>) -> DatasetSpec {
+pub fn constant_spec(entry: &SchemaEntry, dataset: &Dataset, committed: Option<&Vec<u8>>) -> DatasetSpec {
     DatasetSpec {
         datatype: type_ref(&dataset.datatype.class, committed),
         dataspace: dataset.dataspace.clone(),
@@ -49,7 +49,7 @@ pub fn constant_spec(entry: &Entry, dataset: &Dataset, committed: Option<&Vec<u8
 }
 
 /// Returns the specification of a column's dataset.
-pub fn column_spec(plan: &MergePlan, entry: &Entry, column: u32) -> DatasetSpec {
+pub fn column_spec(plan: &MergePlan, entry: &SchemaEntry, column: u32) -> DatasetSpec {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     DatasetSpec {
         datatype: type_ref(&scanned.model().datatype.class, scanned.committed.as_ref()),

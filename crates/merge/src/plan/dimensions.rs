@@ -6,7 +6,7 @@ use crate::conventions::cf::axes::AxisRole;
 use crate::scan::scale_lists::{DIMENSION_LABELS, scales};
 use crate::schema::attribute::{named, number, numbers, text, texts};
 use crate::schema::parent_path;
-use crate::schema::{AttributeValue, Entry, Role, Schema, child_path};
+use crate::schema::{AttributeValue, Role, Schema, SchemaEntry, child_path};
 use std::collections::{HashMap, HashSet};
 
 /// Name of the attribute of a scale with the id of its dimension.
@@ -48,7 +48,7 @@ impl Dimensions {
     }
 
     /// Returns the names of each of the `rank` axes of a dataset: paths of dimension scales, and labels.
-    pub fn names(&self, entry: &Entry, rank: usize) -> Vec<Vec<Vec<u8>>> {
+    pub fn names(&self, entry: &SchemaEntry, rank: usize) -> Vec<Vec<Vec<u8>>> {
         let mut names = if is_scale(&entry.attributes) {
             // A coordinate variable of several dimensions has only the ids of the others.
             let ids = named(&entry.attributes, DIMENSION_NUMBERS).and_then(numbers).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Dimensions {
     }
 
     /// Whether a dataset describes a dimension: it is a dimension scale, or holds the bounds of a coordinate.
-    pub fn is_coordinate(&self, entry: &Entry) -> bool {
+    pub fn is_coordinate(&self, entry: &SchemaEntry) -> bool {
         is_scale(&entry.attributes) || self.bounds.contains(&entry.path)
     }
 

@@ -6,11 +6,11 @@
 use crate::error::{MergeError, Result};
 use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST};
 use crate::schema::attribute::named;
-use crate::schema::{Column, Entry, Role, Schema, display_path};
+use crate::schema::{Column, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
 /// Whether a column can lose its second dimension. Dimension scales and labels refer to dimensions by number.
-pub(super) fn can_be_flat(column: &Column, entry: &Entry) -> bool {
+pub(super) fn can_be_flat(column: &Column, entry: &SchemaEntry) -> bool {
     let dims = column.model().dataspace.dims();
     let is_counted = [DIMENSION_LIST, DIMENSION_LABELS].iter().any(|name| named(&entry.attributes, name).is_some());
     dims.len() == 2 && dims[1] == 1 && column.axis == 0 && !is_counted
@@ -42,7 +42,7 @@ pub(super) fn check_regions(schema: &Schema) -> Result<()> {
 }
 
 fn refuse_regions(schema: &Schema, remedy: &str) -> Result<()> {
-    let holds_regions = |entry: &&Entry| {
+    let holds_regions = |entry: &&SchemaEntry| {
         let class = match &entry.role {
             Role::Column(column) => Some(&schema.columns[*column as usize].model().datatype.class),
             Role::Constant { dataset, .. } => Some(&dataset.datatype.class),

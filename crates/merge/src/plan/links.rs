@@ -12,7 +12,7 @@ use crate::plan::fill_pattern::FillPattern;
 use crate::plan::{MergePlan, Route};
 use crate::scan::ScannedEntry;
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, Column, Entry, Role, Schema, display_path};
+use crate::schema::{ABSENT, Column, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::{CreationOrder, Layout};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
@@ -102,14 +102,14 @@ pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, V
     (schema_of(links.into_iter()), repeated)
 }
 
-fn entry(path: Vec<u8>, utf8: bool, role: Role) -> Entry {
+fn entry(path: Vec<u8>, utf8: bool, role: Role) -> SchemaEntry {
     let (attributes, attribute_order) = (Arc::default(), CreationOrder::default());
-    Entry { path, utf8, role, attributes, attribute_order, comment: None }
+    SchemaEntry { path, utf8, role, attributes, attribute_order, comment: None }
 }
 
 /// Returns a schema with a root group of `links`, which tracks their order: the order of the inputs, not of the names
 /// (run2 before run10).
-fn schema_of(links: impl Iterator<Item = Entry>) -> Schema {
+fn schema_of(links: impl Iterator<Item = SchemaEntry>) -> Schema {
     let link_order = CreationOrder { tracked: true, indexed: true };
     let root = entry(b"/".to_vec(), false, Role::Group { link_order });
     Schema { entries: std::iter::once(root).chain(links).collect(), columns: Vec::new() }

@@ -21,7 +21,7 @@ use crate::plan::fill_references;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::links::{self, RootObjects};
 use crate::plan::memory::ReaderMemory;
-use crate::rules::pick::Counts;
+use crate::rules::pick::SelectedCounts;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
@@ -96,7 +96,7 @@ pub(crate) fn plan_from(
     ranks.agree("complete an interrupted append", settled)?;
     let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
     let mut is_ordered = false;
-    let (mut counts, mut ranges) = (Counts::new(), Ranges::new());
+    let (mut counts, mut ranges) = (SelectedCounts::new(), Ranges::new());
     let mut selected: Option<SelectedElements> = None;
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
@@ -176,7 +176,7 @@ pub(crate) struct FoundInputs {
     /// Records taken from each input, if inputs overlap.
     taken: RecordTrims,
     /// Counts of elements that are picked.
-    counts: Counts,
+    counts: SelectedCounts,
     /// Ranges of values that are repacked.
     ranges: Ranges,
     /// Elements to which the output is restricted, if they are known.
@@ -202,7 +202,7 @@ impl FoundInputs {
             link: options.link,
             objects: Vec::new(),
             taken: RecordTrims::default(),
-            counts: Counts::new(),
+            counts: SelectedCounts::new(),
             ranges: Ranges::new(),
             selected: None,
             remembered: None,

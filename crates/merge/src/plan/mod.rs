@@ -50,7 +50,7 @@ use crate::plan::asked_layout::ChunkSource;
 use crate::rules::Rule;
 use crate::rules::pick::Uncounted;
 use crate::schema::join::Difference;
-use crate::schema::{ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
+use crate::schema::{ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::subset::selected::SelectedElements;
 use crate::verify::digests::StoredDigests;
 use crate::verify::record::Remembered;
@@ -280,7 +280,7 @@ impl MergePlan {
 
     /// Returns the number of virtual datasets or external links by which the output refers to its inputs.
     pub fn linked(&self) -> u64 {
-        let is_link = |entry: &&Entry| matches!(entry.role, Role::ExternalLink { .. });
+        let is_link = |entry: &&SchemaEntry| matches!(entry.role, Role::ExternalLink { .. });
         match self.options.link.is_external() {
             true => self.schema.entries.iter().filter(is_link).count() as u64,
             false => self.columns.iter().filter(|column| matches!(column.route, Route::Linked)).count() as u64,

@@ -6,7 +6,7 @@ use super::{MergePlan, Planner};
 use crate::error::Result;
 use crate::options::{Compress, Link};
 use crate::plan::asked_layout::AskedLayouts;
-use crate::schema::{Column, ColumnIndex, Entry, InputExtent, Role, Schema, parent_path};
+use crate::schema::{Column, ColumnIndex, InputExtent, Role, Schema, SchemaEntry, parent_path};
 use raddle_core::plan::SegmentLists;
 use raddle_hdf5::model::Dataset;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A column to add to a plan. Its chunks have as many rows as those of the other columns in its group.
 pub(crate) struct NewColumn {
     /// Entry of the column; its role is set when it is added.
-    pub entry: Entry,
+    pub entry: SchemaEntry,
     /// Description of the dataset; `dims[0]` is ignored.
     pub template: Dataset,
     /// Number of rows that each input contributes.

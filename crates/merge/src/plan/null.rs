@@ -6,7 +6,7 @@ use crate::error::{MergeError, Result};
 use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST, REFERENCE_LIST};
 use crate::schema::attribute::named;
 use crate::schema::join::Joined;
-use crate::schema::{Column, Entry, Role};
+use crate::schema::{Column, Role, SchemaEntry};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};
 
 /// Turns columns without elements into null datasets. Dimension scales, and datasets to which they are attached, keep
@@ -50,7 +50,7 @@ fn is_empty(column: &Column) -> bool {
     column.rows() == 0 || dims.filter(|(axis, _)| *axis != column.axis).any(|(_, &dim)| dim == 0)
 }
 
-fn has_scales(entry: &Entry) -> bool {
+fn has_scales(entry: &SchemaEntry) -> bool {
     let names = [DIMENSION_LIST, DIMENSION_LABELS, REFERENCE_LIST];
     names.iter().any(|name| named(&entry.attributes, name).is_some())
 }

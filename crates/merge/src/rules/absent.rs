@@ -6,7 +6,7 @@
 use super::conversion::ElementMap;
 use super::settling::{Declared, Mismatch, Settling};
 use super::unpack::nan_fill;
-use super::{Placement, Values};
+use super::{Placement, ValueMeaning};
 use crate::schema::attribute::{self, named, numbers};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, InputExtent, Schema, display_path};
@@ -42,7 +42,7 @@ pub(super) fn settle(
     let marker = MARKERS.iter().find_map(|name| named(attributes, name));
     let mut output = scanned.model().clone();
     let number = NumberType::of(&output.datatype.class);
-    let is_time = matches!(declared.rule.values, Values::Time(_) | Values::TimeOf { .. });
+    let is_time = matches!(declared.rule.values, ValueMeaning::Time(_) | ValueMeaning::TimeOf { .. });
     let fill = match (marker, number) {
         (Some(marker), _) => fill_like(marker, &output.datatype.class),
         (None, Some(NumberType::Float { .. })) if !is_time && settling.is_new => {

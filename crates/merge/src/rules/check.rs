@@ -5,7 +5,7 @@
 //! read. Invariant: a plan that passes is written without a refusal.
 
 use super::conversion::{ElementMap, NO_TIME};
-use super::{PositionForm, Values};
+use super::{PositionForm, ValueMeaning};
 use crate::conventions::Overlap;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -64,15 +64,15 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
         watch.cancel.check()?;
         let entry = &plan.schema.entries[*entry as usize];
         let Role::Column(column) = entry.role else { continue };
-        if let Values::Positions { target, form } = &rule.values
+        if let ValueMeaning::Positions { target, form } = &rule.values
             && let Some(target) = columns.get(target.as_slice())
         {
             checker.positions(column, *target, *form)?;
         }
-        if rule.values == Values::Unique {
+        if rule.values == ValueMeaning::Unique {
             checker.unique(column, &display_path(&entry.path))?;
         }
-        if rule.record.as_deref() == Some(&entry.path) && matches!(rule.values, Values::Time(_)) {
+        if rule.record.as_deref() == Some(&entry.path) && matches!(rule.values, ValueMeaning::Time(_)) {
             // Converts every value on the way.
             match checker.records(column)? {
                 RecordOrder::Kept => {}

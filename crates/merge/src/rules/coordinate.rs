@@ -8,7 +8,7 @@ use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::settling::{Declared, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
 use super::unpack::missing_values;
-use super::{NexusReference, TimeAttributes, Values};
+use super::{NexusReference, TimeAttributes, ValueMeaning};
 use crate::schema::attribute::{named, replaced, text, with_text};
 use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
 pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, time: &[u8]) {
     settling.require_equal(declared, &[]);
     let Some(of_time) = settling.declared_at(time) else { return };
-    let Values::Time(form) = of_time.rule.values else { return };
+    let ValueMeaning::Time(form) = of_time.rule.values else { return };
     let own = settling.schema.entries[declared.entry as usize].attributes.clone();
     let like = Declared { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
     settle(settling, &like, column, form);

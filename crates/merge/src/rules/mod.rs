@@ -39,7 +39,7 @@ pub struct Rule {
     /// Position of the dataset's values in the output.
     pub placement: Placement,
     /// Meaning of the dataset's values.
-    pub values: Values,
+    pub values: ValueMeaning,
     /// Attributes that may differ between inputs because the rule takes their difference into account.
     pub attributes: Vec<Vec<u8>>,
     /// Attributes that may differ between inputs because they are rewritten or have no meaning for readers.
@@ -83,7 +83,7 @@ impl Default for Placement {
 
 /// Meaning of the values of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Values {
+pub enum ValueMeaning {
     /// No special meaning.
     #[default]
     Plain,
@@ -124,7 +124,7 @@ pub enum Values {
     Kept,
 }
 
-impl Values {
+impl ValueMeaning {
     /// Returns the path of the dataset whose elements these values number, if they do.
     pub fn refers_to(&self) -> Option<&[u8]> {
         match self {
@@ -207,13 +207,13 @@ impl Rule {
 
     /// Creates a rule for positions of rows of the dataset at `target`.
     pub fn positions(target: impl Into<Vec<u8>>, form: PositionForm) -> Self {
-        Self { values: Values::Positions { target: target.into(), form }, ..Self::default() }
+        Self { values: ValueMeaning::Positions { target: target.into(), form }, ..Self::default() }
     }
 
     /// Returns the rule in the syntax of `--rule`, or `None` if that cannot express it.
     pub fn option(&self) -> Option<String> {
         let (said, text) = match &self.values {
-            Values::Positions { target, form } => {
+            ValueMeaning::Positions { target, form } => {
                 let text = format!("{} of {}", form.word(), crate::schema::display_path(target));
                 (Self::positions(target.clone(), *form), text)
             }
@@ -254,7 +254,7 @@ impl Rule {
         self.placement == Placement::Along(0)
             && !self.is_lifted
             && self.tiled.is_empty()
-            && matches!(self.values, Values::Plain | Values::Packed | Values::Unique)
+            && matches!(self.values, ValueMeaning::Plain | ValueMeaning::Packed | ValueMeaning::Unique)
             && self.labels.is_none()
     }
 
@@ -265,7 +265,7 @@ impl Rule {
 
     /// Whether the values of each input are kept until the rules are settled.
     pub(crate) fn keeps_values(&self) -> bool {
-        matches!(self.values, Values::Categories { .. } | Values::Kept)
+        matches!(self.values, ValueMeaning::Categories { .. } | ValueMeaning::Kept)
     }
 
     /// Describes the rule in a few words, for plans and provenance.
@@ -286,13 +286,13 @@ impl Rule {
             Placement::LeftOut => "left out".to_owned(),
         };
         let values = match &self.values {
-            Values::Plain | Values::Kept | Values::Packed => String::new(),
-            Values::Positions { target, form } => format!("{} of {}", form.word(), display_path(target)),
-            Values::LabelNumbers { labels } => format!("numbers of {}", display_path(labels)),
-            Values::Unique => "all different".to_owned(),
-            Values::Codes { categories } => format!("codes of {}", display_path(categories)),
-            Values::Categories { .. } => "categories of all inputs".to_owned(),
-            Values::Time(_) | Values::TimeOf { .. } => "time in the units of the output".to_owned(),
+            ValueMeaning::Plain | ValueMeaning::Kept | ValueMeaning::Packed => String::new(),
+            ValueMeaning::Positions { target, form } => format!("{} of {}", form.word(), display_path(target)),
+            ValueMeaning::LabelNumbers { labels } => format!("numbers of {}", display_path(labels)),
+            ValueMeaning::Unique => "all different".to_owned(),
+            ValueMeaning::Codes { categories } => format!("codes of {}", display_path(categories)),
+            ValueMeaning::Categories { .. } => "categories of all inputs".to_owned(),
+            ValueMeaning::Time(_) | ValueMeaning::TimeOf { .. } => "time in the units of the output".to_owned(),
         };
         let labels = self
             .labels

@@ -39,7 +39,7 @@ pub(crate) struct Uncounted {
 }
 
 /// Number of selected elements before each block, by path of their numbers and input.
-pub(crate) type Counts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
+pub(crate) type SelectedCounts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
 
 /// Contents of a dataset with a [`Pick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
 use super::settling::{Declared, Mismatch, Settling};
 use super::versions::{self, CONVENTIONS};
-use super::{Placement, Values, absent, coordinate, packing, positions};
+use super::{Placement, ValueMeaning, absent, coordinate, packing, positions};
 use crate::conventions::ConventionOptions;
 use crate::schema::join::{Difference, describe};
 use crate::schema::{ABSENT, InputExtent, Schema};
@@ -43,14 +43,14 @@ impl Settling<'_> {
     fn entry(&mut self, declared: &Declared) {
         let column = self.column_of(declared);
         match (&declared.rule.values, column) {
-            (Values::Positions { target, form }, Some(column)) => {
+            (ValueMeaning::Positions { target, form }, Some(column)) => {
                 positions::settle(self, declared, column, target, *form)
             }
-            (Values::Time(form), Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
+            (ValueMeaning::Time(form), Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
                 coordinate::settle(self, declared, column, *form);
             }
-            (Values::TimeOf { time }, Some(column)) => coordinate::settle_like(self, declared, column, time),
-            (Values::Packed, Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
+            (ValueMeaning::TimeOf { time }, Some(column)) => coordinate::settle_like(self, declared, column, time),
+            (ValueMeaning::Packed, Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
                 packing::settle(self, declared, column);
             }
             _ if versions::settle(self, declared) => self.require_equal(declared, &[CONVENTIONS]),

@@ -5,7 +5,7 @@
 
 use super::conversion::{Conversion, ElementMap, Trim};
 use super::packed::{DECIDES, PACKING, Ranges, VALID};
-use super::{Rule, Values};
+use super::{Rule, ValueMeaning};
 use crate::conventions::{ConventionOptions, Units};
 use crate::schema::attribute::{named, numbers, texts, words};
 use crate::schema::extents::InputExtents;
@@ -238,7 +238,7 @@ impl Settling<'_> {
 
 /// Returns the option that decides if inputs differ in an attribute.
 fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<String> {
-    let is_packed = rule.values == Values::Packed;
+    let is_packed = rule.values == ValueMeaning::Packed;
     if is_packed && (PACKING.contains(&name) || VALID.contains(&name)) {
         return Some(DECIDES.to_owned());
     }

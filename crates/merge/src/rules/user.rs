@@ -5,7 +5,7 @@
 use super::{PositionForm, Rule};
 use crate::conventions::{FileView, Refusal};
 use crate::error::MergeError;
-use crate::schema::{Entry, Role, Schema, display_path};
+use crate::schema::{Role, Schema, SchemaEntry, display_path};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -60,10 +60,10 @@ impl UserRule {
     pub fn parse_file(text: &str) -> Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct File {
+        struct UserRulesFile {
             rules: std::collections::BTreeMap<String, String>,
         }
-        let file: File = toml::from_str(text).map_err(|error: toml::de::Error| match error.span() {
+        let file: UserRulesFile = toml::from_str(text).map_err(|error: toml::de::Error| match error.span() {
             Some(span) => {
                 let line = text[..span.start.min(text.len())].lines().count().max(1);
                 format!("line {line}: {}", error.message())
@@ -124,7 +124,7 @@ impl fmt::Display for UserRule {
 
 /// Refuses rules that match no dataset of the inputs, such as misspelt ones.
 pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), MergeError> {
-    let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+    let is_column = |entry: &&SchemaEntry| matches!(entry.role, Role::Column(_));
     let columns = || schema.entries.iter().filter(is_column);
     let unmatched = user.iter().find(|one| !columns().any(|entry| one.matches(&entry.path)));
     match unmatched {

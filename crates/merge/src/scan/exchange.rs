@@ -81,7 +81,7 @@ type Sent = std::result::Result<SentInput, WireError>;
 
 /// The state of a rank at the end of a window.
 #[derive(Debug, Serialize, Deserialize)]
-enum Outcome {
+enum WindowStatus {
     Well,
     Cancelled,
     Failed(String),
@@ -264,12 +264,12 @@ pub(crate) fn take_all(
         Receiver { shapes: HashMap::default(), ranks: std::iter::repeat_with(Received::default).take(size).collect() };
     let mut own = share(ranks, inputs.len()).enumerate().peekable();
     for window in windows(inputs.len()) {
-        let (mut outcome, mut sent) = (Outcome::Well, Vec::new());
+        let (mut outcome, mut sent) = (WindowStatus::Well, Vec::new());
         while let Some((at, _)) = own.next_if(|(_, place)| window.contains(place)) {
             let Some(scanned) = ahead.take(at) else {
                 outcome = match watch.cancel.is_cancelled() {
-                    true => Outcome::Cancelled,
-                    false => Outcome::Failed("its scan ended early".to_owned()),
+                    true => WindowStatus::Cancelled,
+                    false => WindowStatus::Failed("its scan ended early".to_owned()),
                 };
                 break;
             };
@@ -307,9 +307,9 @@ fn all_well(messages: &[Vec<u8>]) -> Result<Vec<&[u8]>> {
     let (mut rests, mut is_cancelled) = (Vec::with_capacity(messages.len()), false);
     for (rank, message) in messages.iter().enumerate() {
         match postcard::take_from_bytes(message) {
-            Ok((Outcome::Well, rest)) => rests.push(rest),
-            Ok((Outcome::Cancelled, _)) => is_cancelled = true,
-            Ok((Outcome::Failed(message), _)) => {
+            Ok((WindowStatus::Well, rest)) => rests.push(rest),
+            Ok((WindowStatus::Cancelled, _)) => is_cancelled = true,
+            Ok((WindowStatus::Failed(message), _)) => {
                 return Err(CoreError::RankFailed { operation: OPERATION, rank, message }.into());
             }
             Err(_) => return Err(CoreError::MessageContent { operation: OPERATION, rank }.into()),

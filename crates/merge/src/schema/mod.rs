@@ -1,6 +1,6 @@
 //! Objects of the output and, for each dataset to concatenate, where each input stores its part.
 //!
-//! A schema is the result of the scan after the trees of the inputs are dropped: one [`Entry`] per path, one [`Column`]
+//! A schema is the result of the scan after the trees of the inputs are dropped: one [`SchemaEntry`] per path, one [`Column`]
 //! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
 //! Invariant: `facts` of a column has one element per input, in input order.
 
@@ -37,14 +37,14 @@ pub const PROVENANCE_GROUP: &[u8] = b"_raddle";
 #[derive(Debug, Default)]
 pub struct Schema {
     /// Objects and links in creation order, parents before children. Entry 0 is the root group.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SchemaEntry>,
     /// Concatenated datasets, in the order of their entries.
     pub columns: Vec<Column>,
 }
 
 /// An entry of the schema: a path of the output and the object or link there.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct SchemaEntry {
     /// Absolute path, components separated by `/`; the root is `/`.
     pub path: Vec<u8>,
     /// Whether the last component is marked UTF-8.
@@ -344,7 +344,7 @@ impl Column {
 impl Schema {
     /// Removes datasets whose paths satisfy `is_unwanted`, with all hard links to them; returns their number.
     pub fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
-        let unwanted = |entry: &Entry| match &entry.role {
+        let unwanted = |entry: &SchemaEntry| match &entry.role {
             Role::Column(_) => is_unwanted(&entry.path),
             Role::HardLink { target } => is_unwanted(target),
             _ => false,
@@ -371,7 +371,7 @@ impl Schema {
     }
 
     /// Returns the number of axes of the column at an entry; 0 for other entries.
-    pub fn rank(&self, entry: &Entry) -> usize {
+    pub fn rank(&self, entry: &SchemaEntry) -> usize {
         match entry.role {
             Role::Column(column) => self.columns[column as usize].model().dataspace.dims().len(),
             _ => 0,

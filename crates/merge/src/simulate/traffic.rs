@@ -131,7 +131,7 @@ pub(super) struct Way<'a> {
 }
 
 /// Contribution of one batch.
-struct Made {
+struct BatchTraffic {
     /// Seconds spent by the owner of the batch.
     encode_s: f64,
     /// Seconds spent by each rank that reads for this rank.
@@ -148,9 +148,9 @@ impl Traffic {
         owner: usize,
         way: &Way<'_>,
         sent: &mut HashSet<(u32, u32)>,
-    ) -> Made {
+    ) -> BatchTraffic {
         let plan = work.plan();
-        let mut made = Made { encode_s: 0.0, of_readers: HashMap::default(), read_len_bytes: 0 };
+        let mut made = BatchTraffic { encode_s: 0.0, of_readers: HashMap::default(), read_len_bytes: 0 };
         for tile in index.tiles_in(batch) {
             let array = &plan.tiles.arrays[tile.array as usize];
             let number = plan.column_of_array[tile.array as usize];

@@ -8,11 +8,11 @@ use crate::conventions::cf;
 use crate::error::{MergeError, Result};
 use crate::plan::Dimensions;
 use crate::rules::settling::Declared;
-use crate::rules::{Trim, Values};
+use crate::rules::{Trim, ValueMeaning};
 use crate::schema::attribute::text;
 use crate::schema::boxes::BoxLayout;
 use crate::schema::extents::InputExtents;
-use crate::schema::{ABSENT, Column, Entry, InputExtent, Role, Schema, display_path, is_named};
+use crate::schema::{ABSENT, Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
 use raddle_core::plan::boxes::{Boxes, PlacedBox};
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_hdf5::model::Dataspace;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(crate) fn cut(schema: &mut Schema, declared: &[Declared], selected: &SelectedElements) -> Result<()> {
     let dimensions = Dimensions::of(schema);
     let is_selected = |name: &str| selected.paths().any(|path| is_named(path, name));
-    let is_cut = |entry: &Entry| ranges_of(schema, &dimensions, entry, selected).iter().any(Option::is_some);
+    let is_cut = |entry: &SchemaEntry| ranges_of(schema, &dimensions, entry, selected).iter().any(Option::is_some);
     check_references(schema, is_selected, is_cut)?;
     let mut cut_paths = BTreeSet::new();
     for at in 0..schema.entries.len() {
@@ -58,7 +58,7 @@ pub(super) fn check_rules(schema: &Schema, declared: &[Declared], cut_paths: &BT
     for one in declared {
         let path = &schema.entries[one.entry as usize].path;
         let Some(target) = one.rule.values.refers_to() else { continue };
-        let is_of_positions = matches!(one.rule.values, Values::Positions { .. });
+        let is_of_positions = matches!(one.rule.values, ValueMeaning::Positions { .. });
         if cut_paths.contains(target) || is_of_positions && cut_paths.contains(path) {
             return Err(refers(path, &display_path(target)));
         }
@@ -70,7 +70,7 @@ pub(super) fn check_rules(schema: &Schema, declared: &[Declared], cut_paths: &BT
 fn ranges_of(
     schema: &Schema,
     dimensions: &Dimensions,
-    entry: &Entry,
+    entry: &SchemaEntry,
     selected: &SelectedElements,
 ) -> Vec<Option<Range<u64>>> {
     let names = dimensions.names(entry, schema.rank(entry));
@@ -177,7 +177,7 @@ const OF_MESH: [&str; 8] = [
 pub(super) fn check_references(
     schema: &Schema,
     is_selected: impl Fn(&str) -> bool,
-    is_cut: impl Fn(&Entry) -> bool,
+    is_cut: impl Fn(&SchemaEntry) -> bool,
 ) -> Result<()> {
     for entry in &schema.entries {
         for attribute in POSITIONS {
@@ -195,7 +195,7 @@ pub(super) fn check_references(
             let names = OF_MESH.iter().filter_map(|attribute| text(&entry.attributes, attribute));
             let names: Vec<String> =
                 names.flat_map(|names| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-            let of_mesh = |other: &&Entry| names.iter().any(|name| is_named(&other.path, name));
+            let of_mesh = |other: &&SchemaEntry| names.iter().any(|name| is_named(&other.path, name));
             if let Some(other) = schema.entries.iter().filter(of_mesh).find(|other| is_cut(other)) {
                 return Err(refers(&entry.path, &format!("the dimensions of {}", display_path(&other.path))));
             }

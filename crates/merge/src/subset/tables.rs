@@ -9,7 +9,7 @@ use crate::plan::Dimensions;
 use crate::rules::Trim;
 use crate::rules::settling::Declared;
 use crate::schema::parent_path;
-use crate::schema::{Column, Entry, InputExtent, Role, Schema, display_path, is_named};
+use crate::schema::{Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
 use crate::subset::cut::{check_references, check_rules};
 use raddle_core::plan::Segment;
 use raddle_core::rows::Rows;
@@ -57,7 +57,7 @@ impl fmt::Debug for TableSelection {
 
 impl TableSelection {
     /// Returns the selected rows of the table to which a dataset of one input belongs.
-    fn rows_of(&self, entry: &Entry, column: &Column) -> Option<&SelectedRows> {
+    fn rows_of(&self, entry: &SchemaEntry, column: &Column) -> Option<&SelectedRows> {
         let selected = self.tables.get(parent_path(&entry.path))?;
         (column.axis == 0 && column.rows() == selected.of).then_some(selected)
     }
@@ -121,7 +121,7 @@ fn take(column: &mut Column, taken: &Rows) {
 /// Refuses datasets that share a dimension scale although only some of them are restricted.
 fn check_scales(schema: &Schema, restricted: &BTreeSet<Vec<u8>>) -> Result<()> {
     let dimensions = Dimensions::of(schema);
-    let is_column = |entry: &&Entry| matches!(entry.role, Role::Column(_));
+    let is_column = |entry: &&SchemaEntry| matches!(entry.role, Role::Column(_));
     let datasets: BTreeSet<&[u8]> =
         schema.entries.iter().filter(is_column).map(|entry| entry.path.as_slice()).collect();
     for entry in &schema.entries {

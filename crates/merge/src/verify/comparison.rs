@@ -9,7 +9,7 @@ use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::schema::join::describe;
-use crate::schema::{Column, ColumnIndex, Entry, EntryIndex, Role, Schema, display_path};
+use crate::schema::{Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::verify::boxes::{array_of, boxes};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
@@ -42,7 +42,7 @@ pub(super) struct Comparison<'p> {
 
 /// Returns the least path of the object at each path: objects with several hard links have the same one at each.
 fn first_names(schema: &Schema) -> HashMap<&[u8], &[u8]> {
-    fn object(entry: &Entry) -> &[u8] {
+    fn object(entry: &SchemaEntry) -> &[u8] {
         match &entry.role {
             Role::HardLink { target } => target,
             _ => &entry.path,
@@ -79,7 +79,7 @@ impl<'p> Comparison<'p> {
             };
             let mut other = &found.entries[index];
             // Which of several paths of an object comes first depends on the order of links.
-            let is_link = |entry: &Entry| matches!(entry.role, Role::HardLink { .. });
+            let is_link = |entry: &SchemaEntry| matches!(entry.role, Role::HardLink { .. });
             if names.get(entry.path.as_slice()) == names_found.get(entry.path.as_slice()) {
                 match &other.role {
                     _ if is_link(entry) => continue,

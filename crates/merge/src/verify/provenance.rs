@@ -18,7 +18,7 @@
 //! | `objects/structure` | (o) u64 | digest of the object or link: see [`crate::verify::digests::structure`] |
 //! | `datasets/path` | (m) string | paths of the concatenated datasets |
 //! | `datasets/structure` | (m) u64 | digest of everything except the values |
-//! | `datasets/form` | (m) u64 | form of the digested data: see [`crate::verify::digests::Form`]; 0: no digest, the dataset has no elements; 4: no digest, the dataset is virtual |
+//! | `datasets/form` | (m) u64 | form of the digested data: see [`crate::verify::digests::DigestForm`]; 0: no digest, the dataset has no elements; 4: no digest, the dataset is virtual |
 //! | `datasets/digest` | (m) u64 | digest of all values in row-major order |
 //! | `datasets/row_starts` | (m) u32 | row of `row_starts` that applies to the dataset; 2³² − 1: its rows belong to no input |
 //! | `datasets/block_rows` | (m) u64 | rows per digest block |
@@ -54,7 +54,7 @@ pub const SEAL: &str = "seal";
 
 /// A small dataset of the provenance group.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct ProvenanceTable {
     /// Absolute path.
     pub path: Vec<u8>,
     /// Type of one element.
@@ -84,7 +84,7 @@ pub struct Provenance {
     /// Attributes of the first group.
     pub attributes: Vec<NamedValue>,
     /// Datasets.
-    pub tables: Vec<Table>,
+    pub tables: Vec<ProvenanceTable>,
 }
 
 /// Returns the type of unsigned little-endian integers of `len_bytes` bytes.
@@ -251,11 +251,11 @@ fn encode_u64s(words: impl Iterator<Item = u64>) -> Vec<u8> {
 
 /// Tables being gathered; paths are relative to `/_raddle`.
 #[derive(Default)]
-struct Tables(Vec<Table>);
+struct Tables(Vec<ProvenanceTable>);
 
 impl Tables {
     fn table(&mut self, inside: &str, class: Arc<TypeClass>, dims: Vec<u64>, value: Vec<u8>) {
-        self.0.push(Table { path: provenance_path(inside), class, dims, value });
+        self.0.push(ProvenanceTable { path: provenance_path(inside), class, dims, value });
     }
 
     fn numbers(&mut self, inside: &str, values: impl Iterator<Item = u64>) {

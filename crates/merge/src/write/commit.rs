@@ -9,9 +9,9 @@
 use crate::error::{MergeError, Result};
 use crate::plan::dataset_specs::{attribute_spec, column_spec, constant_spec, type_ref};
 use crate::plan::{MergePlan, Route};
-use crate::schema::{AttributeValue, Entry, EntryIndex, Role, display_path};
+use crate::schema::{AttributeValue, EntryIndex, Role, SchemaEntry, display_path};
 use crate::verify::digests::blocks::{Digests, InOrder, block_rows, carried};
-use crate::verify::digests::column::{ColumnDigests, Form};
+use crate::verify::digests::column::{ColumnDigests, DigestForm};
 use crate::verify::provenance::{self, Provenance};
 use crate::write::tile_observer::TileObserver;
 use crate::write::tiles::MergeWork;
@@ -178,7 +178,7 @@ impl<'p> Committer<'p> {
     }
 
     /// Creates the committed datatypes that `entry` refers to and that come after it in creation order.
-    fn make_types_of(&mut self, entry: &'p Entry) -> Result<()> {
+    fn make_types_of(&mut self, entry: &'p SchemaEntry) -> Result<()> {
         let plan: &'p MergePlan = self.plan;
         let of_object = match &entry.role {
             Role::Column(column) => plan.schema.columns[*column as usize].committed.as_ref(),
@@ -197,7 +197,7 @@ impl<'p> Committer<'p> {
         Ok(())
     }
 
-    fn make(&mut self, entry: &'p Entry, claims: &[Claim]) -> Result<()> {
+    fn make(&mut self, entry: &'p SchemaEntry, claims: &[Claim]) -> Result<()> {
         self.make_types_of(entry)?;
         match &entry.role {
             Role::Column(column) => self.make_column(entry, *column, claims)?,
@@ -215,7 +215,7 @@ impl<'p> Committer<'p> {
         Ok(())
     }
 
-    fn make_other(&mut self, entry: &'p Entry) -> Result<()> {
+    fn make_other(&mut self, entry: &'p SchemaEntry) -> Result<()> {
         let link = NewLink { path: &entry.path, utf8: entry.utf8 };
         match &entry.role {
             Role::Group { .. } if entry.path == b"/" => {}
@@ -248,7 +248,7 @@ impl<'p> Committer<'p> {
         }
     }
 
-    fn make_column(&mut self, entry: &'p Entry, column: u32, claims: &[Claim]) -> Result<()> {
+    fn make_column(&mut self, entry: &'p SchemaEntry, column: u32, claims: &[Claim]) -> Result<()> {
         let plan: &'p MergePlan = self.plan;
         let planned = &plan.columns[column as usize];
         let spec = column_spec(plan, entry, column);
@@ -310,7 +310,7 @@ impl<'p> Committer<'p> {
                 let spec = column_spec(plan, entry, *column);
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
-                let mut digests = InOrder::new(Form::Canonical, block_rows);
+                let mut digests = InOrder::new(DigestForm::Canonical, block_rows);
                 let (cancel, tile_observer) = (&self.cancel, self.tile_observer);
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
                     cancel.check()?;
@@ -371,7 +371,7 @@ fn add_untiled(plan: &MergePlan, own: Vec<(u32, ColumnDigests)>, digests: &mut D
     }
     for (planned, digests) in plan.columns.iter().zip(&mut digests.columns) {
         if let Route::Linked = planned.route {
-            *digests = Some(ColumnDigests { form: Form::Linked, block_rows: 1, whole: 0, blocks: Vec::new() });
+            *digests = Some(ColumnDigests { form: DigestForm::Linked, block_rows: 1, whole: 0, blocks: Vec::new() });
         }
     }
     for (column, digests) in (0..).zip(&mut digests.columns) {
@@ -417,8 +417,8 @@ pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Res
 /// Returns the hard links to objects that are created after them. This order occurs if inputs hold different objects:
 /// the object comes with a group that another input lacks. Hard links never refer to one another: a path that is a link
 /// in one input and the object in another is a difference.
-fn late_links(entries: &[Entry]) -> HashSet<EntryIndex> {
-    let target = |entry: &'_ Entry| match &entry.role {
+fn late_links(entries: &[SchemaEntry]) -> HashSet<EntryIndex> {
+    let target = |entry: &'_ SchemaEntry| match &entry.role {
         Role::HardLink { target } => Some(target.clone()),
         _ => None,
     };

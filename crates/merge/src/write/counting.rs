@@ -3,15 +3,15 @@
 use crate::error::Result;
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::rules::pick::{BLOCK_ELEMENTS, Counts, Uncounted, taken};
+use crate::rules::pick::{BLOCK_ELEMENTS, SelectedCounts, Uncounted, taken};
 use crate::write::picking::{beyond, column_at};
 use crate::write::values::{ColumnReader, open_pool};
 
 /// Counts the selected elements of the inputs of `plan`.
-pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>) -> Result<Counts> {
+pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>) -> Result<SelectedCounts> {
     let pool = open_pool(plan);
     let mut reader = ColumnReader::new(plan, &pool);
-    let mut counts = Counts::new();
+    let mut counts = SelectedCounts::new();
     for one in uncounted {
         let column = column_at(plan, &one.numbers)?;
         let rows = plan.schema.columns[column as usize].facts[one.input as usize].rows;

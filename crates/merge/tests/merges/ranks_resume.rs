@@ -4,7 +4,7 @@ use crate::folder::count_left_beside;
 use crate::ranks::{Outcome, is_stopped, merge_by, numbers, report, run};
 use raddle_codec::Effort;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Run, SharedFiles, SharedIo, SharedSink};
+use raddle_core::engine::{OutputRun, SharedFiles, SharedIo, SharedSink};
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent};
 use raddle_merge::{
@@ -46,7 +46,7 @@ impl SharedFiles for ByRounds {
 struct OpenFile(File);
 
 impl SharedSink for OpenFile {
-    fn write_together(&self, runs: &[Run<'_>]) -> std::io::Result<()> {
+    fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()> {
         runs.iter().try_for_each(|run| self.0.write_all_at(run.bytes, run.address))
     }
 

@@ -7,12 +7,12 @@ use raddle_idx::dataset::sample::Number;
 
 /// A number of any type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value {
+pub(super) enum AnyNumber {
     Whole(i128),
     Real(f64),
 }
 
-impl std::fmt::Display for Value {
+impl std::fmt::Display for AnyNumber {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Whole(number) => number.fmt(formatter),
@@ -21,7 +21,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-impl Value {
+impl AnyNumber {
     /// Returns the number as an integer; `None` if it is not one.
     fn whole(self) -> Option<i128> {
         match self {
@@ -53,11 +53,11 @@ impl Value {
 ///
 /// # Errors
 /// The first number that type `to` cannot represent.
-pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Result<Vec<u8>, Value> {
+pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Result<Vec<u8>, AnyNumber> {
     macro_rules! values {
         ($type:ty, $variant:ident, $wide:ty) => {{
             let (numbers, _) = bytes.as_chunks::<{ size_of::<$type>() }>();
-            put(numbers.iter().map(|number| Value::$variant(<$wide>::from(<$type>::from_le_bytes(*number)))), to)
+            put(numbers.iter().map(|number| AnyNumber::$variant(<$wide>::from(<$type>::from_le_bytes(*number)))), to)
         }};
     }
     match from {
@@ -74,7 +74,7 @@ pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Result<Vec<u8>, Va
     }
 }
 
-fn put(values: impl ExactSizeIterator<Item = Value>, to: Number) -> Result<Vec<u8>, Value> {
+fn put(values: impl ExactSizeIterator<Item = AnyNumber>, to: Number) -> Result<Vec<u8>, AnyNumber> {
     let mut out = Vec::with_capacity(values.len() * to.len_bytes());
     macro_rules! whole {
         ($type:ty) => {
@@ -112,17 +112,17 @@ mod tests {
         let reals = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
         let cast_reals = |numbers: &[f64], to| cast(&reals(numbers), Number::Float64, to);
         assert_eq!(cast_reals(&[0.0, 255.0, -0.0], Number::Uint8), Ok(vec![0, 255, 0]));
-        assert_eq!(cast_reals(&[1.0, 256.0], Number::Uint8), Err(Value::Real(256.0)));
-        assert_eq!(cast_reals(&[0.5], Number::Int32), Err(Value::Real(0.5)));
+        assert_eq!(cast_reals(&[1.0, 256.0], Number::Uint8), Err(AnyNumber::Real(256.0)));
+        assert_eq!(cast_reals(&[0.5], Number::Int32), Err(AnyNumber::Real(0.5)));
         assert!(
             cast_reals(&[f64::NAN], Number::Int64).is_err() && cast_reals(&[f64::INFINITY], Number::Uint64).is_err()
         );
-        assert_eq!(cast_reals(&[1e300], Number::Float32), Err(Value::Real(1e300)));
+        assert_eq!(cast_reals(&[1e300], Number::Float32), Err(AnyNumber::Real(1e300)));
         let short = cast_reals(&[0.1, f64::NEG_INFINITY], Number::Float32).unwrap();
         assert_eq!(short, [0.1f32.to_le_bytes(), f32::NEG_INFINITY.to_le_bytes()].concat());
         let nan = cast_reals(&[f64::NAN], Number::Float32).unwrap();
         assert!(f32::from_le_bytes(nan.try_into().unwrap()).is_nan());
-        assert_eq!(cast(&(-1i16).to_le_bytes(), Number::Int16, Number::Uint16), Err(Value::Whole(-1)));
+        assert_eq!(cast(&(-1i16).to_le_bytes(), Number::Int16, Number::Uint16), Err(AnyNumber::Whole(-1)));
         assert_eq!(cast(&(-1i16).to_le_bytes(), Number::Int16, Number::Int64), Ok((-1i64).to_le_bytes().to_vec()));
         let largest = cast(&u64::MAX.to_le_bytes(), Number::Uint64, Number::Float32);
         assert_eq!(largest, Ok(1.844_674_4e19f32.to_le_bytes().to_vec()));

@@ -1,6 +1,6 @@
 //! Arrays with contiguous values in a file: raw files, and `.npy` files after their header.
 
-use super::{ArraySource, RawForm, Values, refused};
+use super::{ArraySource, ArrayValues, RawForm, refused};
 use crate::error::Error;
 use raddle_idx::read::npy::{MAX_HEAD_LEN_BYTES, NpyHead};
 use std::fs::File;
@@ -64,6 +64,6 @@ fn source(path: &Path, file: File, head: NpyHead) -> Result<ArraySource, Error> 
         shape,
         number,
         stored_as: None,
-        values: Values::Flat(values),
+        values: ArrayValues::Flat(values),
     })
 }

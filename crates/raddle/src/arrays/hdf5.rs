@@ -1,6 +1,6 @@
 //! Arrays stored as datasets in HDF5 files.
 
-use super::{ArraySource, Values, refused};
+use super::{ArraySource, ArrayValues, refused};
 use crate::error::Error;
 use crate::number::number_of;
 use crate::options::ReaderOptions;
@@ -160,7 +160,7 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> R
         shape,
         number,
         stored_as: None,
-        values: Values::Hdf5(Box::new(values)),
+        values: ArrayValues::Hdf5(Box::new(values)),
     })
 }
 

@@ -42,11 +42,11 @@ pub struct ArraySource {
     pub number: Number,
     /// Type of the values in the file, if different.
     stored_as: Option<Number>,
-    values: Values,
+    values: ArrayValues,
 }
 
 #[derive(Debug)]
-enum Values {
+enum ArrayValues {
     Flat(flat::FlatValues),
     Hdf5(Box<hdf5::Hdf5Values>),
     Field(Box<FieldArray>),
@@ -90,7 +90,7 @@ impl ArraySource {
             shape: field.shape().to_vec(),
             number: field.number(),
             stored_as: None,
-            values: Values::Field(Box::new(field)),
+            values: ArrayValues::Field(Box::new(field)),
         }
     }
 
@@ -123,9 +123,9 @@ impl ArraySource {
         };
         out.resize(len, 0);
         let is_big_endian = match &self.values {
-            Values::Flat(values) => values.read(rows.start * row_len_bytes, &mut out)?,
-            Values::Hdf5(values) => values.read(&self.shape, rows, &mut out)?,
-            Values::Field(field) => {
+            ArrayValues::Flat(values) => values.read(rows.start * row_len_bytes, &mut out)?,
+            ArrayValues::Hdf5(values) => values.read(&self.shape, rows, &mut out)?,
+            ArrayValues::Field(field) => {
                 field.read_rows_into(rows, &mut out)?;
                 false
             }
@@ -181,7 +181,7 @@ impl RowArray for ArraySource {
     }
 
     fn is_of_output(&self, output: &Path) -> bool {
-        matches!(&self.values, Values::Field(field) if field.is_of_output(output))
+        matches!(&self.values, ArrayValues::Field(field) if field.is_of_output(output))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::text::quantity;
 use raddle_core::CoreError;
 use raddle_core::output::folder_of;
 use raddle_core::output::publish::published_path;
-use raddle_events::{ColumnsError, EventsError, Fault};
+use raddle_events::{ColumnsError, EventsError, UnlocatedError};
 use raddle_hdf5::Hdf5Error;
 use raddle_root::ReassemblyError;
 use std::path::Path;
@@ -79,13 +79,12 @@ fn of_columns(error: &ColumnsError, failure: Error) -> Error {
             "leave such objects out with --skip-bad",
             "read its branches as products of their own, without --whole",
         ])),
-        ColumnsError::Bad { place, fault: Fault::NoObject { .. } } if place.branch.is_some() => {
-            failure.advise(Advice::one_of(&[
+        ColumnsError::Bad { place, fault: UnlocatedError::NoObject { .. } } if place.branch.is_some() => failure
+            .advise(Advice::one_of(&[
                 "convert the bytes as they are with --raw",
                 "leave out unreadable products with --skip-bad",
                 "leave it out with --products",
-            ]))
-        }
+            ])),
         ColumnsError::Bad { place, .. } if place.branch.is_some() => failure
             .advise(Advice::one_of(&["leave out unreadable products with --skip-bad", "leave it out with --products"])),
         _ => failure,
@@ -146,9 +145,9 @@ mod tests {
 
     #[test]
     fn advice_names_the_options_that_help() {
-        let no_object = Fault::NoObject { address: 0, structure: "serialised object" };
+        let no_object = UnlocatedError::NoObject { address: 0, structure: "serialised object" };
         assert!(hint(no_object.at(&branch())).starts_with("convert the bytes as they are with --raw, leave out"));
-        let damaged = Fault::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
+        let damaged = UnlocatedError::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
         assert!(hint(damaged.at(&branch())).starts_with("leave out unreadable products with --skip-bad"));
         let why = Apart::NoClass { branch: "tracks".to_owned() };
         assert!(hint(ColumnsError::from(ReassemblyError { place: branch(), why })).contains("without --whole"));

@@ -9,7 +9,7 @@ use raddle_merge::options::{Compress, Contiguous, Empty, Extendible, MergeOption
 use raddle_merge::plan::alignment::Align;
 use raddle_merge::plan::layout::LayoutPolicy;
 use raddle_merge::plan::layout_rules::LayoutRule;
-use raddle_tune::knob::{Knob, Settings, Value};
+use raddle_tune::knob::{Knob, SettingValue, Settings};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -262,13 +262,13 @@ fn check_rules(rules: &[LayoutRule], is_extendible: bool, options: &MergeOptions
 
 /// Applies settings that were measured to help to the options of a merge.
 fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
-    if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
+    if let Some(SettingValue::Shape(shape)) = settings.get(Knob::Chunk) {
         options.chunk = Some(shape.clone().into());
     }
     if let Some(level) = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok()) {
         options.compress = Effort::Gzip(level).into();
     }
-    if let Some(Value::Text(bound)) = settings.get(Knob::Libver) {
+    if let Some(SettingValue::Text(bound)) = settings.get(Knob::Libver) {
         options.compat = match bound.as_str() {
             "v18" => Format::V18,
             "v110" => Format::V110,

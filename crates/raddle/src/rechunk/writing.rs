@@ -86,7 +86,7 @@ impl PlannedFiles {
         let total_bytes = self.files.iter().map(|file| file.logical_len_bytes).sum();
         let (observer, started) = (context.watch.observer, Instant::now());
         observer.event(&Event::StageStarted { stage: Stage::Encode, total_bytes: Some(total_bytes) });
-        let run = Run {
+        let run = RechunkState {
             files: &self,
             watch: context.watch,
             rechunked: Mutex::default(),
@@ -147,7 +147,7 @@ fn take<T>(mutex: Mutex<T>) -> T {
 }
 
 /// Run over many files, shared by its threads.
-struct Run<'a> {
+struct RechunkState<'a> {
     files: &'a PlannedFiles,
     watch: Watch<'a>,
     rechunked: Mutex<Vec<(usize, RechunkedFile)>>,
@@ -157,7 +157,7 @@ struct Run<'a> {
     finished: AtomicU64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RechunkState<'a> {
     fn write_all(&self) -> Result<(), Stop> {
         let numbered = self.files.files.iter().enumerate();
         let (small, large): (Vec<_>, Vec<_>) = numbered.partition(|(_, file)| file.is_small);

@@ -6,7 +6,7 @@ use raddle_codec::Effort;
 use raddle_core::output::folder_of;
 use raddle_core::size::Size;
 use raddle_events::formats::{EventCompression, WriteOptions};
-use raddle_tune::knob::{Knob, Value};
+use raddle_tune::knob::{Knob, SettingValue};
 use std::path::Path;
 
 /// Element length of the datasets whose chunks `raddle tune` measures.
@@ -19,7 +19,7 @@ const MEASURED_ELEMENT_LEN_BYTES: u64 = 4;
 /// If the profile does not exist.
 pub fn with_profile(mut options: WriteOptions, profile: &ProfileChoice, path: &Path) -> Result<WriteOptions, Error> {
     let settings = profile.read(folder_of(path))?.values(true);
-    if let (None, Some(Value::Shape(shape))) = (options.chunk, settings.get(Knob::Chunk)) {
+    if let (None, Some(SettingValue::Shape(shape))) = (options.chunk, settings.get(Knob::Chunk)) {
         let elements = shape.iter().fold(1_u64, |product, count| product.saturating_mul(*count));
         options.chunk = Some(Size(elements.saturating_mul(MEASURED_ELEMENT_LEN_BYTES)));
     }

@@ -6,7 +6,7 @@ use crate::options::profile::ProfileChoice;
 use raddle_core::output::folder_of;
 use raddle_idx::request::WriteRequest;
 use raddle_idx::targets::{format_of, has_option};
-use raddle_tune::knob::Value;
+use raddle_tune::knob::SettingValue;
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
 
@@ -23,16 +23,16 @@ pub fn has(request: &WriteRequest, option: IdxOption) -> bool {
 ///
 /// # Errors
 /// If the value is not one that the option takes.
-pub fn set(request: &mut WriteRequest, option: IdxOption, value: &Value) -> Result<(), Error> {
+pub fn set(request: &mut WriteRequest, option: IdxOption, value: &SettingValue) -> Result<(), Error> {
     let refused =
         || Error::new(Exit::InputRefused, &format!("the profile's [idx] {} cannot be {value}", option.name()));
     if has(request, option) {
         return Ok(());
     }
     match (option, value) {
-        (IdxOption::Box, Value::Text(text)) => request.box_size = Some(text.parse().map_err(|_| refused())?),
-        (IdxOption::BlocksPerFile, Value::Whole(count)) => request.blocks.blocks_per_file = Some(*count),
-        (IdxOption::Aggregators, Value::Whole(count)) => {
+        (IdxOption::Box, SettingValue::Text(text)) => request.box_size = Some(text.parse().map_err(|_| refused())?),
+        (IdxOption::BlocksPerFile, SettingValue::Whole(count)) => request.blocks.blocks_per_file = Some(*count),
+        (IdxOption::Aggregators, SettingValue::Whole(count)) => {
             let count = usize::try_from(*count).ok().and_then(NonZeroUsize::new);
             request.aggregators = Some(count.ok_or_else(refused)?);
         }

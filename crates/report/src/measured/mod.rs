@@ -214,15 +214,15 @@ pub struct Arm {
     /// Candidate that was run.
     pub candidate: Candidate,
     /// One outcome per block.
-    pub runs: Vec<Option<Outcome>>,
+    pub runs: Vec<Option<MeasuredRun>>,
     /// Reason why the arm was not run, or why its runs ended.
-    pub fault: Option<Fault>,
+    pub fault: Option<ArmFailure>,
 }
 
 /// Reason why an arm was not run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ArmFailure {
     /// A setting is not available.
     NotApplicable(String),
     /// A run failed, with this message.
@@ -254,7 +254,7 @@ pub struct Estimate {
 /// Result of one run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
+pub struct MeasuredRun {
     /// Times of the stages.
     pub stages: Vec<StageTime>,
     /// Bytes of values.
@@ -317,7 +317,7 @@ impl Measurement {
 
 impl Findings {
     /// Returns the seconds of a run, in the metric that was compared.
-    pub fn seconds(&self, outcome: &Outcome) -> f64 {
+    pub fn seconds(&self, outcome: &MeasuredRun) -> f64 {
         seconds(&self.metric, None, outcome)
     }
 
@@ -335,7 +335,7 @@ impl Phase {
     }
 }
 
-fn seconds(metric: &str, phase: Option<&str>, outcome: &Outcome) -> f64 {
+fn seconds(metric: &str, phase: Option<&str>, outcome: &MeasuredRun) -> f64 {
     let stages = outcome.stages.iter().filter(|stage| phase.is_none() || stage.phase.as_deref() == phase);
     stages.map(|stage| if metric == "cpu_s" { stage.cpu_s } else { stage.wall_s }).sum()
 }

@@ -3,7 +3,7 @@
 //! A total does not show which call is slow on which rank; a sample here is the time of one rank in one run.
 
 use crate::measured::curves::{Curve, chosen, distribute, legend_of};
-use crate::measured::{Experiment, Finding, Outcome, StageTime, drawable};
+use crate::measured::{Experiment, Finding, MeasuredRun, StageTime, drawable};
 use crate::svg::{Anchor, Figure};
 
 /// Stages to draw, in order, with their titles.
@@ -38,7 +38,7 @@ impl Shown {
 }
 
 /// Returns the stages of each rank of a run, or of the run itself if it has no ranks.
-fn of_ranks(run: &Outcome) -> Vec<&[StageTime]> {
+fn of_ranks(run: &MeasuredRun) -> Vec<&[StageTime]> {
     match run.ranks.as_slice() {
         [] => vec![&run.stages],
         ranks => ranks.iter().map(Vec::as_slice).collect(),

@@ -3,7 +3,7 @@
 use crate::markup::{self, facts, part, table};
 use crate::measured::comparisons::{self, words};
 use crate::measured::papers;
-use crate::measured::{Estimate, Experiment, Fault, Finding, Findings, Measurement, Phase};
+use crate::measured::{ArmFailure, Estimate, Experiment, Finding, Findings, Measurement, Phase};
 use crate::quantity;
 use crate::svg::html;
 
@@ -70,8 +70,8 @@ fn verdicts(findings: &Findings) -> String {
     let rows: Vec<Vec<String>> = findings.arms.iter().map(|finding| row(findings, finding)).collect();
     let faults = findings.arms.iter().filter_map(|finding| {
         let (what, why) = match finding.arm.fault.as_ref()? {
-            Fault::NotApplicable(why) => ("was left out", why),
-            Fault::Failed(why) => ("failed", why),
+            ArmFailure::NotApplicable(why) => ("was left out", why),
+            ArmFailure::Failed(why) => ("failed", why),
         };
         let name = html(&finding.arm.candidate.name);
         Some(format!("<p class=\"soft\">{name} {what}: {}</p>\n", html(why)))

@@ -6,7 +6,7 @@
 use super::envelope::{EnvelopeKind, Locator, list, locator, open, read_envelope, record};
 use crate::file::RootFile;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 
 /// Range of entries.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Page {
 }
 
 /// Reads the page lists of the footer's cluster groups.
-pub(super) fn read_groups(file: &RootFile, bytes: &mut Bytes<'_>) -> Result<Vec<Cluster>, Fault> {
+pub(super) fn read_groups(file: &RootFile, bytes: &mut Bytes<'_>) -> Result<Vec<Cluster>, UnlocatedError> {
     let mut clusters = Vec::new();
     let (count, mut groups) = list(bytes)?;
     for _ in 0..count {
@@ -51,7 +51,7 @@ pub(super) fn read_groups(file: &RootFile, bytes: &mut Bytes<'_>) -> Result<Vec<
     Ok(clusters)
 }
 
-fn read_pages(envelope: &[u8], count: u32, clusters: &mut Vec<Cluster>) -> Result<(), Fault> {
+fn read_pages(envelope: &[u8], count: u32, clusters: &mut Vec<Cluster>) -> Result<(), UnlocatedError> {
     let mut bytes = open(envelope)?;
     let _header_checksum = bytes.le_u64()?;
     let (summaries_count, mut summaries) = list(&mut bytes)?;
@@ -77,7 +77,7 @@ fn read_pages(envelope: &[u8], count: u32, clusters: &mut Vec<Cluster>) -> Resul
     Ok(())
 }
 
-fn read_column(bytes: &mut Bytes<'_>) -> Result<Option<Vec<Page>>, Fault> {
+fn read_column(bytes: &mut Bytes<'_>) -> Result<Option<Vec<Page>>, UnlocatedError> {
     let (count, mut inside) = list(bytes)?;
     let (mut pages, mut end) = (Vec::new(), 0_u64);
     for _ in 0..count {

@@ -8,7 +8,7 @@ use super::super::file::{RootFile, decode_payload};
 use super::super::key::Key;
 use raddle_codec::DecodeState;
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Type of the contents of an envelope.
@@ -36,7 +36,7 @@ pub(super) struct Anchor {
 const CHECKSUM_LEN_BYTES: usize = 8;
 
 /// Reads the anchor after a key.
-pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, Fault> {
+pub(super) fn read_anchor(file: &RootFile, key: &Key) -> Result<Anchor, UnlocatedError> {
     let stored = file.input().read(key.address, key.len_bytes, "anchor of an RNTuple")?;
     let mut payload = Vec::new();
     decode_payload(&stored, key.address, key, &mut DecodeState::default(), &mut payload, 0)?;
@@ -69,7 +69,7 @@ pub(super) fn read_envelope(
     file: &RootFile,
     kind: EnvelopeKind,
     (place, len_bytes): (Locator, u64),
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, UnlocatedError> {
     const STRUCTURE: &str = "envelope of an RNTuple";
     let stored = file.input().read(place.address, place.stored_len_bytes, STRUCTURE)?;
     let mut whole = Vec::new();
@@ -96,14 +96,14 @@ pub(super) fn read_envelope(
 }
 
 /// Opens an envelope of [`read_envelope`] for reading after its header.
-pub(super) fn open(envelope: &[u8]) -> Result<Bytes<'_>, Fault> {
+pub(super) fn open(envelope: &[u8]) -> Result<Bytes<'_>, UnlocatedError> {
     let mut bytes = Bytes::new(envelope, 0, "envelope of an RNTuple");
     bytes.take(8)?;
     Ok(bytes)
 }
 
 /// Fails if features are required that a reader must know.
-pub(super) fn check_features(bytes: &mut Bytes<'_>) -> Result<(), Fault> {
+pub(super) fn check_features(bytes: &mut Bytes<'_>) -> Result<(), UnlocatedError> {
     match bytes.le_u64()? {
         0 => Ok(()),
         flags => Err(bytes.unsupported(format!("features {flags:#x}"))),
@@ -111,7 +111,7 @@ pub(super) fn check_features(bytes: &mut Bytes<'_>) -> Result<(), Fault> {
 }
 
 /// Reads a record frame and returns its contents.
-pub(super) fn record<'b>(bytes: &mut Bytes<'b>) -> Result<Bytes<'b>, Fault> {
+pub(super) fn record<'b>(bytes: &mut Bytes<'b>) -> Result<Bytes<'b>, UnlocatedError> {
     let len_bytes = bytes.le_i64()?;
     match usize::try_from(len_bytes).ok().and_then(|len| len.checked_sub(8)) {
         Some(rest) => bytes.part(rest),
@@ -120,7 +120,7 @@ pub(super) fn record<'b>(bytes: &mut Bytes<'b>) -> Result<Bytes<'b>, Fault> {
 }
 
 /// Reads a list frame and returns the number of items and its contents.
-pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), Fault> {
+pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), UnlocatedError> {
     let len_bytes = bytes.le_i64()?;
     let count = bytes.le_u32()?;
     match len_bytes.checked_neg().and_then(|len| usize::try_from(len).ok()).and_then(|len| len.checked_sub(12)) {
@@ -130,13 +130,13 @@ pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), Fault>
 }
 
 /// Reads a text.
-pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, Fault> {
+pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, UnlocatedError> {
     let len_bytes = bytes.le_u32()? as usize;
     Ok(String::from_utf8_lossy(bytes.take(len_bytes)?).into_owned())
 }
 
 /// Reads a locator, which must refer to the same file.
-pub(super) fn locator(bytes: &mut Bytes<'_>) -> Result<Locator, Fault> {
+pub(super) fn locator(bytes: &mut Bytes<'_>) -> Result<Locator, UnlocatedError> {
     match u64::try_from(bytes.le_i32()?) {
         Ok(stored_len_bytes) => Ok(Locator { address: bytes.le_u64()?, stored_len_bytes }),
         Err(_) => Err(bytes.unsupported("a locator outside this file")),

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const FORMAT_VERSION: [u16; 4] = [1, 0, 0, 1];
 
 /// Bytes with the address to which they are written.
-pub(super) type Piece = (u64, Vec<u8>);
+pub(super) type AddressedBytes = (u64, Vec<u8>);
 
 /// Placed envelope: its locator and its decoded length.
 type Link = (Locator, u64);
@@ -54,7 +54,7 @@ impl Index {
         group_len_bytes: u64,
         columns: usize,
         header: &[u8],
-    ) -> Result<(Self, Piece), CodecError> {
+    ) -> Result<(Self, AddressedBytes), CodecError> {
         let header = envelope(EnvelopeKind::Header, header);
         let mut index = Self {
             codec,
@@ -83,7 +83,7 @@ impl Index {
     }
 
     /// Places a cluster. Returns its address, and the page list if the cluster completes one.
-    pub(super) fn place(&mut self, cluster: &ClusterPages) -> Result<(u64, Option<Piece>), CodecError> {
+    pub(super) fn place(&mut self, cluster: &ClusterPages) -> Result<(u64, Option<AddressedBytes>), CodecError> {
         let address = self.end;
         self.end += cluster.len_bytes;
         let summary = [self.entries, cluster.entries].map(u64::to_le_bytes).concat();
@@ -111,7 +111,7 @@ impl Index {
     }
 
     /// Closes the open group, unless it has no clusters.
-    fn close_group(&mut self) -> Result<Option<Piece>, CodecError> {
+    fn close_group(&mut self) -> Result<Option<AddressedBytes>, CodecError> {
         if self.clusters == 0 {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ impl Index {
 
     /// Finishes the index: returns the remaining envelopes, the end address, the anchor and a hash of the contents.
     pub(super) fn finish(mut self) -> Result<Finished, CodecError> {
-        let mut pieces: Vec<Piece> = self.close_group()?.into_iter().collect();
+        let mut pieces: Vec<AddressedBytes> = self.close_group()?.into_iter().collect();
         // No features.
         let mut footer = 0_u64.to_le_bytes().to_vec();
         footer.extend_from_slice(&self.header_checksum.to_le_bytes());
@@ -149,7 +149,7 @@ impl Index {
     }
 
     /// Places an envelope after its key.
-    fn place_envelope(&mut self, envelope: &[u8]) -> Result<(Link, Piece), CodecError> {
+    fn place_envelope(&mut self, envelope: &[u8]) -> Result<(Link, AddressedBytes), CodecError> {
         let mut stored = Vec::new();
         Compressor::new(self.codec)?.append(envelope, &mut stored)?;
         let (len_bytes, stored_len_bytes) = (envelope.len() as u64, stored.len() as u64);
@@ -165,7 +165,7 @@ impl Index {
 /// Complete index.
 #[derive(Debug)]
 pub(super) struct Finished {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<AddressedBytes>,
     pub(super) end: u64,
     pub(super) anchor: Vec<u8>,
     pub(super) contents: Vec<u8>,

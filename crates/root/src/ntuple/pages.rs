@@ -8,7 +8,7 @@ use crate::compression;
 use crate::file::RootFile;
 use raddle_codec::DecodeState;
 use raddle_codec::shuffle::unshuffle;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use xxhash_rust::xxh3::xxh3_64;
 
 const STRUCTURE: &str = "page";
@@ -29,7 +29,7 @@ pub(super) fn decode(
     kind: ColumnKind,
     buffers: &mut PageBuffers,
     out: &mut Vec<u8>,
-) -> Result<(), Fault> {
+) -> Result<(), UnlocatedError> {
     let PageBuffers { state, stored, decoded } = buffers;
     let checksum_len_bytes = if page.has_checksum { CHECKSUM_LEN_BYTES } else { 0 };
     let address = page.place.address;
@@ -39,7 +39,7 @@ pub(super) fn decode(
         STRUCTURE,
         stored,
     )?;
-    let damaged = |what: &str| Fault::Damaged { address, structure: STRUCTURE, what: what.to_owned() };
+    let damaged = |what: &str| UnlocatedError::Damaged { address, structure: STRUCTURE, what: what.to_owned() };
     if page.has_checksum {
         let Some(checksum) = stored.last_chunk::<8>().copied() else { return Err(damaged("no checksum")) };
         stored.truncate(stored.len() - checksum.len());

@@ -5,7 +5,7 @@
 
 use super::envelope::{list, record, text};
 use raddle_columns::bytes::Bytes;
-use raddle_columns::error::Fault;
+use raddle_columns::error::UnlocatedError;
 use raddle_columns::schema::{Field, Form, Number, Product};
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ const MAX_DEPTH: usize = 64;
 
 impl Description {
     /// Reads the four lists of a description; aliases and extra type information are ignored.
-    pub fn read(&mut self, bytes: &mut Bytes<'_>) -> Result<(), Fault> {
+    pub fn read(&mut self, bytes: &mut Bytes<'_>) -> Result<(), UnlocatedError> {
         let (count, mut fields) = list(bytes)?;
         for _ in 0..count {
             self.fields.push(read_field(&mut record(&mut fields)?)?);
@@ -197,7 +197,7 @@ impl Description {
     }
 }
 
-fn read_field(bytes: &mut Bytes<'_>) -> Result<FieldRecord, Fault> {
+fn read_field(bytes: &mut Bytes<'_>) -> Result<FieldRecord, UnlocatedError> {
     let (_field_version, _type_version) = (bytes.le_u32()?, bytes.le_u32()?);
     let parent = bytes.le_u32()?;
     let (role, flags) = (bytes.le_u16()?, bytes.le_u16()?);
@@ -208,7 +208,7 @@ fn read_field(bytes: &mut Bytes<'_>) -> Result<FieldRecord, Fault> {
     Ok(FieldRecord { parent, role, name, type_name, repetition, source })
 }
 
-fn read_column(bytes: &mut Bytes<'_>) -> Result<ColumnRecord, Fault> {
+fn read_column(bytes: &mut Bytes<'_>) -> Result<ColumnRecord, UnlocatedError> {
     let (code, bits) = (bytes.le_u16()?, bytes.le_u16()?);
     let field = bytes.le_u32()?;
     let (flags, representation) = (bytes.le_u16()?, bytes.le_u16()?);

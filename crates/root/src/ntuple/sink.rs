@@ -12,8 +12,8 @@ use crate::compress::{Compressor, RootCodec};
 use crate::container::{close, front_len_bytes};
 use raddle_codec::CodecError;
 use raddle_columns::block::{Block, Buffer, Column};
-use raddle_columns::error::{ColumnsError, Fault, Location, Result, Shape};
-use raddle_columns::output::Output;
+use raddle_columns::error::{ColumnsError, Location, Result, Shape, UnlocatedError};
+use raddle_columns::output::UnpublishedFile;
 use raddle_columns::schema::{Form, Product, Schema};
 use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -58,7 +58,7 @@ impl Default for NtupleOptions {
 /// RNTuple being written.
 #[derive(Debug)]
 pub struct NtupleSink {
-    output: Output,
+    output: UnpublishedFile,
     index: Index,
     shared: Arc<Shared>,
 }
@@ -93,7 +93,7 @@ impl NtupleSink {
     /// Two names become equal without the characters that RNTuples forbid, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<Self> {
         let planned = plan(path, schema, options)?;
-        let output = Output::begin(path, options.replace)?;
+        let output = UnpublishedFile::begin(path, options.replace)?;
         Self::of(planned, output, true)
     }
 
@@ -108,11 +108,11 @@ impl NtupleSink {
         ranks: &dyn Communicator,
     ) -> Result<Self> {
         let planned = plan(path, schema, options)?;
-        let output = Output::begin_collective(path, options.replace, ranks)?;
+        let output = UnpublishedFile::begin_collective(path, options.replace, ranks)?;
         ranks.agree("write", Self::of(planned, output, ranks.rank() == 0))
     }
 
-    fn of((shared, header): (Shared, Vec<u8>), output: Output, writes: bool) -> Result<Self> {
+    fn of((shared, header): (Shared, Vec<u8>), output: UnpublishedFile, writes: bool) -> Result<Self> {
         let Shared { options, kinds, .. } = &shared;
         let begun = Index::new(front_len_bytes(), options.codec, options.group_len_bytes, kinds.len(), &header);
         let (index, (address, bytes)) = begun.map_err(|source| shared.compress(source))?;
@@ -123,7 +123,7 @@ impl NtupleSink {
     }
 
     /// Writes the end of the file after all clusters are placed; returns the file's length.
-    fn write_end(output: &Output, index: Index, shared: &Shared) -> Result<u64> {
+    fn write_end(output: &UnpublishedFile, index: Index, shared: &Shared) -> Result<u64> {
         let finished = index.finish().map_err(|source| shared.compress(source))?;
         for (address, bytes) in finished.pieces {
             output.write_at(&bytes, address)?;
@@ -272,7 +272,7 @@ impl Prepare for NtuplePreparer {
         let entries = block.len_entries();
         if shared.adds_ids && block.ids.len() as u64 != entries {
             let shape = Shape::Ids { got: block.ids.len() as u64, expected: entries };
-            return Err(Fault::from(shape).at(&place));
+            return Err(UnlocatedError::from(shape).at(&place));
         }
         let mut buffers: Vec<Buffer> = Vec::with_capacity(shared.kinds.len());
         for (form, column) in shared.forms.iter().zip(block.columns) {

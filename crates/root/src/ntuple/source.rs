@@ -6,10 +6,10 @@ use super::pages::{PageBuffers, decode};
 use super::schema::{ColumnKind, Deferred, Description, Node, Understood};
 use crate::file::RootFile;
 use raddle_columns::block::{Block, Buffer, Column};
-use raddle_columns::error::{Fault, Location, Result};
+use raddle_columns::error::{Location, Result, UnlocatedError};
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::{Form, Schema};
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -81,7 +81,7 @@ impl NtupleSource {
     }
 }
 
-fn read(file: &RootFile, key: &super::super::key::Key) -> Result<(Description, Vec<Cluster>), Fault> {
+fn read(file: &RootFile, key: &super::super::key::Key) -> Result<(Description, Vec<Cluster>), UnlocatedError> {
     let anchor = read_anchor(file, key)?;
     let mut description = Description::default();
     let header = read_envelope(file, EnvelopeKind::Header, anchor.header)?;
@@ -161,7 +161,7 @@ impl Source for NtupleSource {
         self.file.input().check_unchanged()
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         check_products(&self.place(), products, &self.schema)?;
         Ok(Box::new(NtupleReader {
             source: self,
@@ -181,7 +181,7 @@ struct NtupleReader<'source> {
     columns: Columns<'source>,
 }
 
-impl Reader for NtupleReader<'_> {
+impl RangeReader for NtupleReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let source = self.source;
         let place = source.place();
@@ -261,7 +261,7 @@ impl Columns<'_> {
         node: &Node,
         values: Range<u64>,
         buffers: &mut [Buffer],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), UnlocatedError> {
         match node {
             Node::Number { column, buffer } => self.append(cluster, *column, values, &mut buffers[*buffer]),
             Node::Sizes { column, len_bytes, buffer } => {
@@ -298,7 +298,7 @@ impl Columns<'_> {
         index: usize,
         values: Range<u64>,
         offsets: &mut Buffer,
-    ) -> Result<Range<u64>, Fault> {
+    ) -> Result<Range<u64>, UnlocatedError> {
         let (start, sizes) = self.sizes(cluster, index, values)?;
         let mut end = start;
         if let Buffer::Offsets(offsets) = offsets {
@@ -313,7 +313,7 @@ impl Columns<'_> {
     }
 
     /// Returns the beginning of the first of some collections, and the length of each.
-    fn sizes(&mut self, cluster: usize, index: usize, values: Range<u64>) -> Result<(u64, Vec<u64>), Fault> {
+    fn sizes(&mut self, cluster: usize, index: usize, values: Range<u64>) -> Result<(u64, Vec<u64>), UnlocatedError> {
         // The first collection begins at the end of the one before it.
         let first = values.start.saturating_sub(1);
         let mut bytes = Buffer::Values(Vec::new());
@@ -330,7 +330,13 @@ impl Columns<'_> {
     }
 
     /// Appends elements of a column to `out`.
-    fn append(&mut self, cluster: usize, column: usize, elements: Range<u64>, out: &mut Buffer) -> Result<(), Fault> {
+    fn append(
+        &mut self,
+        cluster: usize,
+        column: usize,
+        elements: Range<u64>,
+        out: &mut Buffer,
+    ) -> Result<(), UnlocatedError> {
         let source = self.source;
         let (column, pages) = source.pages(cluster, column)?;
         let missing = source.missing(cluster, column);
@@ -369,7 +375,7 @@ impl Columns<'_> {
 impl NtupleSource {
     /// Returns the pages of a column in a cluster, and the number of the stored column: that of another representation
     /// if the cluster contains it instead.
-    fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), Fault> {
+    fn pages(&self, cluster: usize, column: usize) -> Result<(usize, &[Page]), UnlocatedError> {
         let columns = &self.clusters[cluster].columns;
         let all = std::iter::once(&column).chain(&self.alternatives[column]);
         for &column in all {
@@ -393,10 +399,10 @@ impl NtupleSource {
     }
 }
 
-fn damaged(what: String) -> Fault {
-    Fault::Damaged { address: 0, structure: "RNTuple", what }
+fn damaged(what: String) -> UnlocatedError {
+    UnlocatedError::Damaged { address: 0, structure: "RNTuple", what }
 }
 
-fn unsupported(what: String) -> Fault {
-    Fault::Unsupported { address: 0, structure: "RNTuple", what }
+fn unsupported(what: String) -> UnlocatedError {
+    UnlocatedError::Unsupported { address: 0, structure: "RNTuple", what }
 }

@@ -14,17 +14,17 @@ use std::ffi::{CStr, c_char};
 
 /// Form of an element in memory.
 #[derive(Debug)]
-pub enum Form {
+pub enum ElementForm {
     /// The stored bytes, of this length.
     Fixed(usize),
     /// A `char *`.
     Text,
     /// An `hvl_t`.
-    Sequence(Box<Form>),
+    Sequence(Box<ElementForm>),
     /// A compound: its size, and the offset and form of each member.
-    Record(usize, Vec<(usize, Form)>),
+    Record(usize, Vec<(usize, ElementForm)>),
     /// This many items, one after another.
-    Array(usize, Box<Form>),
+    Array(usize, Box<ElementForm>),
     /// An `hobj_ref_t`.
     Object,
     /// An `hdset_reg_ref_t`.
@@ -34,7 +34,7 @@ pub enum Form {
 /// Alignment of members of compounds, as for pointers.
 const ALIGNMENT_BYTES: usize = 8;
 
-impl Form {
+impl ElementForm {
     /// Returns the size of an element in memory.
     pub fn len_bytes(&self) -> usize {
         match self {
@@ -62,9 +62,9 @@ impl Form {
 const REGION_LEN_BYTES: usize = 12;
 
 /// Returns the memory form of a class and the libhdf5 type that describes it.
-pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<(Form, Handle)> {
+pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Result<(ElementForm, Handle)> {
     if !class.is_file_local() {
-        return Ok((Form::Fixed(class.len_bytes() as usize), types::build(library, call, class)?));
+        return Ok((ElementForm::Fixed(class.len_bytes() as usize), types::build(library, call, class)?));
     }
     match class {
         TypeClass::Sequence { base, .. } => {
@@ -74,12 +74,12 @@ pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Resu
                 let id = hdf5_metno_sys::h5t::H5Tvlen_create(item.id());
                 call.handle("H5Tvlen_create", id)?
             };
-            Ok((Form::Sequence(Box::new(form)), handle))
+            Ok((ElementForm::Sequence(Box::new(form)), handle))
         }
         TypeClass::Array { base, dims } => {
             let (form, item) = memory_type(library, call, base)?;
             let count = dims.iter().map(|&dim| dim as usize).product();
-            Ok((Form::Array(count, Box::new(form)), types::array(library, call, &item, dims)?))
+            Ok((ElementForm::Array(count, Box::new(form)), types::array(library, call, &item, dims)?))
         }
         TypeClass::Compound { members, .. } => {
             let (mut forms, mut handles, mut end) = (Vec::new(), Vec::new(), 0_usize);
@@ -90,11 +90,11 @@ pub fn memory_type(library: &Library, call: Call<'_>, class: &TypeClass) -> Resu
                 end = (end + form.len_bytes()).next_multiple_of(ALIGNMENT_BYTES);
                 forms.push((start, form));
             }
-            Ok((Form::Record(end, forms), types::compound(library, call, end, &handles)?))
+            Ok((ElementForm::Record(end, forms), types::compound(library, call, end, &handles)?))
         }
-        TypeClass::Reference(ReferenceKind::Object) => Ok((Form::Object, types::build(library, call, class)?)),
-        TypeClass::Reference(ReferenceKind::Region) => Ok((Form::Region, types::build(library, call, class)?)),
-        _ => Ok((Form::Text, types::build(library, call, class)?)),
+        TypeClass::Reference(ReferenceKind::Object) => Ok((ElementForm::Object, types::build(library, call, class)?)),
+        TypeClass::Reference(ReferenceKind::Region) => Ok((ElementForm::Region, types::build(library, call, class)?)),
+        _ => Ok((ElementForm::Text, types::build(library, call, class)?)),
     }
 }
 
@@ -125,18 +125,18 @@ pub fn to_memory(
     library: &Library,
     call: Call<'_>,
     file: &Handle,
-    form: &Form,
+    form: &ElementForm,
     from: &mut Cursor<'_>,
     arena: &mut Arena,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match form {
-        Form::Fixed(len_bytes) => out.extend_from_slice(from.take(*len_bytes)),
-        Form::Text => {
+        ElementForm::Fixed(len_bytes) => out.extend_from_slice(from.take(*len_bytes)),
+        ElementForm::Text => {
             let address = from.string().map_or(0, |text| arena.keep(&[text, b"\0"].concat()));
             out.extend_from_slice(&address.to_ne_bytes());
         }
-        Form::Sequence(item) => {
+        ElementForm::Sequence(item) => {
             let count = from.number();
             let mut items = Vec::new();
             for _ in 0..count {
@@ -145,7 +145,7 @@ pub fn to_memory(
             out.extend_from_slice(&(count as usize).to_ne_bytes());
             out.extend_from_slice(&if count == 0 { 0 } else { arena.keep(&items) }.to_ne_bytes());
         }
-        Form::Record(len_bytes, members) => {
+        ElementForm::Record(len_bytes, members) => {
             let start = out.len();
             for (offset, member) in members {
                 out.resize(start + offset, 0);
@@ -153,12 +153,12 @@ pub fn to_memory(
             }
             out.resize(start + len_bytes, 0);
         }
-        Form::Array(count, item) => {
+        ElementForm::Array(count, item) => {
             for _ in 0..*count {
                 to_memory(library, call, file, item, from, arena, out)?;
             }
         }
-        Form::Object => {
+        ElementForm::Object => {
             let path = from.sized();
             let mut reference = [0_u8; 8];
             if !path.is_empty() {
@@ -171,7 +171,7 @@ pub fn to_memory(
             }
             out.extend_from_slice(&reference);
         }
-        Form::Region => {
+        ElementForm::Region => {
             let path = from.sized();
             let mut reference = [0_u8; REGION_LEN_BYTES];
             if !path.is_empty() {
@@ -231,7 +231,7 @@ pub unsafe fn from_memory(
     library: &Library,
     call: Call<'_>,
     object: &Handle,
-    form: &Form,
+    form: &ElementForm,
     memory: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -241,13 +241,13 @@ pub unsafe fn from_memory(
         usize::from_ne_bytes(bytes)
     };
     match form {
-        Form::Fixed(len_bytes) => out.extend_from_slice(&memory[..*len_bytes]),
-        Form::Text => {
+        ElementForm::Fixed(len_bytes) => out.extend_from_slice(&memory[..*len_bytes]),
+        ElementForm::Text => {
             let text = std::ptr::with_exposed_provenance::<c_char>(word(0));
             // SAFETY: by contract null or a zero-terminated string allocated by libhdf5.
             push_string((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes()), out);
         }
-        Form::Sequence(item) => {
+        ElementForm::Sequence(item) => {
             let (count, items) = (word(0), std::ptr::with_exposed_provenance::<u8>(word(size_of::<usize>())));
             out.extend_from_slice(&(count as u64).to_le_bytes());
             for number in 0..count {
@@ -259,26 +259,26 @@ pub unsafe fn from_memory(
                 }
             }
         }
-        Form::Record(_, members) => {
+        ElementForm::Record(_, members) => {
             for (offset, member) in members {
                 // SAFETY: a part of the caller's element.
                 unsafe { from_memory(library, call, object, member, &memory[*offset..], out)? };
             }
         }
-        Form::Array(count, item) => {
+        ElementForm::Array(count, item) => {
             for number in 0..*count {
                 // SAFETY: a part of the caller's element.
                 unsafe { from_memory(library, call, object, item, &memory[number * item.len_bytes()..], out)? };
             }
         }
-        Form::Object => {
+        ElementForm::Object => {
             if memory[..8].iter().all(|&byte| byte == 0) {
                 push_sized(b"", out);
             } else {
                 push_sized(&name_of(call, object, H5R_type_t::H5R_OBJECT1, memory)?, out);
             }
         }
-        Form::Region => {
+        ElementForm::Region => {
             if memory[..REGION_LEN_BYTES].iter().all(|&byte| byte == 0) {
                 push_sized(b"", out);
             } else {

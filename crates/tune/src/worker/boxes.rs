@@ -1,12 +1,12 @@
 //! [`Kernel::Amrex`] and [`Kernel::Random`]: consecutive pieces of unequal length in datasets, dealt to the ranks
 //! round-robin, and read back.
 
-use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample, check};
+use super::clock::{Clock, RunStage};
+use super::{Done, KernelRun, Sample, check};
 use crate::error::Result;
 use crate::kernel::{BURSTS, Kernel, ReadBack};
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Element, Values};
+use raddle_hdf5::dynamic::{Element, MemoryValues};
 
 /// A dataset and the numbers of elements of its pieces.
 struct Pieces {
@@ -16,7 +16,7 @@ struct Pieces {
 }
 
 /// Returns the datasets of a kernel.
-fn datasets(run: &Run<'_>) -> Option<Vec<Pieces>> {
+fn datasets(run: &KernelRun<'_>) -> Option<Vec<Pieces>> {
     match run.kernel {
         Kernel::Amrex { levels, boxes, longest_edge, components } => {
             let of = |level| {
@@ -55,23 +55,23 @@ pub(super) fn name_of_random(place: u64) -> String {
 }
 
 /// Returns the values of a piece.
-fn values(run: &Run<'_>, dataset: u64, piece: u64) -> impl Iterator<Item = f64> + use<> {
+fn values(run: &KernelRun<'_>, dataset: u64, piece: u64) -> impl Iterator<Item = f64> + use<> {
     let mut random = Random::of(&[run.seed, dataset, piece]);
     std::iter::repeat_with(move || random.unit())
 }
 
 /// Bytes of all pieces.
-pub(super) fn len_bytes(run: &Run<'_>) -> Option<u64> {
+pub(super) fn len_bytes(run: &KernelRun<'_>) -> Option<u64> {
     Some(datasets(run)?.iter().flat_map(|dataset| &dataset.lens).sum::<u64>() * 8)
 }
 
 /// Writes the file.
-pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Some(all) = datasets(run) else { return Err(super::not_this_kernel()) };
-    let file = clock.time(Stage::Open, || run.create())?;
+    let file = clock.time(RunStage::Open, || run.create())?;
     let mut sample = None;
     for (place, Pieces { group, dataset: name, lens }) in (0..).zip(all) {
-        let dataset = clock.time(Stage::Objects, || {
+        let dataset = clock.time(RunStage::Objects, || {
             group.iter().try_for_each(|group| file.create_group(group))?;
             run.create_dataset(&file, &name, Element::F64, &[lens.iter().sum()])
         })?;
@@ -79,23 +79,23 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         for (number, len) in (0..).zip(lens) {
             if run.team.has(number) {
                 let values: Vec<f64> = (0..len).zip(values(run, place, number)).map(|(_, value)| value).collect();
-                clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&values), &[first], &[len])?))?;
+                clock.time(RunStage::Write, || Ok(dataset.write(MemoryValues::F64(&values), &[first], &[len])?))?;
                 let values = values.iter().map(|value| *value as f32).collect();
                 sample = Some(Sample { name: name.clone(), values, start: vec![first], count: vec![len] });
             }
             first += len;
         }
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
     Ok(Done { file, sample })
 }
 
 /// Reads the file that all ranks wrote, and checks every value.
-pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
+pub(super) fn read_back(run: &KernelRun<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
     let Some(all) = datasets(run) else { return Err(super::not_this_kernel()) };
-    let file = clock.time(Stage::Open, || run.open())?;
+    let file = clock.time(RunStage::Open, || run.open())?;
     for (place, Pieces { dataset: name, lens, .. }) in (0..).zip(all) {
-        let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name)?))?;
+        let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&name)?))?;
         let ends = lens.iter().scan(0, |end, len| {
             *end += len;
             Some(*end)
@@ -104,10 +104,10 @@ pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Re
         for number in run.team.reads(order, run.seed ^ place, lens.len() as u64) {
             let (first, len) = bounds[usize::try_from(number).unwrap_or(usize::MAX)];
             let mut found = vec![0.0; usize::try_from(len).unwrap_or(usize::MAX)];
-            clock.time(Stage::Read, || Ok(dataset.read_f64(&mut found, &[first], &[len])?))?;
+            clock.time(RunStage::Read, || Ok(dataset.read_f64(&mut found, &[first], &[len])?))?;
             check(&name, &[first], values(run, place, number), &found)?;
         }
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
-    clock.time(Stage::Close, || Ok(file.close()?))
+    clock.time(RunStage::Close, || Ok(file.close()?))
 }

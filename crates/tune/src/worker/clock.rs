@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum RunStage {
     /// Opening inputs and querying the sizes of their datasets.
     Collect,
     /// Creating or opening the file.
@@ -58,7 +58,7 @@ impl Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageTime {
     /// Stage that was timed.
-    pub stage: Stage,
+    pub stage: RunStage,
     /// Phase of the run; absent if a run only writes or only reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -100,7 +100,7 @@ impl Clock {
     }
 
     /// Runs `work` and adds its time to `stage`.
-    pub(super) fn time<T>(&mut self, stage: Stage, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn time<T>(&mut self, stage: RunStage, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let (started, cpu_ns) = (Instant::now(), process_cpu_ns());
         let done = work();
         let (wall_s, cpu_s) = (started.elapsed().as_secs_f64(), (process_cpu_ns() - cpu_ns) as f64 * 1e-9);
@@ -121,14 +121,14 @@ impl Clock {
 /// Counter of calls and bytes read since its creation.
 #[derive(Debug)]
 pub struct CallCounter {
-    at_start: Option<Counts>,
+    at_start: Option<ProcessCounters>,
     /// Cost of reading the counters once, which is subtracted.
-    of_looking: Counts,
+    of_looking: ProcessCounters,
 }
 
 /// Counters of the process, as kept by the system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ProcessCounters {
     /// Number of calls.
     pub calls: Calls,
     /// Bytes read.
@@ -144,13 +144,13 @@ impl CallCounter {
     }
 
     /// Returns the counts since the start; `None` if the system does not count.
-    pub fn stop(&self) -> Option<Counts> {
+    pub fn stop(&self) -> Option<ProcessCounters> {
         let now = counts();
         Some(now?.less(self.at_start?).less(self.of_looking))
     }
 }
 
-impl Counts {
+impl ProcessCounters {
     fn less(self, other: Self) -> Self {
         Self { calls: self.calls.less(other.calls), reads: self.reads.less(other.reads) }
     }
@@ -190,10 +190,10 @@ impl Reads {
     }
 }
 
-fn counts() -> Option<Counts> {
+fn counts() -> Option<ProcessCounters> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    Some(Counts {
+    Some(ProcessCounters {
         calls: Calls { read: field("syscr:")?, write: field("syscw:")? },
         reads: Reads { len_bytes: field("rchar:")?, from_storage_len_bytes: field("read_bytes:")? },
     })

@@ -1,13 +1,13 @@
 //! [`Kernel::Ior`]: consecutive bursts, dealt to the ranks round-robin or divided among them, with or without HDF5, and
 //! read back.
 
-use super::clock::{Clock, Stage};
+use super::clock::{Clock, RunStage};
 use super::team::part;
-use super::{Done, Run, Sample, check, io};
+use super::{Done, KernelRun, Sample, check, io};
 use crate::error::Result;
 use crate::kernel::{Api, Kernel, ReadBack};
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Element, Values};
+use raddle_hdf5::dynamic::{Element, MemoryValues};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -28,7 +28,7 @@ struct Bursts {
 }
 
 impl Bursts {
-    fn of(run: &Run<'_>) -> Result<Self> {
+    fn of(run: &KernelRun<'_>) -> Result<Self> {
         let Kernel::Ior { api, burst_len_bytes, bursts, blocks_per_burst, divided, datasets, collective, .. } =
             run.kernel
         else {
@@ -60,14 +60,14 @@ fn name(dataset: u64) -> String {
 }
 
 /// Values of a block. They are unique to the block, so that reading the wrong block is detected.
-fn values(run: &Run<'_>, dataset: u64, block: &Range<u64>) -> impl Iterator<Item = f64> + use<> {
+fn values(run: &KernelRun<'_>, dataset: u64, block: &Range<u64>) -> impl Iterator<Item = f64> + use<> {
     let mut random = Random::of(&[run.seed, 3, dataset, block.start]);
     let count = usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
     std::iter::repeat_with(move || random.unit()).take(count)
 }
 
 /// Writes the file; returns `None` if it is not an HDF5 file.
-pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
+pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
     let bursts = Bursts::of(run)?;
     let own = (0..bursts.portions()).filter(|portion| run.team.has(*portion));
     let own = own.flat_map(|portion| bursts.blocks(portion));
@@ -77,40 +77,40 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
             own.clone().try_for_each(|block| {
                 bytes.clear();
                 bytes.extend(values(run, 0, &block).flat_map(f64::to_le_bytes));
-                clock.time(Stage::Write, || write_at(block.start * 8, &bytes))
+                clock.time(RunStage::Write, || write_at(block.start * 8, &bytes))
             })
         };
         return match (bursts.api, run.team.mpi()) {
             (Api::Mpiio, Some(mpi)) => {
-                let file = clock.time(Stage::Open, || Ok(mpi.create(run.path)?))?;
+                let file = clock.time(RunStage::Open, || Ok(mpi.create(run.path)?))?;
                 write(clock, &|place, bytes| Ok(file.write_at(place, bytes, bursts.collective)?))?;
-                clock.time(Stage::Close, || Ok(file.close()?)).map(|()| None)
+                clock.time(RunStage::Close, || Ok(file.close()?)).map(|()| None)
             }
             (Api::Mpiio, None) => Err(super::takes_ranks()),
             _ => {
                 let failed = |source| io(run.path, "writing", source);
-                let file = clock.time(Stage::Open, || create_plain(run))?;
+                let file = clock.time(RunStage::Open, || create_plain(run))?;
                 write(clock, &|place, bytes| file.write_all_at(bytes, place).map_err(failed))?;
                 close_plain(clock, file).map(|()| None)
             }
         };
     }
-    let file = clock.time(Stage::Open, || run.create())?;
+    let file = clock.time(RunStage::Open, || run.create())?;
     let mut block_values = Vec::new();
     for place in 0..bursts.datasets {
         let dims = [bursts.elements * bursts.count];
         let create = || run.create_dataset(&file, &name(place), Element::F64, &dims);
-        let dataset = clock.time(Stage::Objects, create)?;
+        let dataset = clock.time(RunStage::Objects, create)?;
         if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
         for block in own.clone() {
             block_values.clear();
             block_values.extend(values(run, place, &block));
-            let (values, count) = (Values::F64(&block_values), block.end - block.start);
-            clock.time(Stage::Write, || Ok(dataset.write(values, &[block.start], &[count])?))?;
+            let (values, count) = (MemoryValues::F64(&block_values), block.end - block.start);
+            clock.time(RunStage::Write, || Ok(dataset.write(values, &[block.start], &[count])?))?;
         }
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
     let (place, last) = (bursts.datasets - 1, bursts.blocks(bursts.portions() - 1).last());
     let sample = last.map(|block| Sample {
@@ -123,7 +123,7 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
 }
 
 /// Reads the file that all ranks wrote, and checks every value.
-pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
+pub(super) fn read_back(run: &KernelRun<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
     let bursts = Bursts::of(run)?;
     let own = run.team.reads(order, run.seed, bursts.portions());
     let own: Vec<Range<u64>> = own.into_iter().flat_map(|portion| bursts.blocks(portion)).collect();
@@ -133,46 +133,46 @@ pub(super) fn read_back(run: &Run<'_>, order: ReadBack, clock: &mut Clock) -> Re
         let mut read = |clock: &mut Clock, read_at: &dyn Fn(u64, &mut [u8]) -> Result<()>| {
             own.iter().try_for_each(|block| {
                 bytes.resize(len(block) * 8, 0);
-                clock.time(Stage::Read, || read_at(block.start * 8, &mut bytes))?;
+                clock.time(RunStage::Read, || read_at(block.start * 8, &mut bytes))?;
                 let expected = values(run, 0, block).flat_map(f64::to_le_bytes);
                 check(&run.path.to_string_lossy(), &[block.start * 8], expected, &bytes)
             })
         };
         return match (bursts.api, run.team.mpi()) {
             (Api::Mpiio, Some(mpi)) => {
-                let file = clock.time(Stage::Open, || Ok(mpi.open(run.path)?))?;
+                let file = clock.time(RunStage::Open, || Ok(mpi.open(run.path)?))?;
                 read(clock, &|place, bytes| Ok(file.read_at(place, bytes, bursts.collective)?))?;
-                clock.time(Stage::Close, || Ok(file.close()?))
+                clock.time(RunStage::Close, || Ok(file.close()?))
             }
             (Api::Mpiio, None) => Err(super::takes_ranks()),
             _ => {
                 let failed = |source| io(run.path, "reading", source);
-                let file = clock.time(Stage::Open, || File::open(run.path).map_err(failed))?;
+                let file = clock.time(RunStage::Open, || File::open(run.path).map_err(failed))?;
                 read(clock, &|place, bytes| file.read_exact_at(bytes, place).map_err(failed))?;
                 close_plain(clock, file)
             }
         };
     }
-    let file = clock.time(Stage::Open, || run.open())?;
+    let file = clock.time(RunStage::Open, || run.open())?;
     let mut found = Vec::new();
     for place in 0..bursts.datasets {
-        let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
+        let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&name(place))?))?;
         if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
         for block in &own {
             found.resize(len(block), 0.0);
             let (start, count) = ([block.start], [block.end - block.start]);
-            clock.time(Stage::Read, || Ok(dataset.read_f64(&mut found, &start, &count)?))?;
+            clock.time(RunStage::Read, || Ok(dataset.read_f64(&mut found, &start, &count)?))?;
             check(&name(place), &start, values(run, place, block), &found)?;
         }
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
-    clock.time(Stage::Close, || Ok(file.close()?))
+    clock.time(RunStage::Close, || Ok(file.close()?))
 }
 
 /// Opens the file on all ranks after the first has created it.
-fn create_plain(run: &Run<'_>) -> Result<File> {
+fn create_plain(run: &KernelRun<'_>) -> Result<File> {
     let failed = |source| io(run.path, "writing", source);
     let made = (run.team.rank == 0).then(|| File::create_new(run.path).map_err(failed)).transpose()?;
     run.team.wait()?;
@@ -180,7 +180,7 @@ fn create_plain(run: &Run<'_>) -> Result<File> {
 }
 
 fn close_plain(clock: &mut Clock, file: File) -> Result<()> {
-    clock.time(Stage::Close, || {
+    clock.time(RunStage::Close, || {
         drop(file);
         Ok(())
     })

@@ -1,12 +1,12 @@
 //! [`Kernel::Many`]: small datasets with attributes, created and written, or opened and read; every rank has a part of
 //! each.
 
-use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample, check};
+use super::clock::{Clock, RunStage};
+use super::{Done, KernelRun, Sample, check};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Element, Values};
+use raddle_hdf5::dynamic::{Element, MemoryValues};
 
 fn name(place: u64) -> String {
     format!("d{place:06}")
@@ -25,27 +25,27 @@ fn last(seed: u64, datasets: u64, elements: u64) -> Sample {
 }
 
 /// Writes the file, or reads one that was written before.
-pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Many { datasets, elements, attributes, reads } = run.kernel else {
         return Err(super::not_this_kernel());
     };
     let own = run.team.share(elements);
     if reads {
-        let file = clock.time(Stage::Open, || run.open())?;
+        let file = clock.time(RunStage::Open, || run.open())?;
         let mut read = vec![0.0_f32; usize::try_from(own.end - own.start).unwrap_or(usize::MAX)];
         for place in 0..datasets {
-            let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&name(place))?))?;
-            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut read, &[own.start], &[own.end - own.start])?))?;
+            let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&name(place))?))?;
+            clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut read, &[own.start], &[own.end - own.start])?))?;
             let expected = values(run.seed, place, elements).into_iter().map(|value| value as f32);
             check(&name(place), &[own.start], expected.skip(own.start as usize), &read)?;
-            clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+            clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
         }
         return Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) });
     }
-    let file = clock.time(Stage::Open, || run.create())?;
+    let file = clock.time(RunStage::Open, || run.create())?;
     for place in 0..datasets {
         let values = values(run.seed, place, elements);
-        let dataset = clock.time(Stage::Objects, || {
+        let dataset = clock.time(RunStage::Objects, || {
             let dataset = run.create_dataset(&file, &name(place), Element::F64, &[elements])?;
             for attribute in 0..attributes {
                 dataset.write_attribute(&format!("a{attribute}"), i32::try_from(place).unwrap_or(i32::MAX))?;
@@ -53,8 +53,10 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
             Ok(dataset)
         })?;
         let part = &values[own.start as usize..own.end as usize];
-        clock.time(Stage::Write, || Ok(dataset.write(Values::F64(part), &[own.start], &[part.len() as u64])?))?;
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Write, || {
+            Ok(dataset.write(MemoryValues::F64(part), &[own.start], &[part.len() as u64])?)
+        })?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
     Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) })
 }

@@ -18,7 +18,7 @@ mod read_tests;
 mod tables;
 mod team;
 
-pub use clock::{CallCounter, Calls, Counts, Phase, Reads, Stage, StageTime};
+pub use clock::{CallCounter, Calls, Phase, ProcessCounters, Reads, RunStage, StageTime};
 
 use crate::error::{Result, TuneError};
 use crate::kernel::{Kernel, ReadBack};
@@ -28,7 +28,7 @@ use clock::Clock;
 use raddle_core::output::read_back::evict;
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::dynamic::{Dataset, DynamicLibrary, DynamicMpi, Element, File, FileSettings};
+use raddle_hdf5::dynamic::{DynamicLibrary, DynamicMpi, Element, FileSettings, LibraryDataset, LibraryFile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -76,7 +76,7 @@ pub fn sign_of_ranks(file: &Path) -> PathBuf {
 
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct KernelOutcome {
     /// Version of HDF5.
     pub hdf5: String,
     /// Version of the zlib that HDF5 was loaded with, unless HDF5 contains zlib.
@@ -109,7 +109,7 @@ pub struct Outcome {
     /// Kind of processes of a kernel that states their number; absent for a single process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
-    /// Stages of each rank, if there are several: [`Outcome::stages`] has the elapsed times of the slowest rank and the
+    /// Stages of each rank, if there are several: [`KernelOutcome::stages`] has the elapsed times of the slowest rank and the
     /// processor time of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Vec<StageTime>>,
@@ -125,7 +125,7 @@ pub enum Processes {
     Threads,
 }
 
-impl Outcome {
+impl KernelOutcome {
     /// Returns the elapsed seconds of all stages.
     pub fn wall_s(&self) -> f64 {
         self.stages.iter().map(|stage| stage.wall_s).sum()
@@ -148,7 +148,7 @@ impl Outcome {
 #[expect(clippy::large_enum_variant, reason = "one for each process: nobody keeps many")]
 pub enum Answer {
     /// The run succeeded.
-    Done(Outcome),
+    Done(KernelOutcome),
     /// A setting is not available.
     NotApplicable(String),
     /// The libhdf5 does not exist or cannot be used.
@@ -208,7 +208,7 @@ pub fn sign(file: &Path) -> Result<()> {
     std::fs::File::create(&sign).map(|_| ()).map_err(|source| io(&sign, "making", source))
 }
 
-fn answer(done: Result<Outcome>) -> Answer {
+fn answer(done: Result<KernelOutcome>) -> Answer {
     match done {
         Ok(outcome) => Answer::Done(outcome),
         Err(error @ TuneError::NotApplicable { .. }) => Answer::NotApplicable(error.to_string()),
@@ -247,7 +247,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
 }
 
 /// State of a run, used by its kernel.
-struct Run<'a> {
+struct KernelRun<'a> {
     chosen: &'a DynamicLibrary,
     kernel: Kernel,
     settings: Translated,
@@ -260,18 +260,18 @@ struct Run<'a> {
 ///
 /// # Errors
 /// If the library or the system fails, or the values read differ from those written.
-pub fn carry_out(request: &Request) -> Result<Outcome> {
+pub fn carry_out(request: &Request) -> Result<KernelOutcome> {
     let chosen = request.library.as_deref().map_or_else(|| Ok(DynamicLibrary::bundled()), DynamicLibrary::load)?;
     carry_out_with(request, &chosen, Team::alone())
 }
 
 /// Collective. Executes this rank's part of a run.
-fn together(request: &Request, mpi: &DynamicMpi) -> Result<Outcome> {
+fn together(request: &Request, mpi: &DynamicMpi) -> Result<KernelOutcome> {
     let chosen = DynamicLibrary::load(mpi.library())?;
     carry_out_with(request, &chosen, Team::of(mpi))
 }
 
-fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) -> Result<Outcome> {
+fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) -> Result<KernelOutcome> {
     let abilities = Abilities {
         version: chosen.version(),
         filters: chosen.filters(),
@@ -280,7 +280,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
     };
     let settings = Translated::of(&request.settings, &abilities)?;
     let kernel = request.kernel.clone();
-    let run = Run { chosen, kernel, settings, path: &request.path, seed: request.seed, team };
+    let run = KernelRun { chosen, kernel, settings, path: &request.path, seed: request.seed, team };
     run.prepare()?;
     team.wait()?;
     let mut clock = Clock::default();
@@ -293,13 +293,13 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
     let looked = match done {
         Some(Done { file, sample }) => {
             let opened_with = file.settings()?;
-            clock.time(Stage::Close, || Ok(file.close()?))?;
+            clock.time(RunStage::Close, || Ok(file.close()?))?;
             sample.map(|sample| (opened_with, sample))
         }
         None => None,
     };
     if request.syncs {
-        clock.time(Stage::Sync, || sync(run.path))?;
+        clock.time(RunStage::Sync, || sync(run.path))?;
     }
     let mut counts = counter.stop();
     if let Some(order) = read_back {
@@ -309,9 +309,10 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
         clock.enter(Phase::Read);
         let counter = CallCounter::start();
         run.read_back(order, &mut clock)?;
-        counts = counts
-            .zip(counter.stop())
-            .map(|(writing, reading)| Counts { calls: writing.calls.plus(reading.calls), reads: reading.reads });
+        counts = counts.zip(counter.stop()).map(|(writing, reading)| ProcessCounters {
+            calls: writing.calls.plus(reading.calls),
+            reads: reading.reads,
+        });
     }
     team.wait()?;
     let len = nova::file_len_bytes(&run).unwrap_or_else(|| {
@@ -324,7 +325,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
         _ => (Settings::default(), None),
     };
     team.wait()?;
-    Ok(Outcome {
+    Ok(KernelOutcome {
         hdf5: abilities.version,
         zlib: abilities.zlib,
         stages: clock.into_stages(),
@@ -345,7 +346,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
     })
 }
 
-impl<'a> Run<'a> {
+impl<'a> KernelRun<'a> {
     /// Writes the input of a reading kernel and drops it from the page cache.
     fn prepare(&self) -> Result<()> {
         let writer = match &self.kernel {
@@ -362,7 +363,7 @@ impl<'a> Run<'a> {
         if matches!(writer, Kernel::Nova(_)) {
             return nova::prepare(self);
         }
-        let run = Run { kernel: writer, settings: self.settings.clone(), team: Team::alone(), ..*self };
+        let run = KernelRun { kernel: writer, settings: self.settings.clone(), team: Team::alone(), ..*self };
         let mut untimed = Clock::default();
         let done = match run.kernel {
             Kernel::Many { .. } => many::run(&run, &mut untimed)?,
@@ -398,7 +399,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn create(&self) -> Result<File<'a>> {
+    fn create(&self) -> Result<LibraryFile<'a>> {
         let (settings, collective) = (&self.settings.file, self.settings.collective_metadata);
         Ok(match self.team.mpi() {
             Some(mpi) => self.chosen.create_together(self.path, settings, mpi, collective)?,
@@ -406,7 +407,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn open(&self) -> Result<File<'a>> {
+    fn open(&self) -> Result<LibraryFile<'a>> {
         let (settings, collective) = (&self.settings.file, self.settings.collective_metadata);
         Ok(match self.team.mpi() {
             Some(mpi) => self.chosen.open_together(self.path, settings, mpi, collective)?,
@@ -414,7 +415,13 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn create_dataset(&self, file: &File<'a>, name: &str, element: Element, dims: &[u64]) -> Result<Dataset<'a>> {
+    fn create_dataset(
+        &self,
+        file: &LibraryFile<'a>,
+        name: &str,
+        element: Element,
+        dims: &[u64],
+    ) -> Result<LibraryDataset<'a>> {
         let element_len_bytes = match element {
             Element::F32 => 4,
             Element::F64 => 8,
@@ -445,7 +452,7 @@ impl<'a> Run<'a> {
 
 /// Result of a kernel: the open file, and what to verify in it.
 struct Done<'a> {
-    file: File<'a>,
+    file: LibraryFile<'a>,
     /// `None` on a rank that had nothing to write.
     sample: Option<Sample>,
 }
@@ -459,7 +466,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn check(&self, file: &File<'_>) -> Result<()> {
+    fn check(&self, file: &LibraryFile<'_>) -> Result<()> {
         let mut found = vec![0.0; self.values.len()];
         file.open_dataset(&self.name)?.read_f32(&mut found, &self.start, &self.count)?;
         if found == self.values {

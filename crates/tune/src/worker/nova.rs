@@ -1,17 +1,17 @@
 //! [`Kernel::Nova`]: inputs are written, then concatenated step by step, like the programs of Lee and others (2022).
 //!
-//! Reading and writing alternate by dataset. [`Stage::Read`] includes opening the datasets of inputs, and
-//! [`Stage::Write`] closing the datasets of the output, when HDF5 compresses the contents of its chunk cache. All ranks
+//! Reading and writing alternate by dataset. [`RunStage::Read`] includes opening the datasets of inputs, and
+//! [`RunStage::Write`] closing the datasets of the output, when HDF5 compresses the contents of its chunk cache. All ranks
 //! make collective calls in the same order.
 
-use super::clock::{Clock, Stage};
+use super::clock::{Clock, RunStage};
 use super::team::part;
-use super::{Done, Run, Sample, check, forget, io};
+use super::{Done, KernelRun, Sample, check, forget, io};
 use crate::error::{Result, TuneError};
 use crate::kernel::Kernel;
 use crate::nova::{Creation, EmptyLayout, Nova, Partition, Step};
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Dataset, DatasetSettings, Element, File, FileSettings, Values};
+use raddle_hdf5::dynamic::{DatasetSettings, Element, FileSettings, LibraryDataset, LibraryFile, MemoryValues};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ fn name(place: u64) -> String {
     format!("{}/column{:02}", group(place), place % DATASETS_PER_GROUP)
 }
 
-fn numbers<'run>(run: &'run Run<'_>) -> Result<&'run Nova> {
+fn numbers<'run>(run: &'run KernelRun<'_>) -> Result<&'run Nova> {
     match &run.kernel {
         Kernel::Nova(nova) => Ok(nova),
         _ => Err(super::not_this_kernel()),
@@ -41,14 +41,14 @@ fn numbers<'run>(run: &'run Run<'_>) -> Result<&'run Nova> {
 }
 
 /// Returns the path of input `input`.
-fn input_path(run: &Run<'_>, input: u64) -> PathBuf {
+fn input_path(run: &KernelRun<'_>, input: u64) -> PathBuf {
     run.path.with_file_name(format!("input{input:04}.h5"))
 }
 
 /// Returns the values of `rows` of a dataset in an input. Three of four numbers of a column are its default, like an
 /// event without a measurement, so that it compresses to a fifth; wide rows are pixels, one in a hundred of which has a
 /// signal.
-fn values(run: &Run<'_>, nova: &Nova, dataset: u64, input: u64, rows: Range<u64>) -> Vec<f32> {
+fn values(run: &KernelRun<'_>, nova: &Nova, dataset: u64, input: u64, rows: Range<u64>) -> Vec<f32> {
     let (signals, choices) = if nova.columns > 1 { (100, 64) } else { (4, 1024) };
     let of_row = |row| {
         let mut random = Random::of(&[run.seed, dataset, input, row]);
@@ -59,7 +59,7 @@ fn values(run: &Run<'_>, nova: &Nova, dataset: u64, input: u64, rows: Range<u64>
 }
 
 /// Writes the inputs and drops them from the page cache.
-pub(super) fn prepare(run: &Run<'_>) -> Result<()> {
+pub(super) fn prepare(run: &KernelRun<'_>) -> Result<()> {
     let nova = numbers(run)?;
     let settings = FileSettings { meta_block_len_bytes: nova.input_meta_block_len_bytes, ..FileSettings::default() };
     for input in (0..nova.inputs).filter(|_| nova.has_inputs()) {
@@ -76,7 +76,7 @@ pub(super) fn prepare(run: &Run<'_>) -> Result<()> {
             let dims = [rows, nova.columns];
             let dataset = file.create_dataset(&name(place), Element::F32, &dims, &settings, None)?;
             if rows > 0 {
-                dataset.write(Values::F32(&values(run, nova, place, input, 0..rows)), &[0, 0], &dims)?;
+                dataset.write(MemoryValues::F32(&values(run, nova, place, input, 0..rows)), &[0, 0], &dims)?;
             }
         }
         file.close()?;
@@ -86,7 +86,7 @@ pub(super) fn prepare(run: &Run<'_>) -> Result<()> {
 }
 
 /// Bytes of the output, or of the inputs if only their sizes are collected.
-pub(super) fn file_len_bytes(run: &Run<'_>) -> Option<Result<u64>> {
+pub(super) fn file_len_bytes(run: &KernelRun<'_>) -> Option<Result<u64>> {
     let Kernel::Nova(nova) = &run.kernel else { return None };
     let len = |path: PathBuf| match std::fs::metadata(&path) {
         Ok(found) => Ok(found.len()),
@@ -96,16 +96,16 @@ pub(super) fn file_len_bytes(run: &Run<'_>) -> Option<Result<u64>> {
 }
 
 /// Runs the steps; there is no output if only sizes are collected.
-pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
+pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
     let nova = numbers(run)?;
     let inputs = if nova.has_inputs() { collect(run, nova, clock)? } else { Vec::new() };
     if nova.only == Some(Step::Collect) {
-        clock.time(Stage::Collect, || inputs.into_iter().try_for_each(|(_, file)| Ok(file.close()?)))?;
+        clock.time(RunStage::Collect, || inputs.into_iter().try_for_each(|(_, file)| Ok(file.close()?)))?;
         return Ok(None);
     }
     let (file, datasets) = create(run, nova, clock)?;
     if nova.only == Some(Step::Create) {
-        clock.time(Stage::Objects, || datasets.into_iter().try_for_each(|dataset| Ok(dataset.close()?)))?;
+        clock.time(RunStage::Objects, || datasets.into_iter().try_for_each(|dataset| Ok(dataset.close()?)))?;
         return Ok(Some(Done { file, sample: None }));
     }
     for (place, dataset) in (0..).zip(datasets) {
@@ -115,9 +115,9 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
                 Partition::Datasets => concatenate_together(run, nova, clock, &inputs, place, &dataset)?,
             }
         }
-        clock.time(Stage::Write, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Write, || Ok(dataset.close()?))?;
     }
-    clock.time(Stage::Close, || inputs.into_iter().try_for_each(|(_, file)| Ok(file.close()?)))?;
+    clock.time(RunStage::Close, || inputs.into_iter().try_for_each(|(_, file)| Ok(file.close()?)))?;
     let (place, input) = (nova.datasets - 1, nova.inputs - 1);
     let rows = nova.rows_of(input);
     Ok(Some(Done {
@@ -133,13 +133,13 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Option<Done<'a
 
 /// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not
 /// exchange sizes; a barrier stands for the exchange.
-fn collect<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, File<'a>)>> {
+fn collect<'a>(run: &KernelRun<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, LibraryFile<'a>)>> {
     let own = match nova.partition {
         Partition::Files => run.team.share(nova.inputs),
         Partition::Datasets => 0..nova.inputs,
     };
     let settings = FileSettings::default();
-    clock.time(Stage::Collect, || {
+    clock.time(RunStage::Collect, || {
         let mut files = Vec::new();
         for input in own {
             let path = input_path(run, input);
@@ -167,8 +167,12 @@ fn collect<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64
 }
 
 /// Creates the output and its datasets.
-fn create<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<(File<'a>, Vec<Dataset<'a>>)> {
-    let of = |file: &File<'a>| {
+fn create<'a>(
+    run: &KernelRun<'a>,
+    nova: &Nova,
+    clock: &mut Clock,
+) -> Result<(LibraryFile<'a>, Vec<LibraryDataset<'a>>)> {
+    let of = |file: &LibraryFile<'a>| {
         let mut datasets = Vec::new();
         for place in 0..nova.datasets + nova.empty {
             if place % DATASETS_PER_GROUP == 0 {
@@ -184,12 +188,12 @@ fn create<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<(File<'a>
         Ok(datasets)
     };
     let Some(mpi) = run.team.mpi().filter(|_| nova.creation == Creation::Single) else {
-        let file = clock.time(Stage::Open, || run.create())?;
-        let datasets = clock.time(Stage::Objects, || of(&file))?;
+        let file = clock.time(RunStage::Open, || run.create())?;
+        let datasets = clock.time(RunStage::Objects, || of(&file))?;
         return Ok((file, datasets));
     };
     // Ranks that do not create datasets wait in the same stage.
-    clock.time(Stage::Objects, || {
+    clock.time(RunStage::Objects, || {
         if run.team.rank == 0 {
             let file = run.chosen.create(run.path, &run.settings.file)?;
             drop(of(&file)?);
@@ -198,10 +202,11 @@ fn create<'a>(run: &Run<'a>, nova: &Nova, clock: &mut Clock) -> Result<(File<'a>
         run.team.wait()
     })?;
     let collective = run.settings.collective_metadata;
-    let file =
-        clock.time(Stage::Open, || Ok(run.chosen.reopen_together(run.path, &run.settings.file, mpi, collective)?))?;
+    let file = clock
+        .time(RunStage::Open, || Ok(run.chosen.reopen_together(run.path, &run.settings.file, mpi, collective)?))?;
     let open = |place| Ok(file.open_dataset(&name(place))?);
-    let datasets = clock.time(Stage::Objects, || (0..nova.datasets + nova.empty).map(open).collect::<Result<_>>())?;
+    let datasets =
+        clock.time(RunStage::Objects, || (0..nova.datasets + nova.empty).map(open).collect::<Result<_>>())?;
     Ok((file, datasets))
 }
 
@@ -215,9 +220,9 @@ fn empty_settings(others: &DatasetSettings, layout: EmptyLayout) -> DatasetSetti
 }
 
 /// The rows of an input that this rank reads.
-struct Part<'a, 'c> {
+struct InputRows<'a, 'c> {
     input: u64,
-    file: &'a File<'c>,
+    file: &'a LibraryFile<'c>,
     rows: Range<u64>,
     /// Whether all ranks read rows of this input collectively.
     is_shared: bool,
@@ -225,16 +230,16 @@ struct Part<'a, 'c> {
 
 /// Reads rows of a dataset and checks every value.
 fn read_part(
-    run: &Run<'_>,
+    run: &KernelRun<'_>,
     nova: &Nova,
     clock: &mut Clock,
     place: u64,
-    part: Part<'_, '_>,
+    part: InputRows<'_, '_>,
     into: &mut [f32],
 ) -> Result<()> {
-    let Part { input, file, rows, is_shared } = part;
+    let InputRows { input, file, rows, is_shared } = part;
     let (start, count) = ([rows.start, 0], [rows.end - rows.start, nova.columns]);
-    clock.time(Stage::Read, || {
+    clock.time(RunStage::Read, || {
         let dataset = file.open_dataset(&name(place))?;
         if is_shared {
             dataset.together()?;
@@ -247,12 +252,12 @@ fn read_part(
 
 /// Reads a dataset from this rank's inputs, one after another, into one buffer, and writes the buffer in one call.
 fn concatenate(
-    run: &Run<'_>,
+    run: &KernelRun<'_>,
     nova: &Nova,
     clock: &mut Clock,
-    inputs: &[(u64, File<'_>)],
+    inputs: &[(u64, LibraryFile<'_>)],
     place: u64,
-    output: &Dataset<'_>,
+    output: &LibraryDataset<'_>,
 ) -> Result<()> {
     let rows: u64 = inputs.iter().map(|(input, _)| nova.rows_of(*input)).sum();
     let mut read = vec![0.0_f32; usize::try_from(rows * nova.columns).unwrap_or(usize::MAX)];
@@ -260,7 +265,7 @@ fn concatenate(
     for (input, file) in inputs {
         let count = [nova.rows_of(*input), nova.columns];
         let (own, others) = rest.split_at_mut(usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX));
-        let part = Part { input: *input, file, rows: 0..count[0], is_shared: false };
+        let part = InputRows { input: *input, file, rows: 0..count[0], is_shared: false };
         read_part(run, nova, clock, place, part, own)?;
         rest = others;
     }
@@ -269,17 +274,17 @@ fn concatenate(
         output.together()?;
     }
     let first = inputs.first().map_or(0, |(input, _)| nova.first_row_of(*input));
-    clock.time(Stage::Write, || Ok(output.write(Values::F32(&read), &[first, 0], &[rows, nova.columns])?))
+    clock.time(RunStage::Write, || Ok(output.write(MemoryValues::F32(&read), &[first, 0], &[rows, nova.columns])?))
 }
 
 /// Collective. Reads a dataset input by input, a share of the rows per rank, and writes each in one call.
 fn concatenate_together(
-    run: &Run<'_>,
+    run: &KernelRun<'_>,
     nova: &Nova,
     clock: &mut Clock,
-    inputs: &[(u64, File<'_>)],
+    inputs: &[(u64, LibraryFile<'_>)],
     place: u64,
-    output: &Dataset<'_>,
+    output: &LibraryDataset<'_>,
 ) -> Result<()> {
     let is_shared = run.team.mpi().is_some();
     if is_shared {
@@ -289,10 +294,10 @@ fn concatenate_together(
         let own = part(nova.rows_of(*input), run.team.rank, run.team.size);
         let count = [own.end - own.start, nova.columns];
         let mut read = vec![0.0_f32; usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX)];
-        let part = Part { input: *input, file, rows: own.clone(), is_shared };
+        let part = InputRows { input: *input, file, rows: own.clone(), is_shared };
         read_part(run, nova, clock, place, part, &mut read)?;
         let first = nova.first_row_of(*input) + own.start;
-        clock.time(Stage::Write, || Ok(output.write(Values::F32(&read), &[first, 0], &count)?))?;
+        clock.time(RunStage::Write, || Ok(output.write(MemoryValues::F32(&read), &[first, 0], &count)?))?;
     }
     Ok(())
 }
@@ -301,7 +306,7 @@ fn concatenate_together(
 mod tests {
     use super::super::{Abilities, Request, Team, Translated, carry_out};
     use super::*;
-    use crate::knob::{Knob, Settings, Value};
+    use crate::knob::{Knob, SettingValue, Settings};
     use raddle_hdf5::dynamic::DynamicLibrary;
     use std::path::Path;
 
@@ -322,10 +327,10 @@ mod tests {
     }
 
     fn request(nova: Nova, folder: &Path) -> Request {
-        let chunk = Value::Shape(vec![64, nova.columns]);
+        let chunk = SettingValue::Shape(vec![64, nova.columns]);
         Request {
             kernel: Kernel::Nova(nova),
-            settings: Settings::default().and(Knob::Chunk, chunk).and(Knob::Gzip, Value::Whole(2)),
+            settings: Settings::default().and(Knob::Chunk, chunk).and(Knob::Gzip, SettingValue::Whole(2)),
             path: folder.join("run.h5"),
             library: None,
             seed: 5,
@@ -334,12 +339,12 @@ mod tests {
         }
     }
 
-    fn with_run<T>(request: &Request, seed: u64, work: impl FnOnce(&Run<'_>) -> T) -> T {
+    fn with_run<T>(request: &Request, seed: u64, work: impl FnOnce(&KernelRun<'_>) -> T) -> T {
         let chosen = DynamicLibrary::bundled();
         let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
         let settings = Translated::of(&request.settings, &abilities).unwrap();
         let (kernel, path) = (request.kernel.clone(), request.path.as_path());
-        work(&Run { chosen: &chosen, kernel, settings, path, seed, team: Team::alone() })
+        work(&KernelRun { chosen: &chosen, kernel, settings, path, seed, team: Team::alone() })
     }
 
     #[test]
@@ -395,7 +400,10 @@ mod tests {
             let outcome = carry_out(&request).unwrap();
             assert_eq!(outcome.reads, None);
             assert!(
-                outcome.stages.iter().all(|time| ![Stage::Collect, Stage::Read, Stage::Write].contains(&time.stage))
+                outcome
+                    .stages
+                    .iter()
+                    .all(|time| ![RunStage::Collect, RunStage::Read, RunStage::Write].contains(&time.stage))
             );
             let file_len_bytes = std::fs::metadata(&request.path).unwrap().len();
             assert_eq!((outcome.file_len_bytes, outcome.len_bytes), (file_len_bytes, 0));
@@ -424,8 +432,8 @@ mod tests {
                 .map(|input| std::fs::metadata(folder.path().join(format!("input{input:04}.h5"))).unwrap().len())
                 .sum();
             assert_eq!((outcome.file_len_bytes, outcome.len_bytes), (len_bytes, 0));
-            let stages: Vec<Stage> = outcome.stages.iter().map(|time| time.stage).collect();
-            assert_eq!(stages, [Stage::Collect]);
+            let stages: Vec<RunStage> = outcome.stages.iter().map(|time| time.stage).collect();
+            assert_eq!(stages, [RunStage::Collect]);
             (outcome.calls.expect("Linux counts calls").read, len_bytes)
         };
         let ((plain, len_bytes), (in_memory, _)) = (calls(nova(1)), calls(Nova { in_memory: true, ..nova(1) }));

@@ -1,23 +1,23 @@
 //! [`Kernel::Occam`]: rows of a field, over all levels, written to one dataset.
 
-use super::clock::{Clock, Stage};
-use super::{Done, Run, Sample};
+use super::clock::{Clock, RunStage};
+use super::{Done, KernelRun, Sample};
 use crate::error::Result;
 use crate::kernel::{Data, Kernel};
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Element, Values};
+use raddle_hdf5::dynamic::{Element, MemoryValues};
 
 /// Name of the dataset.
 const NAME: &str = "temperature";
 
 /// Writes the file.
-pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Occam { levels, rows, longitudes, rows_per_write, converts, data } = run.kernel else {
         return Err(super::not_this_kernel());
     };
-    let file = clock.time(Stage::Open, || run.create())?;
+    let file = clock.time(RunStage::Open, || run.create())?;
     let dims = [levels, rows, longitudes];
-    let dataset = clock.time(Stage::Objects, || run.create_dataset(&file, NAME, Element::F32, &dims))?;
+    let dataset = clock.time(RunStage::Objects, || run.create_dataset(&file, NAME, Element::F32, &dims))?;
     let field = Field::new(longitudes, data);
     let mut values = Vec::new();
     let mut wide = Vec::new();
@@ -33,12 +33,12 @@ pub(super) fn run<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
         if converts {
             wide.clear();
             wide.extend(values.iter().copied().map(f64::from));
-            clock.time(Stage::Write, || Ok(dataset.write(Values::F64(&wide), &start, &count)?))?;
+            clock.time(RunStage::Write, || Ok(dataset.write(MemoryValues::F64(&wide), &start, &count)?))?;
         } else {
-            clock.time(Stage::Write, || Ok(dataset.write(Values::F32(&values), &start, &count)?))?;
+            clock.time(RunStage::Write, || Ok(dataset.write(MemoryValues::F32(&values), &start, &count)?))?;
         }
     }
-    clock.time(Stage::Close, || Ok(dataset.close()?))?;
+    clock.time(RunStage::Close, || Ok(dataset.close()?))?;
     let (start, count) = (vec![0, rows - rows_per_write, 0], vec![levels, rows_per_write, longitudes]);
     Ok(Done { file, sample: Some(Sample { name: NAME.to_owned(), values, start, count }) })
 }

@@ -1,12 +1,12 @@
 //! [`Kernel::Vpic`] and [`Kernel::Bdcats`]: eight variables of particles, written in one call each, and read in parts.
 
-use super::clock::{Clock, Stage};
+use super::clock::{Clock, RunStage};
 use super::team::part;
-use super::{Done, Run, Sample, check};
+use super::{Done, KernelRun, Sample, check};
 use crate::error::Result;
 use crate::kernel::{Kernel, VARIABLES};
 use raddle_core::random::Random;
-use raddle_hdf5::dynamic::{Element, Values};
+use raddle_hdf5::dynamic::{Element, MemoryValues};
 use std::ops::Range;
 
 /// Number of particles generated together, so that a rank can generate its share alone.
@@ -34,37 +34,39 @@ fn last(seed: u64, particles: u64) -> Sample {
 }
 
 /// Writes the file.
-pub(super) fn write<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+pub(super) fn write<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let (Kernel::Vpic { particles } | Kernel::Bdcats { particles, .. }) = run.kernel else {
         return Err(super::not_this_kernel());
     };
-    let file = clock.time(Stage::Open, || run.create())?;
-    clock.time(Stage::Objects, || Ok(file.create_group("Step#0")?))?;
+    let file = clock.time(RunStage::Open, || run.create())?;
+    clock.time(RunStage::Objects, || Ok(file.create_group("Step#0")?))?;
     for (place, variable) in VARIABLES.iter().enumerate() {
         let path = format!("Step#0/{variable}");
-        let dataset = clock.time(Stage::Objects, || run.create_dataset(&file, &path, Element::F32, &[particles]))?;
+        let dataset = clock.time(RunStage::Objects, || run.create_dataset(&file, &path, Element::F32, &[particles]))?;
         let share = run.team.share(particles);
         let part = values(run.seed, place, share.clone());
-        clock.time(Stage::Write, || Ok(dataset.write(Values::F32(&part), &[share.start], &[part.len() as u64])?))?;
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Write, || {
+            Ok(dataset.write(MemoryValues::F32(&part), &[share.start], &[part.len() as u64])?)
+        })?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
     Ok(Done { file, sample: Some(last(run.seed, particles)) })
 }
 
 /// Reads the file and checks every value.
-pub(super) fn read<'a>(run: &Run<'a>, clock: &mut Clock) -> Result<Done<'a>> {
+pub(super) fn read<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>> {
     let Kernel::Bdcats { particles, parts } = run.kernel else { return Err(super::not_this_kernel()) };
-    let file = clock.time(Stage::Open, || run.open())?;
+    let file = clock.time(RunStage::Open, || run.open())?;
     for (variable_place, variable) in VARIABLES.iter().enumerate() {
         let path = format!("Step#0/{variable}");
-        let dataset = clock.time(Stage::Objects, || Ok(file.open_dataset(&path)?))?;
+        let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&path)?))?;
         for place in (0..parts).filter(|place| run.team.has(*place)) {
             let Range { start, end } = part(particles, place, parts);
             let mut own = vec![0.0_f32; usize::try_from(end - start).unwrap_or(usize::MAX)];
-            clock.time(Stage::Read, || Ok(dataset.read_f32(&mut own, &[start], &[end - start])?))?;
+            clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut own, &[start], &[end - start])?))?;
             check(&path, &[start], values(run.seed, variable_place, start..end), &own)?;
         }
-        clock.time(Stage::Objects, || Ok(dataset.close()?))?;
+        clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }
     Ok(Done { file, sample: Some(last(run.seed, particles)) })
 }

@@ -1,10 +1,10 @@
 //! Tests that a run of any kernel and interface fails if it reads values that differ from those written.
 
 use super::clock::Clock;
-use super::{Abilities, Kernel, Phase, Request, Run, Team, Translated, carry_out};
+use super::{Abilities, Kernel, KernelRun, Phase, Request, Team, Translated, carry_out};
 use crate::kernel::{Api, ReadBack};
 use crate::knob::Settings;
-use crate::worker::Stage;
+use crate::worker::RunStage;
 use raddle_hdf5::dynamic::DynamicLibrary;
 use std::path::Path;
 
@@ -45,7 +45,8 @@ fn read_of_changed_file(kernel: &Kernel, folder: &Path, is_changed: bool) -> Res
     let chosen = DynamicLibrary::bundled();
     let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
     let settings = Translated::of(&Settings::default(), &abilities).unwrap();
-    let run = Run { chosen: &chosen, kernel: kernel.clone(), settings, path: &path, seed: 5, team: Team::alone() };
+    let run =
+        KernelRun { chosen: &chosen, kernel: kernel.clone(), settings, path: &path, seed: 5, team: Team::alone() };
     run.prepare().unwrap();
     let mut clock = Clock::default();
     if kernel.read_back().is_some()
@@ -105,12 +106,15 @@ fn writing_and_reading_are_distinguished() {
         let has = |phase, stage| outcome.stages.iter().any(|time| (time.phase, time.stage) == (phase, stage));
         if kernel.read_back().is_some() {
             let (write, read) = (Some(Phase::Write), Some(Phase::Read));
-            for stage in [Stage::Open, Stage::Close] {
+            for stage in [RunStage::Open, RunStage::Close] {
                 assert!(has(write, stage) && has(read, stage), "{kernel:?}: {:?}", outcome.stages);
             }
-            assert!(has(write, Stage::Write) && has(read, Stage::Read) && !has(read, Stage::Write), "{kernel:?}");
+            assert!(
+                has(write, RunStage::Write) && has(read, RunStage::Read) && !has(read, RunStage::Write),
+                "{kernel:?}"
+            );
         } else {
-            assert!(has(None, Stage::Read) && outcome.stages.iter().all(|time| time.phase.is_none()), "{kernel:?}");
+            assert!(has(None, RunStage::Read) && outcome.stages.iter().all(|time| time.phase.is_none()), "{kernel:?}");
         }
     }
 }

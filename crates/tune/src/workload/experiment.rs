@@ -2,7 +2,7 @@
 
 use crate::error::{Result, WorkloadFault};
 use crate::kernel::Kernel;
-use crate::knob::{Knob, Settings, Value};
+use crate::knob::{Knob, SettingValue, Settings};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Experiment {
     /// Kernels measured under all settings, each with a separate default; at least one.
     pub cases: Vec<Case>,
     /// Values to try, by setting.
-    pub knobs: BTreeMap<Knob, Vec<Value>>,
+    pub knobs: BTreeMap<Knob, Vec<SettingValue>>,
     /// Whether all combinations are tried, instead of one setting at a time.
     pub is_factorial: bool,
     /// Number of MPI ranks that share each run; 1 is a process without MPI.
@@ -148,7 +148,7 @@ impl Experiment {
             }
             kernel.check_ranks(*ranks)?;
             settings.check().map_err(WorkloadFault::Setting)?;
-            if let Some(Value::Shape(shape)) = settings.get(Knob::Chunk) {
+            if let Some(SettingValue::Shape(shape)) = settings.get(Knob::Chunk) {
                 let dims = kernel.dims();
                 // HDF5 refuses chunks longer than a fixed dimension.
                 if shape.len() != dims.len() || shape.iter().zip(&dims).any(|(chunk, dim)| chunk > dim) {

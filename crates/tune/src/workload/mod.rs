@@ -17,7 +17,7 @@ pub use scale::Scale;
 
 use crate::error::{Result, TuneError};
 use crate::kernel::{Kernel, Verify};
-use crate::knob::{Knob, Value};
+use crate::knob::{Knob, SettingValue};
 use crate::planned::Planned;
 use presets::preset;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Workload {
     ///
     /// # Errors
     /// If nothing is compared, or a value does not fit its setting.
-    pub fn of_program(command: Vec<String>, verify: Verify, knobs: BTreeMap<Knob, Vec<Value>>) -> Result<Self> {
+    pub fn of_program(command: Vec<String>, verify: Verify, knobs: BTreeMap<Knob, Vec<SettingValue>>) -> Result<Self> {
         let name = name_of_command(&command);
         let experiment = Experiment {
             name: "program".to_owned(),

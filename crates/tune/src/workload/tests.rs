@@ -218,13 +218,13 @@ fn inputs_are_dealt_to_ranks_that_have_some() {
 
 #[test]
 fn a_program_is_a_workload_of_its_own() {
-    let knobs = |values: Vec<Value>| BTreeMap::from([(Knob::Sieve, values)]);
+    let knobs = |values: Vec<SettingValue>| BTreeMap::from([(Knob::Sieve, values)]);
     let of = |command: &[&str], knobs| {
         Workload::of_program(command.iter().map(|word| (*word).to_owned()).collect(), Verify::Auto, knobs)
     };
-    let workload = of(&["/opt/sim", "a.nml"], knobs(vec![Value::Whole(1024)])).unwrap();
+    let workload = of(&["/opt/sim", "a.nml"], knobs(vec![SettingValue::Whole(1024)])).unwrap();
     assert_eq!((workload.name.as_str(), workload.scale), ("sim", Scale::Own));
     assert_eq!(workload.experiments[0].candidates().len(), 2);
-    assert!(of(&[], knobs(vec![Value::Whole(1)])).is_err());
+    assert!(of(&[], knobs(vec![SettingValue::Whole(1)])).is_err());
     assert!(of(&["sim"], knobs(vec![])).unwrap_err().to_string().contains("nothing is compared"));
 }

@@ -8,7 +8,7 @@ use super::presets::preset;
 use super::{Case, Experiment, Scale, Variant, Workload};
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::Kernel;
-use crate::knob::{Knob, Settings, Value, len_words};
+use crate::knob::{Knob, SettingValue, Settings, len_words};
 use crate::planned::Planned;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ struct ExperimentText {
     #[serde(default)]
     base: Settings,
     #[serde(default)]
-    knobs: BTreeMap<Knob, Vec<Value>>,
+    knobs: BTreeMap<Knob, Vec<SettingValue>>,
     #[serde(default)]
     factorial: bool,
     /// Kernels and base settings that are measured next to each other.

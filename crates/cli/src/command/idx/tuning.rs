@@ -16,7 +16,7 @@ use raddle_idx::dataset::vectors::FieldSplit;
 use raddle_idx::request::{BoxSize, WriteRequest};
 use raddle_idx::{BoxData, Header, IdxError, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
-use raddle_tune::knob::Value;
+use raddle_tune::knob::SettingValue;
 use raddle_tune::profile::{Evidence, FORM, IdxOption, Measured, MeasuredLibrary, Metric, Profile};
 use raddle_tune::statistics::{MIN_BLOCKS, StopRule, Verdict, estimate, order_of_block};
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub struct Tried {
     /// Option.
     pub option: IdxOption,
     /// Value of the option.
-    pub value: Value,
+    pub value: SettingValue,
     /// Elapsed time relative to the default, if there were enough blocks.
     pub ratio: Option<f64>,
     /// Bounds of the 95 % confidence interval of `ratio`.
@@ -142,20 +142,22 @@ pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: 
 }
 
 /// Returns the candidate values of options that the user did not give.
-fn candidates(request: &WriteRequest, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, Value)> {
+fn candidates(request: &WriteRequest, subject: &Subject<'_>, ranks: usize) -> Vec<(IdxOption, SettingValue)> {
     let mut all = Vec::new();
     if ranks > 1 && subject.options.phases == Phases::Three && !has(request, IdxOption::Box) {
-        all.push((IdxOption::Box, Value::Text(BoxSize::Expanded.to_string())));
+        all.push((IdxOption::Box, SettingValue::Text(BoxSize::Expanded.to_string())));
     }
     if !has(request, IdxOption::BlocksPerFile) {
         let (usual, blocks) = (subject.header.blocks_per_file, subject.header.block_count());
         let sizes = [usual / 4, usual * 4].into_iter().filter(|size| *size > 0);
         // Larger values are pointless: all blocks are already in one file.
-        all.extend(sizes.filter(|size| *size < 4 * blocks).map(|size| (IdxOption::BlocksPerFile, Value::Whole(size))));
+        all.extend(
+            sizes.filter(|size| *size < 4 * blocks).map(|size| (IdxOption::BlocksPerFile, SettingValue::Whole(size))),
+        );
     }
     if !has(request, IdxOption::Aggregators) && subject.options.phases != Phases::One {
         let fewer = [ranks / 2, ranks / 4].into_iter().filter(|fewer| *fewer > 0);
-        all.extend(fewer.map(|fewer| (IdxOption::Aggregators, Value::Whole(fewer as u64))));
+        all.extend(fewer.map(|fewer| (IdxOption::Aggregators, SettingValue::Whole(fewer as u64))));
     }
     all
 }

@@ -14,7 +14,7 @@ const MAX_EXCHANGES: usize = 64;
 
 /// Cost and memory of an item.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct ItemLoad {
     pub(super) cost: u64,
     pub(super) len_bytes: u64,
 }
@@ -38,36 +38,36 @@ impl<'a> RunLoads<'a> {
     }
 
     /// Whether a rank has memory for `gets` if it gives `gives` away.
-    fn has_room(&self, rank: Rank, gives: Part, gets: Part) -> bool {
+    fn has_room(&self, rank: Rank, gives: ItemLoad, gets: ItemLoad) -> bool {
         let used_bytes = self.used_bytes[rank] - gives.len_bytes;
         let is_within = |quota: &u64| used_bytes == 0 || used_bytes.saturating_add(gets.len_bytes) <= *quota;
         self.quotas.get(rank).is_none_or(is_within)
     }
 
     /// Whether a rank may exchange `gives` for `gets`: it has room, and its load exceeds `most` only if it does not grow.
-    fn may_exchange(&self, rank: Rank, gives: Part, gets: Part, most: u64) -> bool {
+    fn may_exchange(&self, rank: Rank, gives: ItemLoad, gets: ItemLoad, most: u64) -> bool {
         let load = self.loads[rank];
         (load - gives.cost).saturating_add(gets.cost) <= most.max(load) && self.has_room(rank, gives, gets)
     }
 
-    fn change(&mut self, rank: Rank, gives: Part, gets: Part) {
+    fn change(&mut self, rank: Rank, gives: ItemLoad, gets: ItemLoad) {
         self.loads[rank] = (self.loads[rank] - gives.cost).saturating_add(gets.cost);
         self.used_bytes[rank] = (self.used_bytes[rank] - gives.len_bytes).saturating_add(gets.len_bytes);
     }
 
-    fn give(&mut self, rank: Rank, part: Part) -> u32 {
-        self.change(rank, Part::default(), part);
+    fn give(&mut self, rank: Rank, part: ItemLoad) -> u32 {
+        self.change(rank, ItemLoad::default(), part);
         self.queue.push(Reverse((self.loads[rank], rank)));
         rank as u32
     }
 
     /// Assigns an item to the holder of the largest part that has room and at most `most` after it. The least loaded of
     /// several is chosen if their parts are equal.
-    pub(super) fn give_to_holder(&mut self, holders: &Holders, part: Part, most: u64) -> Option<u32> {
+    pub(super) fn give_to_holder(&mut self, holders: &Holders, part: ItemLoad, most: u64) -> Option<u32> {
         let takes = |&(rank, _): &(Rank, u64)| {
             let load = self.loads.get(rank);
             load.is_some_and(|load| load.saturating_add(part.cost) <= most)
-                && self.has_room(rank, Part::default(), part)
+                && self.has_room(rank, ItemLoad::default(), part)
         };
         let (holder, _) =
             holders.iter().filter(takes).min_by_key(|&(rank, size)| (Reverse(size), self.loads[rank], rank))?;
@@ -75,10 +75,10 @@ impl<'a> RunLoads<'a> {
     }
 
     /// Assigns an item to the least loaded rank that has room, or to the least loaded rank if none has.
-    pub(super) fn give_to_lightest(&mut self, part: Part) -> u32 {
+    pub(super) fn give_to_lightest(&mut self, part: ItemLoad) -> u32 {
         loop {
             while let Some(Reverse((load, rank))) = self.queue.pop() {
-                if self.loads[rank] == load && self.has_room(rank, Part::default(), part) {
+                if self.loads[rank] == load && self.has_room(rank, ItemLoad::default(), part) {
                     return self.give(rank, part);
                 }
             }
@@ -90,7 +90,7 @@ impl<'a> RunLoads<'a> {
 
     /// Moves items to ranks that hold more of them, or exchanges them for others of these ranks, as long as ranks
     /// together own more of what they hold. No load then exceeds `most`, unless it was higher and has not grown.
-    pub(super) fn exchange(&mut self, run: &[Item], parts: &[Part], most: u64, owners: &mut [u32]) {
+    pub(super) fn exchange(&mut self, run: &[Item], parts: &[ItemLoad], most: u64, owners: &mut [u32]) {
         let is_settled = |at: usize, owner: u32| run[at].holders.of_rank(owner as Rank) == run[at].holders.most();
         if (0..run.len()).all(|at| is_settled(at, owners[at])) {
             return;
@@ -102,7 +102,7 @@ impl<'a> RunLoads<'a> {
             for at in 0..run.len() {
                 let from = owners[at] as Rank;
                 let Some((to, other)) = self.best_exchange(run, parts, (at, from), &owned, most) else { continue };
-                let back = other.map_or(Part::default(), |other| parts[other]);
+                let back = other.map_or(ItemLoad::default(), |other| parts[other]);
                 self.change(from, parts[at], back);
                 self.change(to, back, parts[at]);
                 for (at, from, to) in std::iter::once((at, from, to)).chain(other.map(|other| (other, to, from))) {
@@ -122,7 +122,7 @@ impl<'a> RunLoads<'a> {
     fn best_exchange(
         &self,
         run: &[Item],
-        parts: &[Part],
+        parts: &[ItemLoad],
         (at, from): (usize, Rank),
         owned: &[Vec<usize>],
         most: u64,
@@ -132,7 +132,7 @@ impl<'a> RunLoads<'a> {
         let better = run[at].holders.iter().take_while(|(_, size)| *size > kept);
         for (to, size) in better.filter(|(to, _)| *to < owned.len()) {
             let gain = i128::from(size) - i128::from(kept);
-            if gain > best_gain && self.may_exchange(to, Part::default(), parts[at], most) {
+            if gain > best_gain && self.may_exchange(to, ItemLoad::default(), parts[at], most) {
                 (best, best_gain) = (Some((to, None)), gain);
             }
             for &other in owned[to].iter().take(MAX_EXCHANGES) {

@@ -11,7 +11,7 @@ pub use holders::{Holders, MAX_HOLDERS, insert_largest};
 
 use crate::ranks::communicator::Rank;
 use crate::ranks::rounds::{Footprint, rounds};
-use loads::{Part, RunLoads};
+use loads::{ItemLoad, RunLoads};
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -169,11 +169,11 @@ impl Dealer {
     /// rank exceeds its quota if others have room.
     fn deal_run(&mut self, run: &[Item], memory: Option<(&[Footprint], &[u64])>, owners: &mut [u32]) {
         // Count even an item without cost, so that such items do not all end up on one rank.
-        let part = |(at, item): (usize, &Item)| Part {
+        let part = |(at, item): (usize, &Item)| ItemLoad {
             cost: item.cost.max(1),
             len_bytes: memory.map_or(0, |(needs, _)| needs[at].len_bytes),
         };
-        let parts: Vec<Part> = run.iter().enumerate().map(part).collect();
+        let parts: Vec<ItemLoad> = run.iter().enumerate().map(part).collect();
         let quotas = memory.map_or(&[][..], |(_, quotas)| quotas);
         let cost: u128 = parts.iter().map(|part| u128::from(part.cost)).sum();
         self.dealt += cost;

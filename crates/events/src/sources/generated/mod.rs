@@ -18,7 +18,7 @@ use raddle_columns::block::{Block, Column};
 use raddle_columns::error::{Location, Result};
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::Schema;
-use raddle_columns::source::{Reader, Source, check_entries, check_products};
+use raddle_columns::source::{RangeReader, Source, check_entries, check_products};
 use std::ops::Range;
 
 /// Generator of entries.
@@ -63,7 +63,7 @@ macro_rules! sources {
                 (entries.end - entries.start).saturating_mul(self.entry_len_bytes())
             }
 
-            fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+            fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
                 check_products(&self.place(), products, Generator::schema(self))?;
                 let schema = Generator::schema(self).select(products);
                 Ok(Box::new(GeneratedReader { generator: self, products: products.to_vec(), schema }))
@@ -80,7 +80,7 @@ struct GeneratedReader<'source, G> {
     schema: Schema,
 }
 
-impl<G: Generator> Reader for GeneratedReader<'_, G> {
+impl<G: Generator> RangeReader for GeneratedReader<'_, G> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         check_entries(&Location::default(), &entries, self.generator.len_entries())?;
         let mut block = Block::new(&self.schema, entries.start);

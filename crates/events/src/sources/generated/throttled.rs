@@ -5,7 +5,7 @@
 use raddle_columns::block::Block;
 use raddle_columns::error::{Location, Result};
 use raddle_columns::schema::Schema;
-use raddle_columns::source::{Reader, Source};
+use raddle_columns::source::{RangeReader, Source};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -104,17 +104,17 @@ impl Source for ThrottledSource {
         self.inner.check_unchanged()
     }
 
-    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn Reader + 'source>> {
+    fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>> {
         Ok(Box::new(WaitingReader { inner: self.inner.reader(products)?, source: self }))
     }
 }
 
 struct WaitingReader<'source> {
-    inner: Box<dyn Reader + 'source>,
+    inner: Box<dyn RangeReader + 'source>,
     source: &'source ThrottledSource,
 }
 
-impl Reader for WaitingReader<'_> {
+impl RangeReader for WaitingReader<'_> {
     fn read(&mut self, entries: Range<u64>) -> Result<Block> {
         let block = self.inner.read(entries)?;
         std::thread::sleep(self.source.wait(block.entries.clone(), block.len_bytes()));

@@ -54,7 +54,7 @@ pub(super) fn provide(call: Call<'_>) -> Result<()> {
 
 /// Reason why a filter was not decoded.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum FilterFailure {
     #[error(transparent)]
     Codec(#[from] CodecError),
     #[error("not enough memory for {0} bytes of a chunk")]
@@ -66,17 +66,17 @@ enum Fault {
 }
 
 /// Memory as libhdf5's filters pass it on: allocated by malloc, to be freed by free.
-struct Block {
+struct MallocMemory {
     bytes: *mut c_void,
     len_bytes: usize,
 }
 
-impl Block {
+impl MallocMemory {
     /// Allocates zeros; the system does not commit memory that is not written to.
-    fn new(len_bytes: usize) -> std::result::Result<Self, Fault> {
+    fn new(len_bytes: usize) -> std::result::Result<Self, FilterFailure> {
         // SAFETY: any length may be requested.
         let bytes = unsafe { libc::calloc(len_bytes, 1) };
-        if bytes.is_null() { Err(Fault::Memory(len_bytes)) } else { Ok(Self { bytes, len_bytes }) }
+        if bytes.is_null() { Err(FilterFailure::Memory(len_bytes)) } else { Ok(Self { bytes, len_bytes }) }
     }
 
     fn as_slice(&mut self) -> &mut [u8] {
@@ -85,7 +85,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for MallocMemory {
     fn drop(&mut self) {
         // SAFETY: allocated by calloc or, after the exchange in `undo`, by libhdf5 with malloc; freed once.
         unsafe { libc::free(self.bytes) };
@@ -108,7 +108,7 @@ unsafe extern "C" fn undo<const ID: u16>(
 ) -> usize {
     let undone = catch_unwind(AssertUnwindSafe(|| {
         if flags & REVERSE == 0 {
-            return Err(Fault::Writing);
+            return Err(FilterFailure::Writing);
         }
         // SAFETY: by our contract. The pointers may be null if there is no data.
         let (parameters, stored, room) = unsafe {
@@ -127,7 +127,7 @@ unsafe extern "C" fn undo<const ID: u16>(
             return len_bytes;
         }
         Ok(Err(fault)) => fault,
-        Err(_) => Fault::Panic,
+        Err(_) => FilterFailure::Panic,
     };
     let reason = CString::new(fault.to_string()).unwrap_or_default();
     // SAFETY: zero-terminated; libhdf5 copies it, and functions that it calls may call it.
@@ -137,13 +137,17 @@ unsafe extern "C" fn undo<const ID: u16>(
 
 /// Decodes one filter; libhdf5 does not state the length of the result. `room` is the size of the buffer of the stored
 /// data.
-fn undo_into_new(filter: Filter, stored: &[u8], room: usize) -> std::result::Result<(Block, usize), Fault> {
+fn undo_into_new(
+    filter: Filter,
+    stored: &[u8],
+    room: usize,
+) -> std::result::Result<(MallocMemory, usize), FilterFailure> {
     // The element length matters only to filters that libhdf5 includes.
     let pipeline = Pipeline::new(&[filter], 1)?;
     let mut room = room.max(stored.len()).max(1);
     let longest = room.saturating_mul(2).max(MAX_UNANNOUNCED_LEN_BYTES);
     loop {
-        let mut block = Block::new(room)?;
+        let mut block = MallocMemory::new(room)?;
         let decoded = STATE.with_borrow_mut(|state| pipeline.decode_at_most(state, stored, block.as_slice()));
         match decoded {
             Err(CodecError::TooLong { .. }) if room < longest => room = room.saturating_mul(2).min(longest),
@@ -158,7 +162,7 @@ mod tests {
 
     /// Calls a filter as libhdf5 does; returns its result and the data.
     fn call(undo: Undo, flags: c_uint, parameters: &[c_uint], stored: &[u8], room: usize) -> (usize, Vec<u8>) {
-        let mut block = Block::new(room.max(stored.len())).unwrap();
+        let mut block = MallocMemory::new(room.max(stored.len())).unwrap();
         block.as_slice()[..stored.len()].copy_from_slice(stored);
         let mut room = block.len_bytes;
         // SAFETY: the block is from malloc and has the stated length, as do the parameters.

@@ -31,7 +31,7 @@ use hdf5_metno_sys::h5o::{H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oop
 use hdf5_metno_sys::h5p::{
     H5P_CLS_FILE_ACCESS, H5P_DEFAULT, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_file_locking,
 };
-use objects::Walk;
+use objects::ObjectWalk;
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_int, c_uint, c_void};
@@ -39,7 +39,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Result of a task.
-pub(super) enum Outcome {
+pub(super) enum TaskOutcome {
     /// A message.
     Answer(Answer),
     /// Values of a dataset.
@@ -111,20 +111,20 @@ impl OpenFile {
     }
 
     /// Performs the requested task.
-    pub(super) fn answer(&self, request: &Request) -> Result<Outcome> {
+    pub(super) fn answer(&self, request: &Request) -> Result<TaskOutcome> {
         match &request.task {
-            Task::Tree => self.tree().map(Answer::Tree).map(Outcome::Answer),
+            Task::Tree => self.tree().map(Answer::Tree).map(TaskOutcome::Answer),
             Task::Fragment { addresses } => {
-                let objects = objects::read(self, &Walk::from(self, addresses))?;
-                Ok(Outcome::Answer(Answer::Fragment(Fragment { objects })))
+                let objects = objects::read(self, &ObjectWalk::from(self, addresses))?;
+                Ok(TaskOutcome::Answer(Answer::Fragment(Fragment { objects })))
             }
-            Task::Values { object, rows } => values::of_dataset(self, object, rows.clone()).map(Outcome::Values),
-            Task::Chunks { object } => self.chunks(object).map(Answer::Chunks).map(Outcome::Answer),
+            Task::Values { object, rows } => values::of_dataset(self, object, rows.clone()).map(TaskOutcome::Values),
+            Task::Chunks { object } => self.chunks(object).map(Answer::Chunks).map(TaskOutcome::Answer),
         }
     }
 
     fn tree(&self) -> Result<FileTree> {
-        let walk = Walk::from(self, &[self.root_address]);
+        let walk = ObjectWalk::from(self, &[self.root_address]);
         // Object references of the file are returned as paths, which need the same walk.
         let _ = self.paths.set(walk.paths());
         Ok(FileTree {
@@ -138,7 +138,7 @@ impl OpenFile {
 
     /// Returns the path of the object at an address, for references, or `None` if no hard link leads to it.
     fn path_of(&self, address: u64) -> Option<&[u8]> {
-        let paths = self.paths.get_or_init(|| Walk::from(self, &[self.root_address]).paths());
+        let paths = self.paths.get_or_init(|| ObjectWalk::from(self, &[self.root_address]).paths());
         paths.get(&address).map(Vec::as_slice)
     }
 

@@ -20,7 +20,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 /// Objects in the order of discovery.
-pub(super) struct Walk {
+pub(super) struct ObjectWalk {
     found: Vec<LinkedObject>,
     index_of: HashMap<u64, ObjectIndex>,
 }
@@ -38,7 +38,7 @@ struct FoundGroup {
     order: CreationOrder,
 }
 
-impl Walk {
+impl ObjectWalk {
     /// Walks from the objects at `roots`, which come first in the result.
     pub(super) fn from(file: &OpenFile, roots: &[u64]) -> Self {
         let mut walk = Self { found: Vec::new(), index_of: HashMap::new() };
@@ -100,7 +100,7 @@ fn look(file: &OpenFile, found: &LinkedObject) -> Result<Option<FoundGroup>> {
 }
 
 /// Reads the complete metadata of the objects of a walk.
-pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
+pub(super) fn read(file: &OpenFile, walk: &ObjectWalk) -> Result<Vec<Object>> {
     let read_one = |found: &LinkedObject| {
         let read = match &found.group {
             Ok(group) => read_object(file, walk, found, group.as_ref()).map_err(|error| {
@@ -124,7 +124,7 @@ pub(super) fn read(file: &OpenFile, walk: &Walk) -> Result<Vec<Object>> {
     Ok(walk.found.iter().map(read_one).collect())
 }
 
-fn read_object(file: &OpenFile, walk: &Walk, found: &LinkedObject, group: Option<&FoundGroup>) -> Result<Object> {
+fn read_object(file: &OpenFile, walk: &ObjectWalk, found: &LinkedObject, group: Option<&FoundGroup>) -> Result<Object> {
     let call = Call::of_object(&file.path, &found.path);
     let object = file.open_at(found.address, call)?;
     let list = properties::creation_list(&object, call)?;
@@ -147,7 +147,7 @@ fn read_object(file: &OpenFile, walk: &Walk, found: &LinkedObject, group: Option
     })
 }
 
-fn link_of(walk: &Walk, link: &FoundLink) -> Link {
+fn link_of(walk: &ObjectWalk, link: &FoundLink) -> Link {
     let target = match &link.target {
         FoundTarget::Hard(address) => LinkTarget::Hard(walk.index_of[address]),
         FoundTarget::Soft(path) => LinkTarget::Soft(path.clone()),

@@ -6,9 +6,9 @@
 //! correct checksums, or are the fill value where nothing is stored.
 
 use super::fault::ZarrFault;
-use super::metadata::{ArrayMetadata, FILE_NAME, Group, ImageMetadata, parse_array, parse_group};
+use super::metadata::{ArrayMetadata, FILE_NAME, GroupContents, ImageMetadata, parse_array, parse_group};
 use super::plan::MAX_SHARDS;
-use super::shard::{ChunkDecoder, Entry};
+use super::shard::{ChunkDecoder, ShardEntry};
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::{SampleBox, copy_part};
 use crate::dataset::sample::Number;
@@ -51,7 +51,7 @@ pub(crate) struct OpenShard {
     /// Length of the file.
     pub(crate) len_bytes: u64,
     /// Position of each chunk.
-    pub(crate) entries: Vec<Option<Entry>>,
+    pub(crate) entries: Vec<Option<ShardEntry>>,
 }
 
 impl Images {
@@ -66,19 +66,19 @@ impl Images {
             parse_group(&file, &bytes).map_err(|fault| fault.at(path))
         };
         let names = match group(path)? {
-            Group::Image(metadata) => {
+            GroupContents::Image(metadata) => {
                 return Ok(Self { path: path.to_path_buf(), images: vec![Image::open(path, metadata)?] });
             }
-            Group::Series(names) => names,
-            Group::Collection => match group(&path.join("OME"))? {
-                Group::Series(names) => names,
+            GroupContents::Series(names) => names,
+            GroupContents::Collection => match group(&path.join("OME"))? {
+                GroupContents::Series(names) => names,
                 _ => return Err(not_an_image(path, &path.join("OME"))),
             },
         };
         let image = |name: &String| {
             let folder = path.join(name);
             match group(&folder)? {
-                Group::Image(metadata) => Image::open(&folder, metadata),
+                GroupContents::Image(metadata) => Image::open(&folder, metadata),
                 _ => Err(not_an_image(path, &folder)),
             }
         };
@@ -216,7 +216,7 @@ impl Image {
         level: usize,
         shard: &OpenShard,
         chunk: usize,
-        entry: Entry,
+        entry: ShardEntry,
         (decoder, stored): &'d mut (ChunkDecoder, Vec<u8>),
     ) -> Result<&'d [u8]> {
         // The index was checked: the chunk lies in the file.

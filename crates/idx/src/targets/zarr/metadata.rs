@@ -140,7 +140,7 @@ pub(crate) fn array(form: &ImageLayout, field: usize, level: usize, shards: u64,
 
 /// Contents of a group.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Group {
+pub(crate) enum GroupContents {
     /// An image.
     Image(ImageMetadata),
     /// Several images, listed in group `OME`.
@@ -214,7 +214,7 @@ impl Reading<'_> {
 ///
 /// # Errors
 /// If it does not lead to images.
-pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault> {
+pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<GroupContents, ZarrFault> {
     let reading = Reading { file };
     let node = reading.node(bytes, "group")?;
     let ome = &node["attributes"]["ome"];
@@ -223,10 +223,12 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault>
         let is_inside =
             |name: &String| !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let names = names.filter(|names| !names.is_empty() && names.iter().all(is_inside));
-        return names.map(Group::Series).ok_or_else(|| reading.refused("series does not list paths of groups below"));
+        return names
+            .map(GroupContents::Series)
+            .ok_or_else(|| reading.refused("series does not list paths of groups below"));
     }
     if !ome["bioformats2raw.layout"].is_null() {
-        return Ok(Group::Collection);
+        return Ok(GroupContents::Collection);
     }
     let Some(multiscale) = ome["multiscales"].as_array().and_then(|all| all.first()) else {
         return Err(reading.unsupported("a group without attribute ome.multiscales of OME-NGFF 0.5"));
@@ -250,7 +252,7 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<Group, ZarrFault>
     let levels = levels.ok_or_else(|| reading.refused("multiscales has no datasets with path and scale"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let along_x = multiscale["axes"].as_array().and_then(|axes| axes.last());
-    Ok(Group::Image(ImageMetadata {
+    Ok(GroupContents::Image(ImageMetadata {
         name: text(&multiscale["name"]).unwrap_or_default(),
         unit: along_x.and_then(|axis| text(&axis["unit"])),
         method: text(&multiscale["type"]),
@@ -371,16 +373,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let form = form();
-        let Ok(Group::Image(image)) = parse_group(&file(), image(&form, 0).as_bytes()) else { panic!("no image") };
+        let Ok(GroupContents::Image(image)) = parse_group(&file(), image(&form, 0).as_bytes()) else {
+            panic!("no image")
+        };
         assert_eq!((image.name.as_str(), image.axes.iter().collect::<String>()), ("v", "xyzct".to_owned()));
         assert_eq!(image.levels[1], ("1".to_owned(), vec![1.0, 2.0, 4.0, 1.0, 1.0]));
         assert_eq!((image.unit.as_deref(), image.method.as_deref()), (Some("micrometer"), Some("average")));
         let array = parse_array(&file(), array(&form, 0, 1, 5, Effort::Balanced).as_bytes()).unwrap();
         assert_eq!((array.counts, array.shards), ([5, 3, 2, 3, 7], Some(5)));
         assert_eq!((array.form.chunk, array.form.shard), ([4, 4, 2, 3, 1], [8, 4, 2, 3, 1]));
-        assert_eq!(parse_group(&file(), collection().as_bytes()).unwrap(), Group::Collection);
+        assert_eq!(parse_group(&file(), collection().as_bytes()).unwrap(), GroupContents::Collection);
         let series = parse_group(&file(), series(&form).as_bytes()).unwrap();
-        assert_eq!(series, Group::Series(vec!["v".to_owned()]));
+        assert_eq!(series, GroupContents::Series(vec!["v".to_owned()]));
     }
 
     #[test]

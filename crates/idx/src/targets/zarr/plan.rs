@@ -21,7 +21,7 @@ pub(crate) const MAX_SHARDS: u64 = 1 << 22;
 
 /// The shards of a level of a field, x fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Group {
+struct LevelShards {
     field: usize,
     level: usize,
     /// Number of the first shard.
@@ -49,7 +49,7 @@ pub(crate) struct ShardPlan<'a> {
     pub(crate) tiles: Plan,
     /// Form of the shards, by field.
     pub(crate) shard_forms: Vec<ShardForm>,
-    groups: Vec<Group>,
+    groups: Vec<LevelShards>,
 }
 
 impl<'a> ShardPlan<'a> {
@@ -59,7 +59,7 @@ impl<'a> ShardPlan<'a> {
         for field in 0..form.fields.len() {
             for (level, of) in form.levels.iter().enumerate() {
                 let grid: Point = std::array::from_fn(|axis| of.counts[axis].div_ceil(form.shard[axis]));
-                groups.push(Group { field, level, first: next, grid });
+                groups.push(LevelShards { field, level, first: next, grid });
                 next = next.saturating_add(product(&grid).unwrap_or(u64::MAX));
             }
         }
@@ -81,7 +81,7 @@ impl<'a> ShardPlan<'a> {
 
     /// Returns the number of chunks, whether stored or not.
     pub(crate) fn chunk_count(&self) -> u64 {
-        let chunks = |group: &Group| {
+        let chunks = |group: &LevelShards| {
             let counts = &self.form.levels[group.level].counts;
             (0..MAX_RANK).map(|axis| counts[axis].div_ceil(self.form.chunk[axis])).product::<u64>()
         };
@@ -91,7 +91,7 @@ impl<'a> ShardPlan<'a> {
     /// Returns the shard with this number.
     pub(crate) fn place(&self, shard: u32) -> ShardPlace {
         let group = self.groups.partition_point(|group| group.first <= u64::from(shard)).saturating_sub(1);
-        let Group { field, level, first, grid } = self.groups[group];
+        let LevelShards { field, level, first, grid } = self.groups[group];
         let mut rest = u64::from(shard) - first;
         let mut number = [0; MAX_RANK];
         for axis in 0..MAX_RANK {

@@ -39,7 +39,7 @@ pub(crate) struct ShardForm {
 
 /// Position of a chunk in its shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ShardEntry {
     pub(crate) offset: u64,
     pub(crate) len_bytes: u64,
 }
@@ -147,7 +147,7 @@ impl ShardForm {
             }
             let offset = out.len() - begin;
             encoder.append(self, out).map_err(crate::error::IdxError::Encode)?;
-            *entry = Some(Entry { offset: offset as u64, len_bytes: (out.len() - begin - offset) as u64 });
+            *entry = Some(ShardEntry { offset: offset as u64, len_bytes: (out.len() - begin - offset) as u64 });
         }
         if entries.iter().all(Option::is_none) {
             return Ok(false);
@@ -166,7 +166,7 @@ impl ShardForm {
     ///
     /// # Errors
     /// If the checksum is wrong, or an entry lies outside the shard.
-    pub(crate) fn entries(&self, index: &[u8], shard_len_bytes: u64) -> Result<Vec<Option<Entry>>, ZarrFault> {
+    pub(crate) fn entries(&self, index: &[u8], shard_len_bytes: u64) -> Result<Vec<Option<ShardEntry>>, ZarrFault> {
         let Some((index, checksum)) = index.split_last_chunk::<CHECKSUM_LEN_BYTES>() else {
             return Err(ZarrFault::Index { reason: "is cut off" });
         };
@@ -179,7 +179,7 @@ impl ShardForm {
         let entry = |(chunk, words): (usize, &[u64; 2])| match *words {
             [u64::MAX, u64::MAX] => Ok(None),
             [offset, len_bytes] if offset.checked_add(len_bytes).is_some_and(|last| last <= end) => {
-                Ok(Some(Entry { offset, len_bytes }))
+                Ok(Some(ShardEntry { offset, len_bytes }))
             }
             [offset, len_bytes] => Err(ZarrFault::Outside { chunk, offset, len_bytes, shard_len_bytes }),
         };
@@ -372,7 +372,7 @@ mod tests {
         }
         assert!(matches!(form.entries(&index, len_bytes - 1), Err(ZarrFault::Outside { .. })));
         assert!(matches!(form.entries(&[], 0), Err(ZarrFault::Index { .. })));
-        let Some(Entry { offset, len_bytes }) = entries[0] else { panic!("no first chunk") };
+        let Some(ShardEntry { offset, len_bytes }) = entries[0] else { panic!("no first chunk") };
         let mut chunk = out[offset as usize..][..len_bytes as usize].to_vec();
         for byte in 0..chunk.len() {
             chunk[byte] ^= 1;
@@ -408,7 +408,7 @@ mod tests {
                 let shard = form.shard_box(&[2, 0, 2, 0, 0]);
                 let mut decoder = ChunkDecoder::default();
                 for (number, entry) in form.entries(index, out.len() as u64).unwrap().into_iter().enumerate() {
-                    let Some(Entry { offset, len_bytes }) = entry else { continue };
+                    let Some(ShardEntry { offset, len_bytes }) = entry else { continue };
                     let stored = &out[offset as usize..][..len_bytes as usize];
                     let chunk = form.chunk_box(&shard, number as u64);
                     let raw = form.decode(&mut decoder, number, stored).unwrap();

@@ -18,7 +18,7 @@ use super::pyramid::PyramidBuild;
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
-use crate::write::options::{Counts, Phases, WriteOptions, WriteReport};
+use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Committed, Context, EngineOptions, Execution};
 use raddle_core::memory::MemoryBudget;
@@ -93,7 +93,7 @@ impl ZarrWriter {
         let files = ShardFiles::new(&self.path, &plan, self.written, self.options.durability);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
-        let mut counts = Counts::default();
+        let mut counts = WriteCounts::default();
         let timer = StageTimer::start();
         let is_received = self.options.phases == Phases::Three && ranks.size() > 1;
         let making = PyramidBuild {

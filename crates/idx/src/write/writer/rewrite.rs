@@ -4,7 +4,7 @@
 //! not on the size of the step. Datasets whose blocks hold other samples are read as arrays instead. Invariant: the
 //! files equal those written from the same samples in memory.
 
-use super::{Run, Writer};
+use super::{StepState, Writer};
 use crate::dataset::compression::BlockFault;
 use crate::dataset::grid::{ArrayGrid, Layout, runs};
 use crate::dataset::grid::{lattice, samples_in};
@@ -14,9 +14,9 @@ use crate::kernel;
 use crate::read::dataset::{Dataset, Query};
 use crate::read::stored::{BlockReader, StoredBlocks};
 use crate::write::exchange::gather_any_boxes;
-use crate::write::options::{Counts, WriteReport};
+use crate::write::options::{WriteCounts, WriteReport};
 use crate::write::step_plan::{BlockPlace, StepPlan};
-use crate::write::work::{Samples, StepWork, Worker};
+use crate::write::work::{RankSamples, StepWork, Worker};
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::Tile;
@@ -75,7 +75,7 @@ impl Writer {
         });
         let domain = ranks.agree("check what is to be written", checked)?;
         gather_any_boxes(self.arguments_hash(time), &[], ranks)?;
-        let make = |writer: &Self, run: &Run<'_>, _: &mut Counts| writer.rewrite(run, source);
+        let make = |writer: &Self, run: &StepState<'_>, _: &mut WriteCounts| writer.rewrite(run, source);
         self.write_step(time, started, (&domain, &budget), (watch, ranks), make)
     }
 
@@ -95,9 +95,9 @@ impl Writer {
     }
 
     /// Collective. Writes all files of the step, complete but not yet durable.
-    fn rewrite(&self, run: &Run<'_>, source: &BlockSource<'_>) -> Result<WriteReport> {
+    fn rewrite(&self, run: &StepState<'_>, source: &BlockSource<'_>) -> Result<WriteReport> {
         let encoding = Instant::now();
-        let samples = Samples { header: &self.header, domain: run.domain, held: &[] };
+        let samples = RankSamples { header: &self.header, domain: run.domain, held: &[] };
         let (path, effort) = (self.path.clone(), self.options.effort);
         let work = StepWork::new(samples, run.step, path, &self.compressions, effort, None);
         let of_field = |field: &usize| StoredBlocks::new(source.dataset, *field, source.time);

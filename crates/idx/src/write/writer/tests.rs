@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::dataset::bitmask::{MAX_RANK, Point};
-use crate::dataset::compression::{Block, BlockEncoder, RECORD_LEN_BYTES};
+use crate::dataset::compression::{BlockEncoder, DatasetBlock, RECORD_LEN_BYTES};
 use crate::dataset::grid::Layout;
 use crate::dataset::region::copy_part;
 use crate::dataset::template::FileTemplate;
@@ -110,7 +110,8 @@ fn defined(header: &Header, whole: &[Vec<u8>]) -> BTreeMap<PathBuf, Vec<u8>> {
             let offset = (file.len() as u64).max(tables.next_multiple_of(4096));
             file.resize(offset as usize, 0);
             let wanted = Compression::from_name(field.attribute("default_compression").unwrap()).unwrap();
-            let coding = encoder.append(wanted, Block { header, field: number, number: block }, &raw, file).unwrap();
+            let coding =
+                encoder.append(wanted, DatasetBlock { header, field: number, number: block }, &raw, file).unwrap();
             let len_bytes = (file.len() as u64 - offset) as u32;
             let record = Record { offset, len_bytes, coding, layout: field.default_layout() };
             let at = RECORD_LEN_BYTES * (1 + number as u64 * header.blocks_per_file + place);

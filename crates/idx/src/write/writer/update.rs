@@ -5,7 +5,7 @@
 //! folder replaces that of the step. Invariant: readers see the old or the new step, even if the writer is killed;
 //! samples outside the boxes and other fields keep their bits.
 
-use super::{Run, Writer, there};
+use super::{StepState, Writer, there};
 use crate::dataset::compression::{BlockFault, Coding, Compression};
 use crate::dataset::grid::{ArrayGrid, Layout, blocks};
 use crate::dataset::region::SampleBox;
@@ -14,11 +14,11 @@ use crate::read::dataset::Dataset;
 use crate::read::stored::{BlockReader, StoredBlocks};
 use crate::write::exchange::{BoxData, check_arrays, gather_any_boxes, partition_error};
 use crate::write::files::StepFiles;
-use crate::write::options::{Counts, WriteOptions, WriteReport};
+use crate::write::options::{WriteCounts, WriteOptions, WriteReport};
 use crate::write::publish::Staging;
 use crate::write::restructure::check_disjoint;
 use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
-use crate::write::work::{Samples, StepWork, Worker};
+use crate::write::work::{RankSamples, StepWork, Worker};
 use raddle_codec::ZfpMode;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Round, TileForm, TileWork};
@@ -89,10 +89,10 @@ impl Writer {
         ranks.agree("create the files", files.create(ranks))?;
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
-        let run = Run { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
-        let (encoding, mut counts) = (Instant::now(), Counts::default());
+        let run = StepState { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
+        let (encoding, mut counts) = (Instant::now(), WriteCounts::default());
         let held: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
-        let samples = Samples { header: &self.header, domain: &domain, held: &held };
+        let samples = RankSamples { header: &self.header, domain: &domain, held: &held };
         let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, &partition));
         let is_shared = homes.is_some();
         let (path, effort) = (self.path.clone(), self.options.effort);

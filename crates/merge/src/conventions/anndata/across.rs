@@ -2,8 +2,8 @@
 //!
 //! Source: `merge_nested` of `anndata._core.merge`. Invariant: a dict that ends up empty is left out.
 
-use super::output::Output;
-use super::tree::{Node, Outcome};
+use super::output::AssembledTree;
+use super::tree::{CombineResult, Node};
 use super::value::{self, Axes};
 use crate::conventions::MergePolicy;
 use crate::schema::child_path;
@@ -25,13 +25,13 @@ pub(super) struct Carried<'a> {
 }
 
 enum What<'a> {
-    Value(value::Value<'a>),
+    Value(value::InputElement<'a>),
     Dict(Node<'a>, Vec<Carried<'a>>),
 }
 
 impl Carried<'_> {
     /// Writes the element into the group at `parent`.
-    pub fn write(&self, parent: &[u8], out: &mut Output) -> Outcome<()> {
+    pub fn write(&self, parent: &[u8], out: &mut AssembledTree) -> CombineResult<()> {
         let path = child_path(parent, self.name);
         match &self.what {
             What::Value(value) => value.write(path, out),
@@ -45,7 +45,7 @@ impl Carried<'_> {
 
 /// Returns those elements of `groups` (one list per input that has any) that are carried over, and records those that
 /// are not.
-pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mut Output) -> Vec<Carried<'a>> {
+pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mut AssembledTree) -> Vec<Carried<'a>> {
     // For elements that all inputs must have, the order of the last input; otherwise, the order of appearance.
     let mut names: Vec<&[u8]> = Vec::new();
     let is_in = |group: &[Node<'a>], name: &[u8]| group.iter().any(|node| node.name() == name);
@@ -88,11 +88,11 @@ pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mu
 }
 
 enum Choice<'a> {
-    Value(value::Value<'a>),
+    Value(value::InputElement<'a>),
     Dicts(Node<'a>),
 }
 
-fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> Outcome<Option<Choice<'a>>> {
+fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> CombineResult<Option<Choice<'a>>> {
     let Some(&first) = found.first() else { return Ok(None) };
     if policy.merge == MergePolicy::Same && !is_everywhere {
         return Ok(None);
@@ -118,7 +118,7 @@ fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> Outco
     }
 }
 
-fn note(found: &[Node<'_>], is_everywhere: bool, policy: Policy<'_>, inputs: u32, out: &mut Output) {
+fn note(found: &[Node<'_>], is_everywhere: bool, policy: Policy<'_>, inputs: u32, out: &mut AssembledTree) {
     let Some(first) = found.first() else { return };
     let why = match (policy.merge, is_everywhere) {
         (MergePolicy::Same, false) => "not in all inputs, left out",

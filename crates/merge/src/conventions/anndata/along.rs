@@ -4,8 +4,8 @@
 //! chooses; otherwise, concatenation fails.
 
 use super::names::{Alignment, sort_naturally};
-use super::output::{Form, Output, Piece, cast, constant_like, gather};
-use super::tree::{Node, Outcome, refuse};
+use super::output::{AssembledTree, InputPiece, PieceDifferences, cast, constant_like, gather};
+use super::tree::{CombineResult, Node, refuse};
 use super::value::{frame_columns, index_name};
 use crate::conventions::Axis;
 use crate::rules::{ElementMap, InputConversion, Rule};
@@ -40,8 +40,8 @@ pub(super) fn dense(
     nodes: &[Node<'_>],
     alignment: Option<&Alignment>,
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let (axis, across) = (along.axis.number(), along.axis.other().number());
     let mut numbers = Vec::with_capacity(nodes.len());
     for (node, &rows) in nodes.iter().zip(along.rows) {
@@ -84,7 +84,7 @@ pub(super) fn dense(
         let len = alignment.map_or(0, |alignment| alignment.lens[node.input as usize]);
         let conversion =
             InputConversion { map: cast(node.number(), number), gather: gather(across, &from, len), pick: None };
-        Piece { conversion, ..Piece::of(node) }
+        InputPiece { conversion, ..InputPiece::of(node) }
     });
     let is_filled = alignment.is_some_and(|alignment| nodes.iter().any(|node| alignment.lacks(node.input as usize)));
     let output_number = number.or_else(|| nodes[0].number());
@@ -95,7 +95,11 @@ pub(super) fn dense(
     });
     let resized =
         alignment.filter(|alignment| alignment.lens[0] != alignment.len).map(|alignment| (across, alignment.len));
-    out.rows(path, pieces.collect(), Form { axis, number, fill, resized, rule: inexact(nodes, number), runs: None })
+    out.rows(
+        path,
+        pieces.collect(),
+        PieceDifferences { axis, number, fill, resized, rule: inexact(nodes, number), runs: None },
+    )
 }
 
 /// Returns a rule under which values are checked before anything is written, if a float may not represent a large
@@ -106,7 +110,7 @@ fn inexact(nodes: &[Node<'_>], number: Option<NumberType>) -> Option<Rule> {
 }
 
 /// Returns the type to which numpy promotes the types of all nodes; `None` if all types are the same.
-pub(super) fn common_type(nodes: &[Node<'_>], numbers: &[Option<NumberType>]) -> Outcome<Option<NumberType>> {
+pub(super) fn common_type(nodes: &[Node<'_>], numbers: &[Option<NumberType>]) -> CombineResult<Option<NumberType>> {
     let Some((first, others)) = nodes.split_first() else { return Ok(None) };
     let is_unchanged = nodes.iter().zip(numbers).all(|(node, number)| node.number() == *number);
     if is_unchanged && others.iter().all(|node| node.class() == first.class()) {
@@ -153,7 +157,7 @@ fn promote(left: NumberType, right: NumberType) -> NumberType {
 
 /// Adds a data frame; `None` in `nodes` stands for an input without it. The index gets the name of the first input's
 /// index.
-pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
     let first = nodes[0];
     let (mut names, mut indices) = (Vec::new(), Vec::new());
     for (node, &rows) in nodes.iter().zip(along.rows) {
@@ -182,13 +186,16 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
             Some(separator) => ElementMap::Suffix(format!("{separator}{}", node.input).into()),
             None => ElementMap::Same,
         };
-        indices.push(Piece { conversion: InputConversion { map, ..InputConversion::default() }, ..Piece::of(index) });
+        indices.push(InputPiece {
+            conversion: InputConversion { map, ..InputConversion::default() },
+            ..InputPiece::of(index)
+        });
     }
     let columns = joined_names(&path, &names, along.join, out)?;
     let index_path = child_path(&path, index_name(first)?.as_bytes());
     let attributes = with_columns(first, &columns)?;
     out.group(path.clone(), first, attributes);
-    out.rows(index_path, indices, Form::default())?;
+    out.rows(index_path, indices, PieceDifferences::default())?;
     for name in columns {
         let found: Vec<Option<Node<'_>>> = nodes.iter().map(|node| node.child(name.as_bytes())).collect();
         let outcome = column(child_path(&path, name.as_bytes()), &found, along, out);
@@ -199,7 +206,12 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
 
 /// Returns the names in the output, in pandas' order: names that all inputs have in the order of the first input, or
 /// names of any input in order of appearance.
-pub(super) fn joined_names(path: &[u8], names: &[Vec<String>], join: Join, out: &mut Output) -> Outcome<Vec<String>> {
+pub(super) fn joined_names(
+    path: &[u8],
+    names: &[Vec<String>],
+    join: Join,
+    out: &mut AssembledTree,
+) -> CombineResult<Vec<String>> {
     let mut all: Vec<&String> = Vec::new();
     let mut holders: HashMap<&String, Vec<u32>> = HashMap::new();
     for (input, own) in (0..).zip(names) {
@@ -233,7 +245,7 @@ pub(super) fn joined_names(path: &[u8], names: &[Vec<String>], join: Join, out: 
 }
 
 /// Returns the attributes of a data frame with these columns.
-pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> Outcome<Arc<[AttributeValue]>> {
+pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> CombineResult<Arc<[AttributeValue]>> {
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
     };
@@ -263,7 +275,7 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> Outcome<Arc<[A
 }
 
 /// Adds a column of a data frame; `None` in `found` stands for an input without it.
-fn column(path: Vec<u8>, found: &[Option<Node<'_>>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+fn column(path: Vec<u8>, found: &[Option<Node<'_>>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
     let nodes: Vec<Node<'_>> = found.iter().flatten().copied().collect();
     let Some(&first) = nodes.first() else { return refuse(&path, "a column", "none", Vec::new()) };
     let kind = first.encoding();
@@ -283,10 +295,10 @@ fn rows_of(
     path: Vec<u8>,
     parts: Vec<Option<Node<'_>>>,
     maps: Vec<ElementMap>,
-    form: Form,
+    form: PieceDifferences,
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     for (part, rows) in parts.iter().zip(along.rows) {
         if let Some(node) = part
             && node.dims().as_deref() != Some(&[*rows])
@@ -294,7 +306,7 @@ fn rows_of(
             return node.refuse(format!("{rows} values"), format!("sizes {:?}", node.dims().unwrap_or_default()));
         }
     }
-    let pieces = parts.into_iter().zip(maps).zip(along.rows).map(|((node, map), &rows)| Piece {
+    let pieces = parts.into_iter().zip(maps).zip(along.rows).map(|((node, map), &rows)| InputPiece {
         node,
         absent_rows: if node.is_none() { rows } else { 0 },
         conversion: InputConversion { map, ..InputConversion::default() },
@@ -307,21 +319,21 @@ fn plain(
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = nodes[0];
     for node in nodes {
         node.expect(&[("array", "0.2.0"), ("string-array", "0.2.0")])?;
         same_class(first, *node)?;
     }
-    let (mut form, mut to) = (Form::default(), None);
+    let (mut form, mut to) = (PieceDifferences::default(), None);
     if nodes.len() < found.len() {
         match first.number() {
             Some(number @ NumberType::Float { .. }) => form.fill = Some(nan(number)),
             // The type that pandas chooses depends on which inputs have rows.
             Some(NumberType::Integer { .. }) if along.rows.iter().all(|&rows| rows > 0) => {
                 let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
-                (to, form) = (Some(double), Form { number: Some(double), fill: Some(nan(double)), ..form });
+                (to, form) = (Some(double), PieceDifferences { number: Some(double), fill: Some(nan(double)), ..form });
                 form.rule = inexact(nodes, to);
             }
             _ => return lacks(found, first, "values that can be missing"),
@@ -332,7 +344,7 @@ fn plain(
 }
 
 /// Refuses a column that some inputs lack.
-fn lacks<T>(found: &[Option<Node<'_>>], first: Node<'_>, expected: &str) -> Outcome<T> {
+fn lacks<T>(found: &[Option<Node<'_>>], first: Node<'_>, expected: &str) -> CombineResult<T> {
     let lacking = (0..).zip(found).filter(|(_, node)| node.is_none()).map(|(input, _)| input).collect();
     let words = first.class().map_or_else(|| first.encoding(), crate::schema::join::describe);
     refuse(
@@ -351,7 +363,7 @@ fn nan(number: NumberType) -> Vec<u8> {
     nan
 }
 
-fn same_class(first: Node<'_>, node: Node<'_>) -> Outcome<()> {
+fn same_class(first: Node<'_>, node: Node<'_>) -> CombineResult<()> {
     if first.class() == node.class() {
         return Ok(());
     }
@@ -364,8 +376,8 @@ fn nullable(
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = nodes[0];
     for node in nodes {
         node.expect(&[
@@ -395,7 +407,14 @@ fn nullable(
             _ => ElementMap::Same,
         };
         let maps = parts.iter().map(map).collect();
-        rows_of(child_path(&path, name), parts, maps, Form { fill, ..Form::default() }, along, out)?;
+        rows_of(
+            child_path(&path, name),
+            parts,
+            maps,
+            PieceDifferences { fill, ..PieceDifferences::default() },
+            along,
+            out,
+        )?;
     }
     Ok(())
 }
@@ -405,8 +424,8 @@ fn categorical(
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = nodes[0];
     let mut own = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -415,7 +434,7 @@ fn categorical(
     }
     let united = Categories::united(nodes, &own)?;
     let count = united.elements.len() as u64;
-    let codes: Vec<Node<'_>> = nodes.iter().map(|node| node.dataset(b"codes")).collect::<Outcome<_>>()?;
+    let codes: Vec<Node<'_>> = nodes.iter().map(|node| node.dataset(b"codes")).collect::<CombineResult<_>>()?;
     let numbers: Vec<_> = codes.iter().map(|node| node.number().filter(|number| number.is_integer())).collect();
     let widest = common_type(&codes, &numbers)?.or(numbers[0]);
     let Some(number) = widest.and_then(|number| number.widened_to(count.saturating_sub(1))) else {
@@ -446,7 +465,7 @@ fn categorical(
     out.group(path.clone(), first, Arc::clone(first.attributes()));
     let parts: Vec<_> = found.iter().map(|node| node.and_then(|node| node.child(b"codes"))).collect();
     let number = (codes[0].number() != Some(number)).then_some(number);
-    let form = Form { number, fill: is_lacking.then_some(missing), ..Form::default() };
+    let form = PieceDifferences { number, fill: is_lacking.then_some(missing), ..PieceDifferences::default() };
     rows_of(child_path(&path, b"codes"), parts, maps, form, along, out)?;
     let like = united.node;
     let Some((model, _)) = like.column() else { return like.refuse("categories", "another kind of object") };
@@ -464,7 +483,7 @@ struct Categories<'a> {
 }
 
 impl<'a> Categories<'a> {
-    fn of(node: Node<'a>) -> Outcome<Self> {
+    fn of(node: Node<'a>) -> CombineResult<Self> {
         if let Some(stray) = node.children().find(|child| ![b"codes".as_slice(), b"categories"].contains(&child.name()))
         {
             return stray.refuse("codes and categories", "another object");
@@ -492,7 +511,7 @@ impl<'a> Categories<'a> {
     }
 
     /// Combines the categories of all inputs for the output.
-    fn united(nodes: &[Node<'a>], own: &[Self]) -> Outcome<Self> {
+    fn united(nodes: &[Node<'a>], own: &[Self]) -> CombineResult<Self> {
         let first = &own[0];
         let copy = |one: &Self, elements| Self { node: one.node, is_ordered: one.is_ordered, elements };
         if own.iter().any(|one| one.is_ordered) {

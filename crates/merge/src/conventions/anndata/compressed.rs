@@ -5,8 +5,8 @@
 
 use super::along::{Along, common_type};
 use super::names::Alignment;
-use super::output::{Form, Output, Piece, cast, constant_like};
-use super::tree::{Node, Outcome};
+use super::output::{AssembledTree, InputPiece, PieceDifferences, cast, constant_like};
+use super::tree::{CombineResult, Node};
 use crate::conventions::Axis;
 use crate::rules::{ElementMap, InputConversion, Pick, PickForm, PositionForm, Rule};
 use crate::schema::attribute::{named, numbers, replaced, with_integers};
@@ -30,8 +30,8 @@ pub(super) fn rows(
     nodes: &[Node<'_>],
     columns: Columns<'_>,
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = nodes[0];
     let total: u64 = along.rows.iter().sum();
     let kind = first.encoding();
@@ -97,7 +97,7 @@ pub(super) fn rows(
         });
         before += rows;
     }
-    let part = |name: &[u8]| nodes.iter().map(|node| node.dataset(name)).collect::<Outcome<Vec<_>>>();
+    let part = |name: &[u8]| nodes.iter().map(|node| node.dataset(name)).collect::<CombineResult<Vec<_>>>();
     let len = match columns {
         Columns::Aligned(alignment) => alignment.len,
         Columns::Observations => total,
@@ -130,7 +130,11 @@ pub(super) fn rows(
     let pieces =
         data.iter().zip(&picks).map(|(&node, pick)| converted(node, cast(node.number(), number), pick.clone()));
     let pieces = pieces.collect();
-    out.rows(child_path(&path, PARTS[0]), pieces, Form { number, rule, runs: runs.clone(), ..Form::default() })?;
+    out.rows(
+        child_path(&path, PARTS[0]),
+        pieces,
+        PieceDifferences { number, rule, runs: runs.clone(), ..PieceDifferences::default() },
+    )?;
 
     let largest = if is_shifted { total } else { len }.saturating_sub(1);
     let indices = part(PARTS[1])?;
@@ -143,7 +147,11 @@ pub(super) fn rows(
         ElementMap::Same => converted(node, cast(node.number(), Some(number)), pick.clone()),
         map => converted(node, map, pick.clone()),
     });
-    let form = Form { number: (indices[0].number() != Some(number)).then_some(number), runs, ..Form::default() };
+    let form = PieceDifferences {
+        number: (indices[0].number() != Some(number)).then_some(number),
+        runs,
+        ..PieceDifferences::default()
+    };
     out.rows(child_path(&path, PARTS[1]), pieces.collect(), form)?;
 
     if let Some(interleaved) = interleaved {
@@ -156,7 +164,7 @@ pub(super) fn rows(
         converted(node, ElementMap::Same, pick)
     });
     let pieces = pieces.collect();
-    out.rows(child_path(&path, PARTS[2]), pieces, Form { rule: Some(rule), ..Form::default() })
+    out.rows(child_path(&path, PARTS[2]), pieces, PieceDifferences { rule: Some(rule), ..PieceDifferences::default() })
 }
 
 /// Columns of all inputs, one after another; each column holds the observations of each input.
@@ -169,7 +177,7 @@ struct Interleaved {
 /// Maximum number of runs of elements, of 32 bytes each.
 const MAX_RUNS: u64 = 4 << 20;
 
-fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Outcome<Interleaved> {
+fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> CombineResult<Interleaved> {
     if alignment.len.saturating_mul(nodes.len() as u64) > MAX_RUNS {
         let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
         return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
@@ -214,7 +222,7 @@ fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Outcom
 }
 
 impl Interleaved {
-    fn write_bounds(&self, path: Vec<u8>, like: Node<'_>, out: &mut Output) -> Outcome<()> {
+    fn write_bounds(&self, path: Vec<u8>, like: Node<'_>, out: &mut AssembledTree) -> CombineResult<()> {
         let end = self.bounds.last().copied().unwrap_or(0);
         let number = like.number().and_then(|number| number.widened_to(end as u64));
         let (Some(number), Some((model, _))) = (number, like.column()) else {
@@ -232,6 +240,6 @@ impl Interleaved {
 
 const PARTS: [&[u8]; 3] = [b"data", b"indices", b"indptr"];
 
-fn converted(node: Node<'_>, map: ElementMap, pick: Option<Pick>) -> Piece<'_> {
-    Piece { conversion: InputConversion { map, pick, gather: None }, ..Piece::of(node) }
+fn converted(node: Node<'_>, map: ElementMap, pick: Option<Pick>) -> InputPiece<'_> {
+    InputPiece { conversion: InputConversion { map, pick, gather: None }, ..InputPiece::of(node) }
 }

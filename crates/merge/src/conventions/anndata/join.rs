@@ -6,11 +6,11 @@ use super::across::{Policy, carried};
 use super::along::{self, Along, joined_names, with_columns};
 use super::compressed::{self, Columns};
 use super::names::{self, Alignment};
-use super::output::Output;
-use super::tree::{Files, Node, Outcome, refuse};
+use super::output::AssembledTree;
+use super::tree::{CombineResult, Files, Node, refuse};
 use super::value::{Axes, frame_columns, index_name};
 use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
-use crate::rules::pick::Counts;
+use crate::rules::pick::SelectedCounts;
 use crate::schema::child_path;
 use crate::schema::join::{Join, Joined};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 const ROOT: [&[u8]; 10] = [b"X", b"layers", b"obs", b"var", b"obsm", b"varm", b"obsp", b"varp", b"uns", b"raw"];
 
 /// Joins the inputs under `join`; `counts` are the counts of picked elements so far.
-pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &Counts) -> Joined {
-    let mut out = Output::new(counts);
+pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &SelectedCounts) -> Joined {
+    let mut out = AssembledTree::new(counts);
     let roots = files.roots();
     let outcome = put_together(&roots, join, options, &mut out);
     out.take(outcome);
@@ -29,7 +29,12 @@ pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, count
     joined
 }
 
-fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out: &mut Output) -> Outcome<()> {
+fn put_together(
+    roots: &[Node<'_>],
+    join: Join,
+    options: &ConventionOptions,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let Some(&first) = roots.first() else { return Ok(()) };
     for root in roots {
         root.expect(&[("anndata", "0.1.0")])?;
@@ -43,7 +48,7 @@ fn put_together(roots: &[Node<'_>], join: Join, options: &ConventionOptions, out
     out.group(b"/".to_vec(), first, Arc::clone(first.attributes()));
     let (own, other) = (options.axis.of_anndata().frame(), options.axis.of_anndata().other().frame());
     let frames = all(roots, own.as_bytes())?;
-    let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
+    let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<CombineResult<_>>()?;
     let along =
         Along { axis: options.axis.of_anndata(), join, rows: &rows, index_unique: options.index_unique.as_deref() };
     let others = all(roots, other.as_bytes())?;
@@ -75,7 +80,7 @@ fn children<'a>(roots: &[Node<'a>], name: &[u8]) -> Vec<Option<Node<'a>>> {
 }
 
 /// Returns the child of this name of each root; fails if one lacks it.
-fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> Outcome<Vec<Node<'a>>> {
+fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> CombineResult<Vec<Node<'a>>> {
     let path = |root: &Node<'_>| child_path(root.path(), name);
     roots
         .iter()
@@ -86,7 +91,7 @@ fn all<'a>(roots: &[Node<'a>], name: &[u8]) -> Outcome<Vec<Node<'a>>> {
 }
 
 /// Returns the index of a data frame, and its length.
-fn index(node: Node<'_>) -> Outcome<(Node<'_>, u64)> {
+fn index(node: Node<'_>) -> CombineResult<(Node<'_>, u64)> {
     node.expect(&[("dataframe", "0.2.0")])?;
     let index = node.dataset(index_name(node)?.as_bytes())?;
     index.expect(&[("string-array", "0.2.0")])?;
@@ -97,8 +102,8 @@ fn index(node: Node<'_>) -> Outcome<(Node<'_>, u64)> {
 }
 
 /// Returns the alignment of the names of `frames`, and the names of the output.
-fn alignment(frames: &[Node<'_>], join: Join) -> Outcome<(Alignment, Vec<String>)> {
-    let own: Vec<Vec<String>> = frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<Outcome<_>>()?;
+fn alignment(frames: &[Node<'_>], join: Join) -> CombineResult<(Alignment, Vec<String>)> {
+    let own: Vec<Vec<String>> = frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<CombineResult<_>>()?;
     for (frame, names) in frames.iter().zip(&own) {
         if let Some(name) = names::repeated(names) {
             return frame.refuse(
@@ -142,8 +147,8 @@ fn other_frame(
     alignment: &Alignment,
     names: &[String],
     merge: Option<MergePolicy>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = frames[0];
     let index_of_first = index(first)?.0;
     let mut columns = Vec::new();
@@ -164,7 +169,7 @@ fn other_frame(
                         Some(child) => Ok(child),
                         None => frame.refuse(format!("a column {name:?}"), "no such column"),
                     })
-                    .collect::<Outcome<Vec<_>>>()?,
+                    .collect::<CombineResult<Vec<_>>>()?,
             );
         }
         columns = carried(&groups, Policy { merge, axes: Some(Axes { alignment, count: 1 }) }, out);
@@ -192,8 +197,8 @@ fn matrix_of_all(
     found: &[Option<Node<'_>>],
     alignment: &Alignment,
     along: Along<'_>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     // anndata writes a missing matrix as a separate element.
     let present: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
     if present.is_empty() {
@@ -207,7 +212,13 @@ fn matrix_of_all(
     matrix(path.to_vec(), &present, alignment, along, out)
 }
 
-fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along<'_>, out: &mut Output) -> Outcome<()> {
+fn matrix(
+    path: Vec<u8>,
+    nodes: &[Node<'_>],
+    alignment: &Alignment,
+    along: Along<'_>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let kind = nodes[0].encoding();
     if let Some(other) = nodes.iter().find(|node| node.encoding() != kind) {
         return other.refuse(kind, format!("{}; convert one of them", other.encoding()));
@@ -219,7 +230,7 @@ fn matrix(path: Vec<u8>, nodes: &[Node<'_>], alignment: &Alignment, along: Along
 }
 
 /// Adds an element of `obsm` or `varm`. Its columns are matched by number, or by name in a data frame.
-fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut Output) -> Outcome<()> {
+fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
     let kind = nodes[0].encoding();
     if kind == "dataframe" {
         return along::frame(path, nodes, along, out);
@@ -260,9 +271,9 @@ fn mapping<'a>(
     roots: &[Node<'a>],
     name: &[u8],
     along: Along<'_>,
-    out: &mut Output,
-    mut add: impl FnMut(Vec<u8>, &[Node<'a>], &mut Output) -> Outcome<()>,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+    mut add: impl FnMut(Vec<u8>, &[Node<'a>], &mut AssembledTree) -> CombineResult<()>,
+) -> CombineResult<()> {
     let groups = children(roots, name);
     let Some(first) = groups.iter().flatten().next().copied() else { return Ok(()) };
     let path = child_path(parent, name);
@@ -301,8 +312,8 @@ fn pairwise(
     name: &str,
     along: Along<'_>,
     options: &ConventionOptions,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     if options.pairwise {
         return mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| {
             match nodes.iter().find(|node| node.encoding() == "array") {
@@ -338,8 +349,8 @@ fn policy_group(
     name: &[u8],
     merge: MergePolicy,
     axes: Option<Axes<'_>>,
-    out: &mut Output,
-) -> Outcome<()> {
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let groups = children(roots, name);
     let Some(first) = groups.iter().flatten().next().copied() else { return Ok(()) };
     for group in groups.iter().flatten() {
@@ -357,7 +368,7 @@ fn policy_group(
 }
 
 /// Adds `raw`, the data before variables were selected. `other` is the alignment of the other axis.
-fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Output) -> Outcome<()> {
+fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
     let found = children(roots, b"raw");
     let raws: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
     let Some(&first) = raws.first() else { return Ok(()) };
@@ -389,11 +400,12 @@ fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Output
     let vars: Vec<Node<'_>> = raws
         .iter()
         .map(|raw| raw.child(b"var").map_or_else(|| raw.refuse("a data frame var", "nothing"), Ok))
-        .collect::<Outcome<_>>()?;
+        .collect::<CombineResult<_>>()?;
     out.group(b"/raw".to_vec(), first, Arc::clone(first.attributes()));
     let found: Vec<Option<Node<'_>>> = raws.iter().map(|raw| raw.child(b"X")).collect();
     if along.axis == Axis::Var {
-        let rows: Vec<u64> = vars.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<Outcome<_>>()?;
+        let rows: Vec<u64> =
+            vars.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<CombineResult<_>>()?;
         let along = Along { rows: &rows, ..along };
         along::frame(b"/raw/var".to_vec(), &vars, along, out)?;
         matrix_of_all(b"/raw/X", &found, other, along, out)?;

@@ -20,7 +20,7 @@ pub(crate) use repeated::repeated;
 pub(crate) use tree::Files;
 
 use super::{Axis, Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::{Rule, Values};
+use crate::rules::{Rule, ValueMeaning};
 use crate::schema::display_path;
 use crate::schema::join::{Difference, DifferenceKind};
 
@@ -74,7 +74,7 @@ impl Convention for Anndata {
             }
             let len_bytes = dims.iter().fold(class.len_bytes(), |product, &dim| product.saturating_mul(dim));
             if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_needed(file, at, options.axis.of_anndata())) {
-                rules.push((at, Rule { values: Values::Kept, ..Rule::default() }));
+                rules.push((at, Rule { values: ValueMeaning::Kept, ..Rule::default() }));
             }
         }
         Ok(rules)

@@ -2,13 +2,13 @@
 //!
 //! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
-use super::tree::{Node, Outcome, refuse};
-use crate::rules::pick::{Counts, Uncounted};
+use super::tree::{CombineResult, Node, refuse};
+use crate::rules::pick::{SelectedCounts, Uncounted};
 use crate::rules::settling::Declared;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, Pick, PickForm, Rule, Trim};
 use crate::schema::extents::InputExtents;
 use crate::schema::join::{Difference, DifferenceKind, Joined};
-use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, Role, display_path, split_again};
+use crate::schema::{ABSENT, AttributeValue, Column, InputExtent, Role, SchemaEntry, display_path, split_again};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
 use raddle_hdf5::number::NumberType;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 
 /// Output assembled so far.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct AssembledTree {
     joined: Joined,
     columns: Vec<Column>,
     /// Numbers of picked elements, as far as they have been counted.
-    counts: Counts,
+    counts: SelectedCounts,
 }
 
 /// Contribution of an input to a dataset.
 #[derive(Debug, Clone)]
-pub(super) struct Piece<'a> {
+pub(super) struct InputPiece<'a> {
     /// The dataset; `None` if the input lacks it.
     pub node: Option<Node<'a>>,
     /// Number of rows of the fill value, if the input lacks the dataset.
@@ -34,7 +34,7 @@ pub(super) struct Piece<'a> {
     pub conversion: InputConversion,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> InputPiece<'a> {
     /// Creates a piece of all rows of a dataset, unchanged.
     pub fn of(node: Node<'a>) -> Self {
         Self { node: Some(node), absent_rows: 0, conversion: InputConversion::default() }
@@ -43,7 +43,7 @@ impl<'a> Piece<'a> {
 
 /// Differences between a dataset and its first piece.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Form {
+pub(super) struct PieceDifferences {
     /// Axis along which pieces are concatenated.
     pub axis: usize,
     /// Number type of the output, if it differs from the pieces' type.
@@ -58,9 +58,9 @@ pub(super) struct Form {
     pub runs: Option<Vec<Segment>>,
 }
 
-impl Output {
+impl AssembledTree {
     /// Creates an empty output with the counts so far.
-    pub fn new(counts: &Counts) -> Self {
+    pub fn new(counts: &SelectedCounts) -> Self {
         Self { counts: counts.clone(), ..Self::default() }
     }
 
@@ -95,7 +95,7 @@ impl Output {
     }
 
     /// Adds a dataset of consecutive pieces, with the properties of the first.
-    pub fn rows(&mut self, path: Vec<u8>, pieces: Vec<Piece<'_>>, form: Form) -> Outcome<()> {
+    pub fn rows(&mut self, path: Vec<u8>, pieces: Vec<InputPiece<'_>>, form: PieceDifferences) -> CombineResult<()> {
         let Some(first) = pieces.iter().find_map(|piece| piece.node) else {
             return refuse(&path, "a dataset", "none", Vec::new());
         };
@@ -169,7 +169,7 @@ impl Output {
 
     fn add(&mut self, path: Vec<u8>, node: Node<'_>, role: Role, attributes: Arc<[AttributeValue]>) {
         let entry = node.entry();
-        self.joined.schema.entries.push(Entry {
+        self.joined.schema.entries.push(SchemaEntry {
             path,
             utf8: entry.utf8,
             role,
@@ -180,7 +180,7 @@ impl Output {
     }
 
     /// Returns the value of an outcome, or records its error.
-    pub fn take<T>(&mut self, outcome: Outcome<T>) -> Option<T> {
+    pub fn take<T>(&mut self, outcome: CombineResult<T>) -> Option<T> {
         outcome.map_err(|difference| self.joined.differences.push(*difference)).ok()
     }
 
@@ -213,7 +213,7 @@ fn take_runs(column: &mut Column, runs: Vec<Segment>) {
     column.runs = Some(runs.into());
 }
 
-fn changed(model: &Dataset, form: &Form) -> Dataset {
+fn changed(model: &Dataset, form: &PieceDifferences) -> Dataset {
     let mut output = model.clone();
     if let Some(number) = form.number {
         output.datatype = Datatype { class: Arc::new(number.class()), committed: None };

@@ -14,18 +14,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Result of combining elements, with the reason of a failure.
-pub(super) type Outcome<T> = Result<T, Box<Difference>>;
+pub(super) type CombineResult<T> = Result<T, Box<Difference>>;
 
 /// Trees of all inputs, with the values that they share.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    files: Vec<File>,
+    files: Vec<InputTree>,
     /// Values, by digest.
     values: HashMap<u64, Arc<[u8]>>,
 }
 
 #[derive(Debug)]
-struct File {
+struct InputTree {
     paths: Paths,
     entries: Vec<ScannedEntry>,
     by_path: HashMap<Vec<u8>, usize>,
@@ -52,7 +52,7 @@ impl Files {
                 *values = Arc::clone(known);
             }
         }
-        self.files.push(File { paths, entries, by_path, children });
+        self.files.push(InputTree { paths, entries, by_path, children });
     }
 
     /// Whether there are no inputs.
@@ -72,7 +72,7 @@ pub(super) struct Node<'a> {
     /// Number of the input.
     pub input: u32,
     at: usize,
-    file: &'a File,
+    file: &'a InputTree,
 }
 
 impl<'a> Node<'a> {
@@ -165,12 +165,12 @@ impl<'a> Node<'a> {
     }
 
     /// Creates an error about this element.
-    pub fn refuse<T>(self, expected: impl Into<String>, found: impl Into<String>) -> Outcome<T> {
+    pub fn refuse<T>(self, expected: impl Into<String>, found: impl Into<String>) -> CombineResult<T> {
         refuse(self.path(), expected, found, vec![self.input])
     }
 
     /// Checks that the element has one of these encodings, in a supported version.
-    pub fn expect(self, kinds: &[(&str, &str)]) -> Outcome<()> {
+    pub fn expect(self, kinds: &[(&str, &str)]) -> CombineResult<()> {
         let (kind, version) = (self.encoding(), self.text("encoding-version").unwrap_or_default());
         if kinds.contains(&(kind.as_str(), version.as_str())) {
             return Ok(());
@@ -183,7 +183,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the dataset of this name inside the group.
-    pub fn dataset(self, name: &[u8]) -> Outcome<Self> {
+    pub fn dataset(self, name: &[u8]) -> CombineResult<Self> {
         match self.child(name).filter(|child| child.column().is_some()) {
             Some(child) => Ok(child),
             None => self.refuse(format!("a dataset {}", display_path(name)), "no such dataset"),
@@ -191,7 +191,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns the values of a dataset, which were kept unless there are too many.
-    pub fn kept(self) -> Outcome<&'a Arc<[u8]>> {
+    pub fn kept(self) -> CombineResult<&'a Arc<[u8]>> {
         match self.values() {
             Some(values) => Ok(values),
             None => self.refuse("values that can be compared", "too many; leave them out with --exclude"),
@@ -199,7 +199,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns all texts of a dataset.
-    pub fn texts(self) -> Outcome<Vec<String>> {
+    pub fn texts(self) -> CombineResult<Vec<String>> {
         let texts = self.class().zip(Some(self.kept()?));
         match texts.and_then(|(class, values)| attribute::texts_of(class, values)) {
             Some(texts) => Ok(texts),
@@ -214,7 +214,7 @@ pub(super) fn refuse<T>(
     expected: impl Into<String>,
     found: impl Into<String>,
     inputs: Vec<u32>,
-) -> Outcome<T> {
+) -> CombineResult<T> {
     let (path, kind) = (display_path(path), DifferenceKind::Meaning);
     Err(Box::new(Difference { path, kind, expected: expected.into(), found: found.into(), inputs }))
 }

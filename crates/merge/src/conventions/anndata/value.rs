@@ -4,8 +4,8 @@
 //! equal for readers with anndata; if that cannot be decided, comparison fails.
 
 use super::names::Alignment;
-use super::output::{Output, constant_like};
-use super::tree::{Node, Outcome};
+use super::output::{AssembledTree, constant_like};
+use super::tree::{CombineResult, Node};
 use crate::schema::attribute::{named, string, texts};
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::{CanonicalElements, append_null};
@@ -15,29 +15,29 @@ use std::sync::Arc;
 
 /// Element of one input, reordered like the output.
 #[derive(Debug, Clone)]
-pub(super) struct Value<'a> {
+pub(super) struct InputElement<'a> {
     /// Object in the input.
     pub node: Node<'a>,
     /// Attributes of the element.
     pub attributes: Arc<[AttributeValue]>,
     /// Contents of the element.
-    pub content: Content<'a>,
+    pub content: ElementContent<'a>,
 }
 
 /// Contents of an element.
 #[derive(Debug, Clone)]
-pub(super) enum Content<'a> {
+pub(super) enum ElementContent<'a> {
     /// Scalar or null dataset.
     Scalar(&'a Dataset, &'a [u8]),
     /// An array.
-    Array(Array<'a>),
+    Array(ElementArray<'a>),
     /// Several parts with their names.
-    Parts(Vec<(&'a [u8], Value<'a>)>),
+    Parts(Vec<(&'a [u8], InputElement<'a>)>),
 }
 
 /// Array with its values.
 #[derive(Debug, Clone)]
-pub(super) struct Array<'a> {
+pub(super) struct ElementArray<'a> {
     model: &'a Dataset,
     class: TypeClass,
     dims: Vec<u64>,
@@ -65,27 +65,27 @@ const TABLES: [(&str, &str); 2] = [("categorical", "0.2.0"), ("dataframe", "0.2.
 const SPARSE: [(&str, &str); 2] = [("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")];
 
 /// Reads an element of an input; `axes` are the axes that are matched by name.
-pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> Outcome<Value<'a>> {
+pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> CombineResult<InputElement<'a>> {
     let kind = node.encoding();
     let is = |kinds: &[(&str, &str)]| kinds.iter().any(|(known, _)| *known == kind);
     let attributes = Arc::clone(node.attributes());
     let content = if is(&SCALARS) {
         node.expect(&SCALARS)?;
         let Some((dataset, value)) = node.constant() else { return node.refuse("a scalar", "another kind of object") };
-        Content::Scalar(dataset, value)
+        ElementContent::Scalar(dataset, value)
     } else if is(&ARRAYS) {
         node.expect(&ARRAYS)?;
-        Content::Array(array(node, axes, &Missing::Nan)?)
+        ElementContent::Array(array(node, axes, &Missing::Nan)?)
     } else if is(&NULLABLE) {
         node.expect(&NULLABLE)?;
         let values = array(node.dataset(b"values")?, axes, &Missing::Anything)?;
         let mask = array(node.dataset(b"mask")?, axes, &Missing::True)?;
-        Content::Parts(vec![part(node, b"values", values)?, part(node, b"mask", mask)?])
+        ElementContent::Parts(vec![part(node, b"values", values)?, part(node, b"mask", mask)?])
     } else if kind == "categorical" {
         node.expect(&TABLES)?;
         let codes = array(node.dataset(b"codes")?, axes, &Missing::MinusOne)?;
         let categories = array(node.dataset(b"categories")?, None, &Missing::Nan)?;
-        Content::Parts(vec![part(node, b"codes", codes)?, part(node, b"categories", categories)?])
+        ElementContent::Parts(vec![part(node, b"codes", codes)?, part(node, b"categories", categories)?])
     } else if kind == "dataframe" {
         node.expect(&TABLES)?;
         let inside =
@@ -95,7 +95,7 @@ pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> Outcome<Value<
             let Some(child) = node.child(&name) else { return node.refuse("its columns", "fewer") };
             parts.push((child.name(), read(child, axes.map(|axes| Axes { count: 1, ..axes }))?));
         }
-        Content::Parts(parts)
+        ElementContent::Parts(parts)
     } else if is(&SPARSE) {
         node.expect(&SPARSE)?;
         let is_moved = axes.is_some_and(|axes| axes.alignment.of_inputs[node.input as usize].is_some());
@@ -107,26 +107,29 @@ pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> Outcome<Value<
             let values = array(node.dataset(name)?, None, &Missing::Nan)?;
             part(node, name, values)
         });
-        Content::Parts(parts.into_iter().collect::<Outcome<_>>()?)
+        ElementContent::Parts(parts.into_iter().collect::<CombineResult<_>>()?)
     } else if kind == "dict" {
         let mut parts = Vec::new();
         for child in node.children() {
             parts.push((child.name(), read(child, axes)?));
         }
-        Content::Parts(parts)
+        ElementContent::Parts(parts)
     } else {
         return node.refuse("an element that can be compared", format!("{kind}; leave it out with --exclude"));
     };
-    Ok(Value { node, attributes, content })
+    Ok(InputElement { node, attributes, content })
 }
 
-fn part<'a>(node: Node<'a>, name: &[u8], array: Array<'a>) -> Outcome<(&'a [u8], Value<'a>)> {
+fn part<'a>(node: Node<'a>, name: &[u8], array: ElementArray<'a>) -> CombineResult<(&'a [u8], InputElement<'a>)> {
     let node = node.dataset(name)?;
-    Ok((node.name(), Value { node, attributes: Arc::clone(node.attributes()), content: Content::Array(array) }))
+    Ok((
+        node.name(),
+        InputElement { node, attributes: Arc::clone(node.attributes()), content: ElementContent::Array(array) },
+    ))
 }
 
 /// Returns the names of the columns of a data frame, in order.
-pub(super) fn frame_columns(node: Node<'_>) -> Outcome<Vec<String>> {
+pub(super) fn frame_columns(node: Node<'_>) -> CombineResult<Vec<String>> {
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
     };
@@ -141,7 +144,7 @@ pub(super) fn frame_columns(node: Node<'_>) -> Outcome<Vec<String>> {
 }
 
 /// Returns the name of the dataset that holds the index of a data frame.
-pub(super) fn index_name(node: Node<'_>) -> Outcome<String> {
+pub(super) fn index_name(node: Node<'_>) -> CombineResult<String> {
     match node.text("_index") {
         Some(name) => Ok(name),
         None => node.refuse("an attribute _index", "none"),
@@ -160,7 +163,7 @@ enum Missing {
     Anything,
 }
 
-fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> Outcome<Array<'a>> {
+fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> CombineResult<ElementArray<'a>> {
     let Some((model, _)) = node.column() else { return node.refuse("an array", "another kind of object") };
     let (mut dims, mut class) = (node.dims().unwrap_or_default(), (*model.datatype.class).clone());
     let mut values = node.kept()?.to_vec();
@@ -200,11 +203,11 @@ fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> Outco
             }
         }
     }
-    Ok(Array { model, class, dims, values, lacking })
+    Ok(ElementArray { model, class, dims, values, lacking })
 }
 
 /// Converts values to a type that can represent NaN.
-fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> Outcome<(TypeClass, Vec<u8>)> {
+fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> CombineResult<(TypeClass, Vec<u8>)> {
     let Some(number @ NumberType::Integer { .. }) = NumberType::of(&class) else { return Ok((class, values)) };
     let (mut integers, mut floats, mut out) = (Vec::new(), Vec::new(), Vec::new());
     let is_whole = number.decode_floats(&values, &mut integers, &mut floats);
@@ -247,22 +250,24 @@ fn gathered(class: &TypeClass, values: &[u8], dims: &[u64], axis: usize, from: &
     out
 }
 
-impl Value<'_> {
-    fn part(&self, name: &[u8]) -> Option<&Array<'_>> {
-        let Content::Parts(parts) = &self.content else { return None };
+impl InputElement<'_> {
+    fn part(&self, name: &[u8]) -> Option<&ElementArray<'_>> {
+        let ElementContent::Parts(parts) = &self.content else { return None };
         parts.iter().find(|(known, _)| *known == name).and_then(|(_, value)| match &value.content {
-            Content::Array(array) => Some(array),
+            ElementContent::Array(array) => Some(array),
             _ => None,
         })
     }
 
     /// Whether anndata considers two elements equal.
-    pub fn equals(&self, other: &Self) -> Outcome<bool> {
+    pub fn equals(&self, other: &Self) -> CombineResult<bool> {
         let (kind, other_kind) = (self.node.encoding(), other.node.encoding());
         Ok(match (&self.content, &other.content) {
-            (Content::Scalar(left, a), Content::Scalar(right, b)) => scalars_equal(self.node, (left, a), (right, b))?,
-            (Content::Array(left), Content::Array(right)) => kind == other_kind && left.equals(right),
-            (Content::Parts(left), Content::Parts(right)) => {
+            (ElementContent::Scalar(left, a), ElementContent::Scalar(right, b)) => {
+                scalars_equal(self.node, (left, a), (right, b))?
+            }
+            (ElementContent::Array(left), ElementContent::Array(right)) => kind == other_kind && left.equals(right),
+            (ElementContent::Parts(left), ElementContent::Parts(right)) => {
                 if kind != other_kind {
                     return match kind == "dict" || other_kind == "dict" {
                         true => self.node.refuse(kind, format!("{other_kind}; leave it out with --exclude")),
@@ -290,7 +295,7 @@ impl Value<'_> {
     }
 
     /// Whether two matrices are equal as stored, or by their elements if both are small.
-    fn is_same_matrix(&self, other: &Self) -> Outcome<bool> {
+    fn is_same_matrix(&self, other: &Self) -> CombineResult<bool> {
         let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::schema::attribute::numbers);
         if shape(self) != shape(other) {
             return Ok(false);
@@ -344,12 +349,12 @@ impl Value<'_> {
     }
 
     /// Writes the element at `path`.
-    pub fn write(&self, path: Vec<u8>, out: &mut Output) -> Outcome<()> {
+    pub fn write(&self, path: Vec<u8>, out: &mut AssembledTree) -> CombineResult<()> {
         match &self.content {
-            Content::Scalar(dataset, value) => {
+            ElementContent::Scalar(dataset, value) => {
                 out.constant(path, self.node, (*dataset).clone(), value.to_vec());
             }
-            Content::Array(array) => {
+            ElementContent::Array(array) => {
                 if !array.lacking.is_empty() {
                     return self.node.refuse(
                         "a value for every name",
@@ -359,7 +364,7 @@ impl Value<'_> {
                 let dataset = constant_like(array.model, &array.class, array.dims.clone());
                 out.constant(path, self.node, dataset, array.values.clone());
             }
-            Content::Parts(parts) => {
+            ElementContent::Parts(parts) => {
                 out.group(path.clone(), self.node, Arc::clone(&self.attributes));
                 for (name, value) in parts {
                     value.write(child_path(&path, name), out)?;
@@ -370,7 +375,7 @@ impl Value<'_> {
     }
 }
 
-fn parts_equal(left: &[(&[u8], Value<'_>)], right: &[(&[u8], Value<'_>)]) -> Outcome<bool> {
+fn parts_equal(left: &[(&[u8], InputElement<'_>)], right: &[(&[u8], InputElement<'_>)]) -> CombineResult<bool> {
     if left.len() != right.len() {
         return Ok(false);
     }
@@ -382,7 +387,7 @@ fn parts_equal(left: &[(&[u8], Value<'_>)], right: &[(&[u8], Value<'_>)]) -> Out
     Ok(true)
 }
 
-impl Array<'_> {
+impl ElementArray<'_> {
     fn is_true(&self, at: usize) -> bool {
         let len = self.class.len_bytes() as usize;
         self.values[at * len..(at + 1) * len] == true_value(&self.class)
@@ -419,7 +424,7 @@ impl Array<'_> {
 }
 
 /// Whether numpy considers two scalars equal: numbers of any types are compared by value.
-fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> Outcome<bool> {
+fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> CombineResult<bool> {
     let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
     if is_null(left) || is_null(right) {
         return Ok(is_null(left) && is_null(right));

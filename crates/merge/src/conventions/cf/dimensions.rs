@@ -14,7 +14,7 @@ use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LIST, scales};
 use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Column, Entry, EntryIndex, Role, Schema, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl<'c> Variables<'c> {
     fn of(completion: &'c Completion<'_>) -> Self {
         let schema = &*completion.schema;
         let variable = |declared: &'c Declared| {
-            let Entry { path, role: Role::Column(column), .. } = &schema.entries[declared.entry as usize] else {
+            let SchemaEntry { path, role: Role::Column(column), .. } = &schema.entries[declared.entry as usize] else {
                 return None;
             };
             Some(Variable {
@@ -257,7 +257,7 @@ impl<'c> Variables<'c> {
 }
 
 /// Makes dimension ids unique, and updates the variables that refer to them. Files without ids stay without.
-fn renumber(entries: &mut [Entry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
+fn renumber(entries: &mut [SchemaEntry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
     let mut taken: HashMap<i64, Vec<u8>> = HashMap::new();
     let (mut like, mut unnumbered) = (None, Vec::new());
     for (at, entry) in entries.iter().enumerate() {

@@ -10,7 +10,7 @@ use super::{Variables, is_without_variable, of_root, of_scalar, of_variable};
 use crate::conventions::{Completion, ConventionOptions, Refusal};
 use crate::rules::absent::value_for_holes;
 use crate::rules::settling::Declared;
-use crate::rules::{Rule, Values};
+use crate::rules::{Rule, ValueMeaning};
 use crate::schema::attribute::{replaced, without};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::join::{Difference, DifferenceKind};
@@ -49,7 +49,7 @@ pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) 
         if is_without_variable(file, at) {
             rule = rule.ignoring(&["NAME"]);
         } else if basis.is_by_coordinates && basis.dimensions.contains(file.path_of(at)) {
-            rule.values = Values::Kept;
+            rule.values = ValueMeaning::Kept;
         }
         rules.push((at, rule.ignoring(&OF_TILE)));
     }
@@ -219,7 +219,7 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
     }
     let sizes: BTreeMap<Vec<u8>, u64> = {
         let entries = completion.schema.entries.iter();
-        let size = |entry: &crate::schema::Entry| match entry.role {
+        let size = |entry: &crate::schema::SchemaEntry| match entry.role {
             Role::Column(column) => Some((entry.path.clone(), completion.schema.columns[column as usize].rows())),
             _ => None,
         };

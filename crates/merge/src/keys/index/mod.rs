@@ -31,7 +31,7 @@ const SORT_SHARE: u64 = 8;
 
 /// Ids of the index group.
 pub struct Index {
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     /// For each run, the greatest last tuple of this and all earlier runs of the same input.
     greatest: Ids,
     storage: Storage,
@@ -52,7 +52,7 @@ pub struct Repeated {
 }
 
 /// Ascending tuples, of consecutive or of sorted rows.
-struct Run {
+struct SortedRun {
     /// Input that holds the rows; 0 if inputs are not distinguished.
     input: u32,
     /// Rows, or positions in the scratch file.
@@ -203,7 +203,7 @@ struct Build<'s> {
     starts: Option<&'s [u64]>,
     width: usize,
     input: u32,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
     begin: u64,
     firsts: Ids,
     last: Ids,
@@ -250,14 +250,14 @@ impl<'s> Build<'s> {
         if end > self.begin {
             let firsts = std::mem::replace(&mut self.firsts, Ids::new(self.width));
             let last = self.last.tuple(0);
-            self.runs.push(Run { input: self.input, places: self.begin..end, firsts, last });
+            self.runs.push(SortedRun { input: self.input, places: self.begin..end, firsts, last });
         }
         self.begin = end;
         self.last.clear();
     }
 
     fn finish(mut self, storage: Storage, table: IdTable) -> Index {
-        let key = |run: &Run| (run.input, run.firsts.tuple(0), run.places.start);
+        let key = |run: &SortedRun| (run.input, run.firsts.tuple(0), run.places.start);
         self.runs.sort_by_cached_key(key);
         let mut greatest = Ids::new(self.width);
         let mut is_disjoint = true;

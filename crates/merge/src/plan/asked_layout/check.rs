@@ -4,7 +4,7 @@ use super::{AskedChunk, AskedLayouts};
 use crate::error::{MergeError, Result};
 use crate::plan::chunk::Chunk;
 use crate::plan::layout_rules::RuleObjects;
-use crate::schema::{Entry, Role, Schema, display_path, is_named};
+use crate::schema::{Role, Schema, SchemaEntry, display_path, is_named};
 
 impl AskedLayouts<'_> {
     /// Refuses rules that match no dataset of `schema`, names of dimensions that no dataset has, and read patterns of
@@ -14,11 +14,11 @@ impl AskedLayouts<'_> {
     /// [`MergeError::Object`] for the first of them.
     pub fn check(&self, schema: &Schema) -> Result<()> {
         let columns = || schema.entries.iter().filter(|entry| matches!(entry.role, Role::Column(_)));
-        let names = |entry: &Entry| self.names(entry, schema.rank(entry));
+        let names = |entry: &SchemaEntry| self.names(entry, schema.rank(entry));
         for (number, rule) in self.options.layout_rules.iter().enumerate() {
             let refuse = |reason: String| Err(MergeError::Object { object: rule.pattern(), reason });
             if !columns().any(|entry| self.applies(number, entry)) {
-                let is_constant = |entry: &&Entry| matches!(entry.role, Role::Constant { .. });
+                let is_constant = |entry: &&SchemaEntry| matches!(entry.role, Role::Constant { .. });
                 let of_scalars = schema.entries.iter().filter(is_constant).any(|entry| self.applies(number, entry));
                 return refuse(match of_scalars {
                     true => format!(
@@ -51,7 +51,8 @@ impl AskedLayouts<'_> {
             let all: Vec<_> = columns().filter(|entry| !self.is_coordinate(entry)).map(names).collect();
             check_names(sizes, &all, &format!("--chunk {}", Chunk::Named(sizes.clone())), "/")?;
         }
-        let is_timed = |entry: &Entry| self.grid(entry, &names(entry)).is_ok_and(|chunk| chunk != AskedChunk::Policy);
+        let is_timed =
+            |entry: &SchemaEntry| self.grid(entry, &names(entry)).is_ok_and(|chunk| chunk != AskedChunk::Policy);
         if self.options.layout != self.options.layout.without_time() && !columns().any(is_timed) {
             return Err(MergeError::Object {
                 object: "/".to_owned(),

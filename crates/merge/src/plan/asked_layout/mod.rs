@@ -18,7 +18,7 @@ use crate::options::MergeOptions;
 use crate::plan::chunk::Chunk;
 use crate::plan::grid::Grid;
 use crate::plan::layout::{LayoutPolicy, Shape, chunk_shape, shape_with};
-use crate::schema::{Entry, Role, Schema, display_path, is_named};
+use crate::schema::{Role, Schema, SchemaEntry, display_path, is_named};
 use filters::DecidingRules;
 use globset::GlobSet;
 use std::collections::HashMap;
@@ -157,11 +157,11 @@ impl<'o> AskedLayouts<'o> {
     }
 
     /// Returns the names of each of the `rank` axes of a dataset.
-    fn names(&self, entry: &Entry, rank: usize) -> Vec<Vec<Vec<u8>>> {
+    fn names(&self, entry: &SchemaEntry, rank: usize) -> Vec<Vec<Vec<u8>>> {
         self.dimensions.as_ref().map_or_else(|| vec![Vec::new(); rank], |dimensions| dimensions.names(entry, rank))
     }
 
-    fn is_coordinate(&self, entry: &Entry) -> bool {
+    fn is_coordinate(&self, entry: &SchemaEntry) -> bool {
         self.dimensions.as_ref().is_some_and(|dimensions| dimensions.is_coordinate(entry))
     }
 
@@ -171,7 +171,7 @@ impl<'o> AskedLayouts<'o> {
     }
 
     /// Whether a rule applies to the dataset of an entry.
-    fn applies(&self, rule: usize, entry: &Entry) -> bool {
+    fn applies(&self, rule: usize, entry: &SchemaEntry) -> bool {
         let Some(matcher) = &self.matchers[rule] else { return true };
         let links = self.links.get(&entry.path).map_or(&[][..], Vec::as_slice);
         std::iter::once(&entry.path).chain(links).any(|path| {
@@ -185,7 +185,7 @@ impl<'o> AskedLayouts<'o> {
     ///
     /// # Errors
     /// [`MergeError::Object`] if a rule cannot be applied.
-    pub fn of_dataset(&self, entry: &Entry, rank: usize, is_flat: bool) -> Result<AskedLayout> {
+    pub fn of_dataset(&self, entry: &SchemaEntry, rank: usize, is_flat: bool) -> Result<AskedLayout> {
         let options = self.options;
         let names = self.names(entry, rank);
         let mut asked = AskedLayout {
@@ -252,7 +252,7 @@ impl<'o> AskedLayouts<'o> {
     }
 
     /// Returns the axes of a gridded variable; the read pattern decides for variables without a time axis.
-    fn grid(&self, entry: &Entry, names: &[Vec<Vec<u8>>]) -> Result<AskedChunk> {
+    fn grid(&self, entry: &SchemaEntry, names: &[Vec<Vec<u8>>]) -> Result<AskedChunk> {
         let Some(dimensions) = &self.dimensions else { return Ok(AskedChunk::Policy) };
         let roles: Vec<AxisRole> = names.iter().map(|names| dimensions.role(names)).collect();
         let with = |role: AxisRole| (0..roles.len()).filter(|&axis| roles[axis] == role).collect::<Vec<_>>();
@@ -296,7 +296,7 @@ fn applied(chunk: &Chunk, names: &[Vec<Vec<u8>>], rank: usize, is_flat: bool) ->
     }
 }
 
-fn other_rank(rule: &LayoutRule, entry: &Entry, rank: usize, is_flat: bool) -> MergeError {
+fn other_rank(rule: &LayoutRule, entry: &SchemaEntry, rank: usize, is_flat: bool) -> MergeError {
     let rank = if is_flat { 1 } else { rank };
     let asked = match &rule.settings().chunk {
         Some(Chunk::Shape(shape)) => shape.len(),

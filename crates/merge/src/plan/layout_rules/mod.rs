@@ -111,11 +111,11 @@ impl LayoutRule {
     pub fn parse_file(text: &str) -> std::result::Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct File {
+        struct LayoutRulesFile {
             layout: BTreeMap<String, toml::Spanned<String>>,
         }
         let line = |at: usize| text[..at.min(text.len())].lines().count().max(1);
-        let file: File = toml::from_str(text).map_err(|error: toml::de::Error| match error.span() {
+        let file: LayoutRulesFile = toml::from_str(text).map_err(|error: toml::de::Error| match error.span() {
             Some(span) => format!("line {}: {}", line(span.start), error.message()),
             None => error.message().to_owned(),
         })?;

@@ -22,7 +22,7 @@ pub(super) struct Source<'a> {
 }
 
 /// A dataset to be created, with its type and the rows of each input.
-pub(super) struct Made {
+pub(super) struct NewDataset {
     pub class: Arc<TypeClass>,
     /// Dimensions of a row.
     pub dims: Vec<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Made {
 }
 
 /// Converts the values of all inputs to one type: the type of the existing dataset when rows are appended to it.
-pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, Difference> {
+pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<NewDataset, Difference> {
     let values = || (0..).zip(&source.values).filter_map(|(input, value)| Some((input, (*value)?)));
     let (class, dims) = match grown {
         Some(column) => {
@@ -70,7 +70,7 @@ pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<Made, 
         };
         rows.push(row);
     }
-    Ok(Made { class, dims, rows })
+    Ok(NewDataset { class, dims, rows })
 }
 
 fn refused(source: &Source<'_>, class: &TypeClass, input: u32, found: String) -> Difference {

@@ -3,7 +3,7 @@
 //! Values of datasets are compared elsewhere. Invariant: the order in which an object lists its attributes makes no
 //! difference.
 
-use super::contrast::{Value, contrast};
+use super::contrast::{TypedValue, contrast};
 use super::{DifferenceKind, describe_value};
 use crate::scan::scale_lists::REFERENCE_LIST;
 use crate::schema::{AttributeValue, display_path};
@@ -151,7 +151,7 @@ fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (St
     (marked(expected), marked(found))
 }
 
-fn value_of(attribute: &AttributeValue) -> Value<'_> {
+fn value_of(attribute: &AttributeValue) -> TypedValue<'_> {
     let AttributeValue { datatype, dataspace, value, .. } = attribute;
-    Value { class: &datatype.class, dataspace, canonical: value }
+    TypedValue { class: &datatype.class, dataspace, canonical: value }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every input stays in the list of the difference that it belongs to, whether its value is shown or not.
 
-use super::{DifferenceKind, Found};
+use super::{DifferenceKind, FoundDifference};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -11,7 +11,7 @@ const SHOWN_VALUES: usize = 3;
 /// Maximum number of differences of one kind per object; further attributes are not named.
 const MAX_DIFFERENCES: usize = 512;
 
-impl Found {
+impl FoundDifference {
     /// Returns this difference, or one of "yet other values" if `known` already holds enough for its object.
     pub(super) fn bounded(self, known: &BTreeMap<Self, Vec<u32>>) -> Self {
         if !matches!(self.kind, DifferenceKind::Value | DifferenceKind::Attributes) || known.contains_key(&self) {
@@ -37,9 +37,9 @@ mod tests {
     use super::*;
 
     fn all_of(found: impl Iterator<Item = (String, String)>) -> Vec<(String, String, usize)> {
-        let mut known: BTreeMap<Found, Vec<u32>> = BTreeMap::new();
+        let mut known: BTreeMap<FoundDifference, Vec<u32>> = BTreeMap::new();
         for (input, (expected, found)) in (1..).zip(found) {
-            let found = Found { path: b"/x".to_vec(), kind: DifferenceKind::Attributes, expected, found };
+            let found = FoundDifference { path: b"/x".to_vec(), kind: DifferenceKind::Attributes, expected, found };
             known.entry(found.bounded(&known)).or_default().push(input);
         }
         known.into_iter().map(|(found, inputs)| (found.expected, found.found, inputs.len())).collect()

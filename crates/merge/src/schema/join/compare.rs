@@ -3,7 +3,7 @@
 //! Attributes are compared elsewhere, because they may differ in several ways at once. Invariant: at most one
 //! difference is found, the one that makes the others meaningless: datatype before rank, rank before dimensions.
 
-use super::contrast::{Value, contrast};
+use super::contrast::{TypedValue, contrast};
 use super::{DifferenceKind, describe};
 use crate::schema::{Role, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace};
@@ -45,7 +45,7 @@ pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch
                 let words = |dataset: &Dataset| describe(&dataset.datatype.class);
                 Some((DifferenceKind::Datatype, words(left), words(right)))
             } else {
-                let shown = |dataset: &'d Dataset, canonical: &'d [u8]| Value {
+                let shown = |dataset: &'d Dataset, canonical: &'d [u8]| TypedValue {
                     class: &dataset.datatype.class,
                     dataspace: &dataset.dataspace,
                     canonical,

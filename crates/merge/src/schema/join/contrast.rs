@@ -10,7 +10,7 @@ use raddle_hdf5::model::{Dataspace, TypeClass};
 
 /// A value with its type and extent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Value<'a> {
+pub(super) struct TypedValue<'a> {
     pub class: &'a TypeClass,
     pub dataspace: &'a Dataspace,
     /// Canonical bytes of the value.
@@ -18,7 +18,7 @@ pub(super) struct Value<'a> {
 }
 
 /// Describes both values as `name = value`, or as `value` if `name` is empty because the path identifies them.
-pub(super) fn contrast(name: &str, left: Value<'_>, right: Value<'_>) -> (String, String) {
+pub(super) fn contrast(name: &str, left: TypedValue<'_>, right: TypedValue<'_>) -> (String, String) {
     let (place, left, right) = differing(left, right);
     let place = format!("{name}{place}");
     let placed = |text: String| if place.is_empty() { text } else { format!("{} = {text}", place.trim_start()) };
@@ -27,7 +27,7 @@ pub(super) fn contrast(name: &str, left: Value<'_>, right: Value<'_>) -> (String
 
 /// Describes both values and returns the part of them that is shown; the returned text is empty if whole values are
 /// shown.
-fn differing(left: Value<'_>, right: Value<'_>) -> (String, String, String) {
+fn differing(left: TypedValue<'_>, right: TypedValue<'_>) -> (String, String, String) {
     let mut place = String::new();
     let shown = [left, right].map(|value| describe_value(value.class, value.dataspace, value.canonical));
     if shown[0] != shown[1] {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn shown(class: &TypeClass, dataspace: &Dataspace, left: &[u8], right: &[u8]) -> (String, String) {
-        let value = |canonical| Value { class, dataspace, canonical };
+        let value = |canonical| TypedValue { class, dataspace, canonical };
         contrast("", value(left), value(right))
     }
 
@@ -208,14 +208,14 @@ mod tests {
         let (class, space) = (integer(true, (0, 0)), row(300));
         let (left, mut right) = (vec![7; 300], vec![7; 300]);
         right[5] = 8;
-        let value = |canonical| Value { class: &class, dataspace: &space, canonical };
+        let value = |canonical| TypedValue { class: &class, dataspace: &space, canonical };
         assert_eq!(contrast("run", value(&left), value(&right)), texts("run[5] = 7", "run[5] = 8"));
         assert_eq!(contrast("run", value(&right[5..6]), value(&left[5..6])), texts("run = [8]", "run = [7]"));
     }
 
     #[test]
     fn the_meaning_of_bytes_is_shown_where_the_values_are_alike() {
-        let value = |class, dataspace, canonical| Value { class, dataspace, canonical };
+        let value = |class, dataspace, canonical| TypedValue { class, dataspace, canonical };
         let (scalar, signed, unsigned) = (Dataspace::Scalar, integer(true, (0, 0)), integer(false, (0, 0)));
         let (left, right) = contrast("", value(&signed, &scalar, &[1]), value(&unsigned, &scalar, &[1]));
         assert_eq!((left, right), texts("1 (int8 little-endian)", "1 (uint8 little-endian)"));

@@ -31,12 +31,12 @@ use crate::keys::DerivedSpec;
 use crate::rules::once::OTHER_VALUES;
 use crate::rules::pick::Uncounted;
 use crate::rules::settling::Declared;
-use crate::rules::{Placement, Rule, Values};
+use crate::rules::{Placement, Rule, ValueMeaning};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::extents::InputExtents;
 use crate::schema::stacked_scalars::StackedScalars;
 use crate::schema::{
-    ABSENT, AttributeValue, Column, Entry, EntryIndex, InputExtent, Role, Schema, display_path, parent_path,
+    ABSENT, AttributeValue, Column, EntryIndex, InputExtent, Role, Schema, SchemaEntry, display_path, parent_path,
 };
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
@@ -92,7 +92,7 @@ pub struct Joiner {
     options: JoinOptions,
     entries: Vec<JoinedEntry>,
     by_path: foldhash::HashMap<Vec<u8>, usize>,
-    found: BTreeMap<Found, Vec<u32>>,
+    found: BTreeMap<FoundDifference, Vec<u32>>,
     inputs: u32,
     expected_inputs: usize,
     /// Whether the first input is a file to which the others are appended.
@@ -111,7 +111,7 @@ pub struct Joiner {
 
 #[derive(Debug)]
 struct JoinedEntry {
-    entry: Entry,
+    entry: SchemaEntry,
     column: Option<Column>,
     /// Whether any input so far has rows of the column. Cached, because summing over all inputs for each input would be
     /// quadratic.
@@ -161,7 +161,7 @@ impl JoinedEntry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct FoundDifference {
     path: Vec<u8>,
     kind: DifferenceKind,
     expected: String,
@@ -226,13 +226,13 @@ impl Joiner {
                 left_out = Some(path);
                 let (path, kind) = (path.to_vec(), DifferenceKind::Index);
                 let (expected, found) = ("none".to_owned(), "an index of PyTables, left out".to_owned());
-                self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
+                self.found.entry(FoundDifference { path, kind, expected, found }).or_default().push(input);
                 continue;
             }
             for (attribute, count) in &entry.dangling {
                 let (path, kind, name) = (path.to_vec(), DifferenceKind::Dangling, display_path(attribute));
                 let found = format!("{count} in attribute {name}, written as null");
-                let found = Found { path, kind, expected: "references to objects".to_owned(), found };
+                let found = FoundDifference { path, kind, expected: "references to objects".to_owned(), found };
                 self.found.entry(found).or_default().push(input);
             }
             let hit = self.entries.get(expected).is_some_and(|joined| joined.entry.path == path);
@@ -250,7 +250,7 @@ impl Joiner {
     /// Reports an input that follows a different convention than the first one, or one that cannot be merged.
     fn compare_conventions(&mut self, recognised: &Recognised, input: u32) {
         if let Some(Refusal { object, reason }) = &recognised.refusal {
-            let found = Found {
+            let found = FoundDifference {
                 path: object.clone().into_bytes(),
                 kind: DifferenceKind::Convention,
                 expected: "files that can be merged".to_owned(),
@@ -265,7 +265,7 @@ impl Joiner {
         let choice = *self.convention.get_or_insert(recognised.choice);
         if choice != recognised.choice {
             let title = |choice: Option<Choice>| choice.unwrap_or(Choice::None).title().to_owned();
-            let found = Found {
+            let found = FoundDifference {
                 path: b"/".to_vec(),
                 kind: DifferenceKind::Convention,
                 expected: title(choice),
@@ -302,7 +302,7 @@ impl Joiner {
                 values: first_values.into_iter().map(|values| (input, values)).collect(),
             })
         });
-        let entry = Entry {
+        let entry = SchemaEntry {
             path: path.to_vec(),
             utf8: scanned.utf8,
             role,
@@ -340,13 +340,13 @@ impl Joiner {
             let decides = option.map_or_else(String::new, |option| {
                 format!("; --rule '{}: {option}' holds for all inputs", display_path(&path))
             });
-            let found = Found { path, kind, expected: words(known_rule), found: words(rule) + &decides };
+            let found = FoundDifference { path, kind, expected: words(known_rule), found: words(rule) + &decides };
             self.found.entry(found).or_default().push(input);
             joined.is_disputed = true;
             return;
         }
         let mut report = |kind, expected: String, found: String| {
-            let found = Found { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
+            let found = FoundDifference { path: joined.entry.path.clone(), kind, expected, found }.bounded(&self.found);
             self.found.entry(found).or_default().push(input);
         };
         let has_no_rows = matches!(&scanned.role, ScannedRole::Column { fact, .. } if fact.rows == 0);
@@ -492,7 +492,7 @@ impl Joiner {
                 let lengths: Vec<String> = lengths.iter().map(u64::to_string).collect();
                 let (kind, expected) = (DifferenceKind::Rows, "the number of rows of its table".to_owned());
                 let found = format!("nothing, and tables of {} rows", lengths.join(" and "));
-                self.found.entry(Found { path, kind, expected, found }).or_default().push(input);
+                self.found.entry(FoundDifference { path, kind, expected, found }).or_default().push(input);
             }
         }
         // With different conventions, everything else differs too.
@@ -586,7 +586,7 @@ impl Joiner {
                 (DifferenceKind::Extra, "nothing", joined.entry.role.word())
             };
             let (expected, found) = (expected.to_owned(), found.to_owned());
-            let found = Found { path: joined.entry.path.clone(), kind, expected, found };
+            let found = FoundDifference { path: joined.entry.path.clone(), kind, expected, found };
             self.found.insert(found, (0..self.inputs).filter(|&input| has(input) != is_missing).collect());
         }
     }
@@ -595,7 +595,7 @@ impl Joiner {
 /// Whether a rule accounts for this kind of difference between datasets when it is settled.
 fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     match kind {
-        DifferenceKind::Datatype => !matches!(rule.values, Values::Plain | Values::Categories { .. }),
+        DifferenceKind::Datatype => !matches!(rule.values, ValueMeaning::Plain | ValueMeaning::Categories { .. }),
         DifferenceKind::TrailingDimensions => rule.labels.is_some() || rule.widened.is_some() || !rule.tiled.is_empty(),
         DifferenceKind::Scale => rule.keeps_values() || rule.placement == Placement::OnceOrLeftOut,
         _ => false,

@@ -6,7 +6,7 @@
 //! join is refused with the attribute and the inputs.
 
 use super::added::AddedColumn;
-use super::attribute_rows::{Made, Source, make};
+use super::attribute_rows::{NewDataset, Source, make};
 use super::attributes::shown;
 use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner};
 use crate::conventions::Choice;
@@ -15,7 +15,9 @@ use crate::schema::attribute::named;
 use crate::schema::extents::InputExtents;
 use crate::schema::parent_path;
 use crate::schema::stacked_scalars::StackedScalars;
-use crate::schema::{ABSENT, AttributeValue, Column, Entry, InputExtent, InputValues, Role, child_path, display_path};
+use crate::schema::{
+    ABSENT, AttributeValue, Column, InputExtent, InputValues, Role, SchemaEntry, child_path, display_path,
+};
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, Datatype, FillValue, Layout};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -164,7 +166,7 @@ impl Joiner {
     fn stack_attributes(
         &self,
         places: &Places,
-        new: &mut Vec<(Vec<u8>, Made, Vec<u64>)>,
+        new: &mut Vec<(Vec<u8>, NewDataset, Vec<u64>)>,
         differences: &mut Vec<Difference>,
         warnings: &mut Vec<Difference>,
     ) {
@@ -200,7 +202,7 @@ impl Joiner {
         &self,
         gathered: &[Vec<Option<AttributeValue>>],
         places: &Places,
-        new: &mut Vec<(Vec<u8>, Made, Vec<u64>)>,
+        new: &mut Vec<(Vec<u8>, NewDataset, Vec<u64>)>,
         differences: &mut Vec<Difference>,
     ) {
         for (column, values) in self.options.add_columns.iter().zip(gathered) {
@@ -324,7 +326,7 @@ impl Joiner {
     }
 
     /// Adds rows after the existing ones of a file that is appended to.
-    fn lengthen(&mut self, at: usize, made: Made, rows: Vec<u64>) {
+    fn lengthen(&mut self, at: usize, made: NewDataset, rows: Vec<u64>) {
         if let Some(column) = &mut self.entries[at].column {
             let first = column.facts.first().copied().unwrap_or(InputExtent::absent(0));
             let others = rows.into_iter().skip(1).map(InputExtent::absent);
@@ -334,7 +336,7 @@ impl Joiner {
     }
 
     /// Adds a dataset to the schema, which is extendible if others are.
-    fn put(&mut self, path: Vec<u8>, made: Made, rows: Vec<u64>, is_extendible: bool) {
+    fn put(&mut self, path: Vec<u8>, made: NewDataset, rows: Vec<u64>, is_extendible: bool) {
         let template = Dataset {
             datatype: Datatype { class: made.class, committed: None },
             dataspace: one_axis(rows.iter().sum(), &made.dims, is_extendible),
@@ -345,7 +347,7 @@ impl Joiner {
         let facts: InputExtents = rows.into_iter().map(InputExtent::absent).collect();
         let mut column = Column::new(Arc::new(template), None, facts);
         column.of_inputs = Some(Arc::new(InputValues { rows: made.rows }));
-        let entry = Entry {
+        let entry = SchemaEntry {
             utf8: !path.is_ascii(),
             path,
             role: Role::Column(0),

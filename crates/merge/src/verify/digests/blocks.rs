@@ -2,7 +2,7 @@
 //!
 //! Invariant: every row of a column is digested exactly once.
 
-use super::column::{ColumnDigests, Form};
+use super::column::{ColumnDigests, DigestForm};
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
 use raddle_core::digest::{Additions, BlockPart, Digest, RowBlockDigests};
@@ -45,7 +45,7 @@ pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
     let of_file = plan.carried.as_ref().filter(|_| !plan.made.has(column))?;
     let digests = of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref();
     // A virtual dataset gets values when its file is rewritten.
-    digests.filter(|digests| digests.form != Form::Linked)
+    digests.filter(|digests| digests.form != DigestForm::Linked)
 }
 
 /// Digests of one column while its tiles are written.
@@ -138,7 +138,7 @@ impl Gathering {
             Self::Values { digests, block_rows } => {
                 let done = digests.finish()?;
                 Ok(ColumnDigests {
-                    form: Form::Values,
+                    form: DigestForm::Values,
                     block_rows: *block_rows,
                     whole: done.whole.crc64_nvme(),
                     blocks: done.blocks.into_iter().map(Digest::crc64_nvme).collect(),
@@ -204,7 +204,7 @@ impl StoredTiles {
 
     /// Returns the digests; tiles that were not added are left out of them.
     pub fn finish(&self) -> ColumnDigests {
-        let mut gathered = InOrder::new(Form::Stored, self.band_rows);
+        let mut gathered = InOrder::new(DigestForm::Stored, self.band_rows);
         for band in self.tiles.chunks(self.band_tiles as usize) {
             let all = band.iter().filter_map(OnceLock::get).fold(Digest::default(), |all, tile| all.then(*tile));
             gathered.add_digest(self.band_rows, all);
@@ -216,7 +216,7 @@ impl StoredTiles {
 /// Digests of one column whose rows arrive in order.
 #[derive(Debug)]
 pub struct InOrder {
-    form: Form,
+    form: DigestForm,
     block_rows: u64,
     row: u64,
     block: Digest,
@@ -226,7 +226,7 @@ pub struct InOrder {
 
 impl InOrder {
     /// Creates empty digests with blocks of `block_rows` rows.
-    pub fn new(form: Form, block_rows: u64) -> Self {
+    pub fn new(form: DigestForm, block_rows: u64) -> Self {
         Self {
             form,
             block_rows: block_rows.max(1),
@@ -240,7 +240,7 @@ impl InOrder {
     /// Computes the digests of all `values`, in rows of `row_len_bytes` each.
     pub fn of_values(values: &[u8], row_len_bytes: u64) -> ColumnDigests {
         let rows = values.len() as u64 / row_len_bytes.max(1);
-        let mut gathered = Self::new(Form::Values, block_rows(row_len_bytes, rows));
+        let mut gathered = Self::new(DigestForm::Values, block_rows(row_len_bytes, rows));
         for block in values.chunks((gathered.block_rows * row_len_bytes.max(1)) as usize) {
             gathered.add(gathered.block_rows, block);
         }

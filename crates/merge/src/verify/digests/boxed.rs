@@ -9,7 +9,7 @@ use crate::options::Watch;
 use crate::plan::memory::ReaderMemory;
 use crate::verify::boxes::{array_of, boxes};
 use crate::verify::digests::StoredColumn;
-use crate::verify::digests::column::{ColumnDigests, Form};
+use crate::verify::digests::column::{ColumnDigests, DigestForm};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::ColumnReader;
 use raddle_core::digest::RowBlockDigests;
@@ -39,7 +39,8 @@ impl<'a> Check<'a> {
 
     /// Whether a column is read in boxes.
     pub(super) fn is_boxed(&self, column: u32, known: &StoredColumn) -> bool {
-        known.digests.as_ref().is_some_and(|digests| digests.form == Form::Values) && self.boxes_of(column).is_some()
+        known.digests.as_ref().is_some_and(|digests| digests.form == DigestForm::Values)
+            && self.boxes_of(column).is_some()
     }
 
     /// Prepares the columns that are read in boxes.

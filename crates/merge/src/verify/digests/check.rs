@@ -11,7 +11,7 @@ use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Role, display_path};
 use crate::verify::digests::blocks::{InOrder, StoredTiles};
-use crate::verify::digests::column::{ColumnDigests, Form};
+use crate::verify::digests::column::{ColumnDigests, DigestForm};
 use crate::verify::digests::structure::{known_and_found, structure_digests};
 use crate::verify::digests::{StoredColumn, StoredDigests, stored};
 use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_collective, together};
@@ -81,7 +81,7 @@ pub fn check_collective(
     let columns = ranks.agree(VERIFYING, check.structure())?;
     let (linked, own): (Vec<_>, Vec<_>) = columns
         .into_iter()
-        .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == Form::Linked));
+        .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == DigestForm::Linked));
     let (boxed, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|(column, known)| check.is_boxed(*column, known));
     let jobs = check.jobs(&own);
     let boxed = check.boxed(&boxed);
@@ -119,7 +119,7 @@ pub(super) struct Check<'a> {
 /// Blocks of a column that one thread checks.
 struct Job<'a> {
     column: u32,
-    form: Form,
+    form: DigestForm,
     block_rows: u64,
     digests: &'a [u64],
     rows: Range<u64>,
@@ -303,7 +303,7 @@ impl<'a> Check<'a> {
     fn jobs_of(&self, column: u32, known: &'a StoredColumn) -> std::result::Result<Vec<Job<'a>>, String> {
         let Some(digests) = self.digests_of(column, known)? else { return Ok(Vec::new()) };
         let rows = self.found.columns[column as usize].dims[0];
-        let in_one = digests.form != Form::Values;
+        let in_one = digests.form != DigestForm::Values;
         let block_len_bytes = digests.block_rows.saturating_mul(self.found.row_len_bytes(column)).max(1);
         let step = if in_one { u64::MAX } else { (JOB_LEN_BYTES / block_len_bytes).max(1) };
         let step = usize::try_from(step).unwrap_or(usize::MAX);
@@ -348,7 +348,7 @@ impl BlockDigester<'_> {
         };
         let damage = |rows: Range<u64>, error: Option<String>| Damage { column: job.column, rows, error };
         let mut damaged = Vec::new();
-        if job.form == Form::Values {
+        if job.form == DigestForm::Values {
             let block_len_bytes = job.block_rows.saturating_mul(self.found.row_len_bytes(job.column)).max(1);
             let at_once = (READ_LEN_BYTES / block_len_bytes).max(1) as usize;
             for (number, expected) in job.digests.chunks(at_once).enumerate() {
@@ -376,7 +376,7 @@ impl BlockDigester<'_> {
             }
             return Ok(damaged);
         }
-        let gathered = if job.form == Form::Canonical { self.of_canonical(job) } else { self.of_stored(job) };
+        let gathered = if job.form == DigestForm::Canonical { self.of_canonical(job) } else { self.of_stored(job) };
         match gathered {
             Ok(found) => {
                 let differing =
@@ -398,7 +398,7 @@ impl BlockDigester<'_> {
     }
 
     fn of_canonical(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
-        let mut gathered = InOrder::new(Form::Canonical, job.block_rows);
+        let mut gathered = InOrder::new(DigestForm::Canonical, job.block_rows);
         self.reader.for_each_canonical_block(job.column, job.block_rows, &mut |_, rows, canonical| {
             gathered.add(rows, canonical);
             Ok(())

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Contents over which the digests of a column are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
-pub enum Form {
+pub enum DigestForm {
     /// Elements as stored after decoding, in row-major order.
     Values = 1,
     /// Canonical bytes ([`raddle_hdf5::logical`]), because elements contain addresses in their file.
@@ -17,7 +17,7 @@ pub enum Form {
     Linked = 4,
 }
 
-impl Form {
+impl DigestForm {
     /// Returns the form with this number in a file; `None` for 0, which stands for a missing digest.
     pub fn of_number(number: u64) -> Option<Self> {
         [Self::Values, Self::Canonical, Self::Stored, Self::Linked].into_iter().find(|form| *form as u64 == number)
@@ -28,7 +28,7 @@ impl Form {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDigests {
     /// Contents over which the digests are computed.
-    pub form: Form,
+    pub form: DigestForm,
     /// Number of rows of each block except the last, which may be shorter.
     pub block_rows: u64,
     /// Digest of all rows.

@@ -4,7 +4,7 @@
 //! [`blocks`] collects the digests of values during a merge, [`structure`] computes those of objects, [`stored`] reads
 //! both back from a file, and [`check`] compares a file with its own digests. [`crate::verify::provenance`] describes
 //! how they are stored. Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of
-//! work; the only exception, [`Form::Stored`], is recorded in the file.
+//! work; the only exception, [`DigestForm::Stored`], is recorded in the file.
 
 pub mod blocks;
 mod boxed;
@@ -15,5 +15,5 @@ pub mod stored;
 pub mod structure;
 
 pub use blocks::Digests;
-pub use column::{ColumnDigests, Form};
+pub use column::{ColumnDigests, DigestForm};
 pub use contents::{Records, StoredColumn, StoredDigests};

@@ -7,7 +7,7 @@ use crate::error::{MergeError, Result};
 use crate::inputs::reader::InputReader;
 use crate::options::MergeOptions;
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
-use crate::verify::digests::{ColumnDigests, Form};
+use crate::verify::digests::{ColumnDigests, DigestForm};
 use crate::verify::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::verify::record::JOIN;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -117,7 +117,7 @@ fn word(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-struct Table {
+struct DigestTable {
     dims: Vec<u64>,
     class: std::sync::Arc<TypeClass>,
     value: Vec<u8>,
@@ -128,7 +128,7 @@ struct Source<'a> {
     file: &'a InputFile,
     tree: &'a FileTree,
     /// Tables, by absolute path.
-    tables: HashMap<Vec<u8>, Table>,
+    tables: HashMap<Vec<u8>, DigestTable>,
     attributes: HashMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -167,7 +167,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<Table> {
+    fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<DigestTable> {
         let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
         let dims = dataset.dataspace.dims().to_vec();
         let class = dataset.datatype.class.clone();
@@ -187,7 +187,7 @@ impl Source<'_> {
             read.map_err(|error| refuse(&error.to_string()))?;
         }
         if !class.is_file_local() {
-            return Ok(Table { dims, class, value: stored });
+            return Ok(DigestTable { dims, class, value: stored });
         }
         let (mut resolver, mut value) = (Resolver::new(self.file, self.tree), Vec::new());
         for element in stored.chunks_exact(class.len_bytes().max(1) as usize) {
@@ -197,7 +197,7 @@ impl Source<'_> {
                 return Err(refuse("holds more text than the file"));
             }
         }
-        Ok(Table { dims, class, value })
+        Ok(DigestTable { dims, class, value })
     }
 
     fn check_seal(&self) -> Result<()> {
@@ -212,7 +212,7 @@ impl Source<'_> {
         }
     }
 
-    fn table(&self, inside: &str, class: &TypeClass) -> Result<&Table> {
+    fn table(&self, inside: &str, class: &TypeClass) -> Result<&DigestTable> {
         let table = self.tables.get(&provenance_path(inside)).filter(|table| *table.class == *class);
         table.ok_or_else(|| self.damaged(format!("{inside} is missing or of another type")))
     }
@@ -274,7 +274,7 @@ impl Source<'_> {
             let end = first_block.get(index + 1).copied().unwrap_or(blocks.len() as u64);
             let own = blocks.get(first_block[index] as usize..end as usize);
             let own = own.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
-            let digests = Form::of_number(form[index]).map(|form| ColumnDigests {
+            let digests = DigestForm::of_number(form[index]).map(|form| ColumnDigests {
                 form,
                 block_rows: block_rows[index].max(1),
                 whole: digest[index],

@@ -10,7 +10,7 @@
 use super::contents::StoredDigests;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
-use crate::schema::{Entry, Role, display_path};
+use crate::schema::{Role, SchemaEntry, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
@@ -20,15 +20,15 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct DigestedObject<'p> {
     utf8: bool,
-    kind: Kind<'p>,
+    kind: ObjectStructure<'p>,
     comment: &'p Option<Vec<u8>>,
     attribute_order: CreationOrder,
     /// Attributes, sorted by name if no order is kept.
-    attributes: Vec<Attribute<'p>>,
+    attributes: Vec<AttributeStructure<'p>>,
 }
 
 #[derive(Serialize)]
-enum Kind<'p> {
+enum ObjectStructure<'p> {
     Group(CreationOrder),
     Column {
         class: &'p TypeClass,
@@ -52,7 +52,7 @@ enum Kind<'p> {
 }
 
 #[derive(Serialize)]
-struct Attribute<'p> {
+struct AttributeStructure<'p> {
     name: &'p [u8],
     utf8: bool,
     class: &'p TypeClass,
@@ -77,7 +77,7 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,
-    (entry, column): (&Entry, u32),
+    (entry, column): (&SchemaEntry, u32),
     as_it_is: u64,
     reader: &mut ColumnReader<'_>,
 ) -> Result<(Option<u64>, u64)> {
@@ -91,7 +91,7 @@ pub fn known_and_found(
     let mut dataset = Box::new(scanned.model().clone());
     dataset.dataspace = Dataspace::Simple { dims, max_dims };
     let role = Role::Constant { dataset, committed: scanned.committed.clone(), value };
-    let found = of_entry(plan, &Entry { role, ..entry.clone() }, &|_| 0);
+    let found = of_entry(plan, &SchemaEntry { role, ..entry.clone() }, &|_| 0);
     Ok((stored.objects.get(&entry.path).copied(), found))
 }
 
@@ -123,11 +123,11 @@ pub fn not_as_written(object: String) -> MergeError {
     MergeError::Object { object, reason }
 }
 
-fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
-    let mut attributes: Vec<Attribute<'_>> = entry
+fn of_entry(plan: &MergePlan, entry: &SchemaEntry, rows: &dyn Fn(u32) -> u64) -> u64 {
+    let mut attributes: Vec<AttributeStructure<'_>> = entry
         .attributes
         .iter()
-        .map(|attribute| Attribute {
+        .map(|attribute| AttributeStructure {
             name: &attribute.name,
             utf8: attribute.utf8,
             class: &attribute.datatype.class,
@@ -141,7 +141,7 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
     }
     let (dims, max_dims);
     let kind = match &entry.role {
-        Role::Group { link_order } => Kind::Group(*link_order),
+        Role::Group { link_order } => ObjectStructure::Group(*link_order),
         Role::Column(column) => {
             let (planned, scanned) = (&plan.columns[*column as usize], &plan.schema.columns[*column as usize]);
             let model = scanned.model();
@@ -155,7 +155,7 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
             dims = with_rows(planned.file_dims(), false);
             // Axis 0 is unlimited, or its maximum is its length.
             max_dims = with_rows(planned.file_max_dims(), planned.max_dims.first() == Some(&u64::MAX));
-            Kind::Column {
+            ObjectStructure::Column {
                 class: &model.datatype.class,
                 committed: &scanned.committed,
                 dims: &dims,
@@ -164,14 +164,17 @@ fn of_entry(plan: &MergePlan, entry: &Entry, rows: &dyn Fn(u32) -> u64) -> u64 {
                 fill_is_undefined: model.fill.undefined,
             }
         }
-        Role::Constant { dataset, committed, value } => {
-            Kind::Constant { class: &dataset.datatype.class, committed, dataspace: &dataset.dataspace, value }
-        }
-        Role::CommittedDatatype(class) => Kind::CommittedDatatype(class),
-        Role::HardLink { target } => Kind::HardLink(target),
-        Role::SoftLink(target) => Kind::SoftLink(target),
-        Role::ExternalLink { file, path } => Kind::ExternalLink(file, path),
-        Role::UserLink { class, data } => Kind::UserLink(*class, data),
+        Role::Constant { dataset, committed, value } => ObjectStructure::Constant {
+            class: &dataset.datatype.class,
+            committed,
+            dataspace: &dataset.dataspace,
+            value,
+        },
+        Role::CommittedDatatype(class) => ObjectStructure::CommittedDatatype(class),
+        Role::HardLink { target } => ObjectStructure::HardLink(target),
+        Role::SoftLink(target) => ObjectStructure::SoftLink(target),
+        Role::ExternalLink { file, path } => ObjectStructure::ExternalLink(file, path),
+        Role::UserLink { class, data } => ObjectStructure::UserLink(*class, data),
     };
     let facts = DigestedObject {
         utf8: entry.utf8,
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn the_serialisation_is_that_of_the_format() {
         let (class, text) = (unsigned(4), string());
-        let attribute = Attribute {
+        let attribute = AttributeStructure {
             name: b"unit",
             utf8: false,
             class: &text,
@@ -213,7 +216,7 @@ mod tests {
         };
         let facts = |dims| DigestedObject {
             utf8: true,
-            kind: Kind::Column {
+            kind: ObjectStructure::Column {
                 class: &class,
                 committed: &None,
                 dims,

@@ -19,7 +19,7 @@ use raddle_core::plan::extent::Extent;
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::regrouping::Regrouping;
-use raddle_core::regrouping::blocks::{Block, blocks};
+use raddle_core::regrouping::blocks::{InputBlock, blocks};
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::{Observer, Silent};
 use raddle_hdf5::source::InputPool;
@@ -78,7 +78,7 @@ impl<'p> Regrouper<'p> {
     }
 
     /// Returns the blocks of a region of an array whose tiles are assembled in groups.
-    pub(crate) fn blocks(&self, array: u32, region: &Extent) -> Vec<Block> {
+    pub(crate) fn blocks(&self, array: u32, region: &Extent) -> Vec<InputBlock> {
         let chunk_shape = self.of(array).map_or(&[][..], |found| &found.chunk_shape);
         match chunk_shape {
             [] => Vec::new(),

@@ -16,7 +16,7 @@ use raddle_core::parallel::for_each;
 use raddle_core::plan::ArrayPlan;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::regrouping::Regrouping;
-use raddle_core::regrouping::blocks::{Block, blocks};
+use raddle_core::regrouping::blocks::{InputBlock, blocks};
 use raddle_core::regrouping::phases::{Phased, Phases};
 use raddle_core::regrouping::slots::Slots;
 use raddle_core::report::progress::{Event, Observer, Stage};
@@ -57,7 +57,7 @@ struct ScratchArray {
 #[derive(Default)]
 struct FilledSlab {
     slots: Option<Arc<Slots>>,
-    blocks: Arc<[Block]>,
+    blocks: Arc<[InputBlock]>,
     runs: Arc<[SlotRun]>,
     /// Buffers of the slab before, for the next one.
     spare: Vec<Vec<u8>>,

@@ -9,7 +9,7 @@ use raddle_core::engine::{Assignment, Context, StopSignal};
 use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
 use raddle_core::plan::{ArrayPlan, Tile, TileIndex};
 use raddle_core::regrouping::Regrouping;
-use raddle_core::regrouping::blocks::{Block, blocks};
+use raddle_core::regrouping::blocks::{InputBlock, blocks};
 use raddle_core::regrouping::slots::Slots;
 use raddle_core::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
 use raddle_core::report::progress::Observer;
@@ -37,7 +37,7 @@ pub(super) struct RegroupedTiles {
 #[derive(Default)]
 pub(crate) struct FillerState {
     group: Option<TileGroup>,
-    blocks: Vec<Block>,
+    blocks: Vec<InputBlock>,
     /// Runs of the scratch file that hold the group, with their slabs.
     runs: Vec<(u64, Range<u64>)>,
     values: Vec<u8>,
@@ -50,7 +50,7 @@ pub(crate) fn read_block(
     array: &ArrayPlan,
     column: u32,
     reader: &mut ColumnReader<'_>,
-    block: &Block,
+    block: &InputBlock,
     values: &mut Vec<u8>,
 ) -> Result<()> {
     let count = &block.source.count;
@@ -125,7 +125,7 @@ impl RegroupedTiles {
         plan: &'p MergePlan,
         array: u32,
         reader: &mut ColumnReader<'p>,
-        block: &Block,
+        block: &InputBlock,
         values: &mut Vec<u8>,
     ) -> Result<()> {
         let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
