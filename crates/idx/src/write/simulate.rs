@@ -500,8 +500,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(150))]
 
-        /// No rank encodes more than a tenth, or a block, more than the mean. If ranks hold about the same and a write
-        /// takes one round, they send at most 15 % more than if blocks stayed with the ranks that hold most of them; 20 %
+        /// No rank encodes more than a tenth, or a block in each round, more than the mean. If ranks hold about the same and a
+        /// write takes one round, they send at most 15 % more than if blocks stayed with the ranks that hold most of them; 20 %
         /// if the share of a rank is only a few blocks, which cannot be dealt evenly.
         #[test]
         fn any_ranks_send_little_more_than_they_must(
@@ -515,9 +515,10 @@ mod tests {
             let encoded = simulation.aggregators.raw_len_bytes;
             let all_len_bytes = encoded.mean * simulation.aggregators.count as f64;
             let mean = all_len_bytes / simulation.ranks as f64;
-            prop_assert!(encoded.most <= (1.1 * mean).max(mean + longest), "{:?} {}", encoded, longest);
+            let rounds = simulation.aggregate.rounds;
+            prop_assert!(encoded.most <= (1.1 * mean).max(mean + rounds as f64 * longest), "{:?} {}", encoded, longest);
             let is_even = simulation.ranks >= 8 && held.imbalance() <= 0.3;
-            if is_even && simulation.aggregate.rounds == 1 {
+            if is_even && rounds == 1 {
                 let limit = if mean >= 4.0 * longest { 1.15 } else { 1.2 };
                 prop_assert!(sent <= limit * nearest, "{} of {}", sent, nearest);
             }
