@@ -168,7 +168,7 @@ class Batches:
         """
         self._epoch = epoch
 
-    def _own_blocks(self, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    def _local_blocks(self, random: np.random.Generator) -> npt.NDArray[np.int64]:
         blocks = np.arange(math.ceil(len(self._rows) / self._rows.block_rows))
         if self._shuffle:
             random.shuffle(blocks)
@@ -176,7 +176,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self._seed, self._epoch))
-        blocks = self._own_blocks(random)
+        blocks = self._local_blocks(random)
         left = np.empty(0, np.int64)
         for start in range(0, len(blocks), self._window):
             drawn = [self._rows_of(block) for block in blocks[start : start + self._window]]
@@ -197,5 +197,5 @@ class Batches:
 
     def __len__(self) -> int:
         """Number of batches per epoch."""
-        blocks = self._own_blocks(np.random.default_rng((self._seed, self._epoch)))
+        blocks = self._local_blocks(np.random.default_rng((self._seed, self._epoch)))
         return math.ceil(sum(len(self._rows_of(block)) for block in blocks) / self._batch_rows)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from raddle._keywords import COMMA_SEPARATED, Inputs
-from raddle._progress import Progress, Shown, observer
+from raddle._progress import Progress, ProgressMode, observer
 from raddle.errors import UsageError
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -26,7 +26,7 @@ def as_paths(inputs: Inputs) -> list[str]:
     return [os.fspath(path) for path in inputs]
 
 
-def run(call: Callable[[Progress], str], progress: Shown) -> dict[str, Any]:
+def run(call: Callable[[Progress], str], progress: ProgressMode) -> dict[str, Any]:
     """Return the report of a run; ``call`` starts it with a callback for its progress and warnings."""
 
     def warn(text: str | Warning) -> None:

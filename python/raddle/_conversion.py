@@ -20,9 +20,9 @@ def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any
     wanted = np.dtype(dtype).base
     if values.dtype == wanted:
         return values
-    made = np.zeros(values.shape, wanted) if wanted.names else np.empty(values.shape, wanted)
-    assign(made, values)
-    return made
+    converted = np.zeros(values.shape, wanted) if wanted.names else np.empty(values.shape, wanted)
+    assign(converted, values)
+    return converted
 
 
 def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:

@@ -130,8 +130,8 @@ class CudaSlot:
         table[0] += np.uint64(self.memory.data.ptr)
         table[2] += np.uint64(self.memory.data.ptr)
         # Kept until the call: freed memory could be reused for the next array.
-        held = cupy.asarray(np.ascontiguousarray(table))
-        packed, packed_lengths, raw, raw_lengths = (held[row].data.ptr for row in range(4))
+        on_device = cupy.asarray(np.ascontiguousarray(table))
+        packed, packed_lengths, raw, raw_lengths = (on_device[row].data.ptr for row in range(4))
         inflated, statuses = cupy.empty(count, np.uint64), cupy.empty(count, np.int32)
         lengths = streams[:, 3]
         room = nvcomp.temporary_len_bytes(count, int(lengths.max()), int(lengths.sum()), self._stream.ptr)

@@ -474,8 +474,8 @@ class Dataset(HdfObject):
         if not self:
             return "<Closed HDF5 dataset>"
         kind = self._element_type()
-        shown = "?" if kind.route == "other" else kind.dtype.str
-        return f'<HDF5 dataset "{posixpath.basename(self.name)}": shape {self.shape}, type "{shown}">'
+        type_name = "?" if kind.route == "other" else kind.dtype.str
+        return f'<HDF5 dataset "{posixpath.basename(self.name)}": shape {self.shape}, type "{type_name}">'
 
 
 def _suits_scalar(selection: Any) -> bool:

@@ -17,7 +17,7 @@ from raddle import _core
 from raddle._event_options import ID, Differing
 from raddle._reports import Fields
 from raddle._call import as_paths
-from raddle._keywords import Path, given
+from raddle._keywords import Path, options_json
 from raddle.errors import ObjectNotFoundError, UsageError
 
 
@@ -63,9 +63,9 @@ class Events(Mapping[str, Any]):
         memory: int | str | None,
     ) -> None:
         options = {"tree": tree, "raw": raw, "whole": whole, "differing": differing}
-        source = _core.Events(paths, given(options))
+        source = _core.Events(paths, options_json(options))
         self._source: _core.Events | None = source
-        self._running = given({"jobs": jobs, "memory": memory})
+        self._running = options_json({"jobs": jobs, "memory": memory})
         self._arguments = (tree, raw, whole, differing, jobs, memory)
         self._paths = source.paths()
         found = json.loads(source.describe())
@@ -172,12 +172,12 @@ class Events(Mapping[str, Any]):
         numbers = self._chosen(names)
         first, end = self._range(start, stop)
         _, columns = self._open_source().read(numbers, (first, end), self._running)
-        held: dict[str, Any] = {}
+        buffers: dict[str, Any] = {}
         for number, column in zip(numbers, columns, strict=True):
-            held |= zip(self._buffers[number], column, strict=True)
+            buffers |= zip(self._buffers[number], column, strict=True)
         fields = [self._products[number].name for number in numbers]
         form = {"class": "RecordArray", "fields": fields, "contents": [self._form["contents"][number] for number in numbers]}
-        array = ak.from_buffers(form, end - first, held)
+        array = ak.from_buffers(form, end - first, buffers)
         if library == "np":
             return {name: self._as_numpy(name, array[name]) for name in fields}
         return array

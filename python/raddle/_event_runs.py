@@ -14,10 +14,10 @@ from raddle import _core
 from raddle._event_options import ID, Choice, Differing, Layout, Serialize
 from raddle._event_reports import EventsInspection, EventsReport
 from raddle._forms import flattened
-from raddle._progress import Shown
+from raddle._progress import ProgressMode
 from raddle._ranks import Communicator
 from raddle._call import as_paths, run
-from raddle._keywords import Duplicates, Inputs, Order, Path, Size, given
+from raddle._keywords import Duplicates, Inputs, Order, Path, Size, options_json
 from raddle.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def write(
     force: bool = False,
     jobs: int | None = None,
     memory: Size | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> EventsReport:
     """Write arrays as products of events.
 
@@ -84,7 +84,7 @@ def write(
     products, columns, entries = flattened(arrays, classes or {})
     rows = None if ids is None else _ids(ids, entries)
     schema = json.dumps({"products": products})
-    options = given(
+    options = options_json(
         {
             "layout": layout,
             "batch": batch,
@@ -151,7 +151,7 @@ def convert(
     communicator: Communicator | None = None,
     jobs: int | None = None,
     memory: Size | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> EventsReport:
     """Write the events of ROOT files, packed data streams or HDF5 files in another layout.
 
@@ -240,7 +240,7 @@ def convert(
         products = [products] if isinstance(products, str) else list(products)
         if not products:
             raise UsageError("products=[] is empty: name products, or leave it out for all")
-    options = given(
+    options = options_json(
         {
             "layout": layout,
             "products": products,
@@ -284,7 +284,7 @@ def merge(
     force: bool = False,
     jobs: int | None = None,
     memory: Size | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> EventsReport:
     """Merge the events of several files with the same layout into one file.
 
@@ -311,7 +311,7 @@ def merge(
     --------
     >>> raddle.events.merge("job*.pds", "all.pds")  # doctest: +SKIP
     """
-    options = given(
+    options = options_json(
         {
             "compress": compress,
             "chunk": chunk,
@@ -363,6 +363,6 @@ def inspect(
     --------
     >>> raddle.events.inspect("run1.root").products  # doctest: +SKIP
     """
-    options = given({"tree": tree, "raw": raw, "whole": whole, "sizes": sizes, "jobs": jobs, "memory": memory})
+    options = options_json({"tree": tree, "raw": raw, "whole": whole, "sizes": sizes, "jobs": jobs, "memory": memory})
     path = os.fspath(file)
     return EventsInspection(run(lambda watch: _core.events_inspect(path, options, watch), False))

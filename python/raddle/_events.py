@@ -30,12 +30,12 @@ def read_events(group: Group, names: Sequence[str] | None, events: slice | None,
 
 def table_columns(group: Group, key: str) -> list[str]:
     """Datasets with one row per row of the table, without those of the key, which count events."""
-    made = {f"{key}{ending}" for ending in (".seq", ".seq_cnt", ".offsets")}
+    generated = {f"{key}{ending}" for ending in (".seq", ".seq_cnt", ".offsets")}
     counted = group.get(f"{key}.seq")
     return [
         name
         for name, column in group._columns(None).items()
-        if name not in made and (counted is None or column.shape[0] == counted.shape[0])  # type: ignore[index]
+        if name not in generated and (counted is None or column.shape[0] == counted.shape[0])  # type: ignore[index]
     ]
 
 

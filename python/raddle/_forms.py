@@ -35,10 +35,10 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
         raise UsageError(f"arrays of different lengths: {lengths}")
     products, columns = [], []
     for name, array in named.items():
-        own: Arrays = []
-        form = _taken_apart(name, ak.to_packed(array).layout, own)
+        column: Arrays = []
+        form = _taken_apart(name, ak.to_packed(array).layout, column)
         products.append({"name": name, "class": classes.get(name, ""), "form": form})
-        columns.append(own)
+        columns.append(column)
     return products, columns, next(iter(lengths.values()), 0)
 
 

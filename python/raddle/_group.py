@@ -20,7 +20,7 @@ from raddle._references import is_reference, referenced
 from raddle._selection import Rows, listed_rows, shifted
 from raddle._tables import Library, table
 from raddle._types import raw_bytes
-from raddle._values import Link, encoded, link, shown
+from raddle._values import Link, decoded, encoded, link
 from raddle.errors import ObjectNotFoundError, TooManyLinksError, UsageError
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ class Group(HdfObject, Mapping[str, Any]):
         """
         found = self._core().find(self._number, path, max_links) if path else None
         if found is None:
-            raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}")
+            raise ObjectNotFoundError(f"no object {decoded(path)!r} in {self.name}")
         if isinstance(found, tuple):
             filename, path_there, links_left = found
             if not links_left:
                 # Not a TooManyLinksError: h5py also distinguishes circles through files from those within one file.
-                raise ObjectNotFoundError(f"no object {shown(path)!r} in {self.name}: too many links into other files")
+                raise ObjectNotFoundError(f"no object {decoded(path)!r} in {self.name}: too many links into other files")
             return self._file._foreign_object(filename, path_there, links_left - 1)
-        name = posixpath.normpath(posixpath.join(self.name, shown(path)))
+        name = posixpath.normpath(posixpath.join(self.name, decoded(path)))
         return self._file._make(self._core().kind(found)[0], found, name)
 
     @overload

@@ -88,14 +88,14 @@ class H5pyFile:
 
     def type(self, path: str) -> np.dtype[Any]:
         """Type of a dataset or a committed datatype."""
-        made = self._types.get(path)
-        if made is None:
+        dtype = self._types.get(path)
+        if dtype is None:
             document, data = self._ask("type", path)
             try:
-                made = self._types[path] = Decoder(data).dtype(document)
+                dtype = self._types[path] = Decoder(data).dtype(document)
             except MessageError as error:
                 raise self._senseless(error) from error
-        return made
+        return dtype
 
     def attribute(self, path: str, name: str | bytes) -> Any:
         """Value of an attribute."""
@@ -114,17 +114,17 @@ class H5pyFile:
             return np.asarray(self._value("values", path, ...))
         first, *others = selection
         count = len(range(first.start, first.stop, first.step)) if isinstance(first, slice) else len(first)
-        made: npt.NDArray[Any] | None = None
+        values: npt.NDArray[Any] | None = None
         for start in range(0, max(count, 1), rows):
             end = min(start + rows, count)
             asked = (_part(first, start, end), *others)
             block = np.asarray(self._value("values", path, asked, row_len_bytes * (end - start)))
-            if made is None:
-                made = np.empty((count, *block.shape[1:]), block.dtype)
+            if values is None:
+                values = np.empty((count, *block.shape[1:]), block.dtype)
             # Copied, because the next answer may overwrite the memory of the block.
-            made[start:end] = block
-        assert made is not None
-        return made
+            values[start:end] = block
+        assert values is not None
+        return values
 
     def region(self, path: str, reference: Any) -> Any:
         """Values of a region of a dataset."""

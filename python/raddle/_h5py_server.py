@@ -20,7 +20,7 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any
 
-from raddle._h5py_values import Encoder, made_reference, type_document
+from raddle._h5py_values import Encoder, reference_of, type_document
 
 if TYPE_CHECKING:
     import h5py
@@ -167,7 +167,7 @@ def _answer(file: h5py.File, encoder: Encoder, what: str, path: str, argument: A
 
     if what == "name":
         # About the object that a reference points to; the path is ignored.
-        name = h5py.h5r.get_name(made_reference(*argument), file.id)
+        name = h5py.h5r.get_name(reference_of(*argument), file.id)
         return None if name is None else name.decode("utf-8", "surrogateescape")
     found = file[path]
     if what == "type":
@@ -177,7 +177,7 @@ def _answer(file: h5py.File, encoder: Encoder, what: str, path: str, argument: A
     if what == "values":
         return encoder.value(found[argument])
     if what == "region":
-        return encoder.value(found[made_reference(*argument)])
+        return encoder.value(found[reference_of(*argument)])
     if what == "fill":
         return encoder.value(found.fillvalue)
     if what == "reference":

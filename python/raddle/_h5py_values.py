@@ -106,7 +106,7 @@ class Decoder:
     def dtype(self, document: Any) -> np.dtype[Any]:
         """Decode the type of a document. Raises MessageError if it is not valid."""
         try:
-            return made_type(document)
+            return dtype_of(document)
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError) as error:
             raise MessageError(str(error)) from error
 
@@ -117,7 +117,7 @@ class Decoder:
         if kind == "bytes":
             return bytes(self._cut(content))
         if kind == "empty":
-            return Empty(made_type(content))
+            return Empty(dtype_of(content))
         array = self._array(content)
         if kind == "item":
             (item,) = array
@@ -130,20 +130,20 @@ class Decoder:
 
     def _array(self, document: Any) -> np.ndarray[Any, Any]:
         kind, described, dimensions, content = document
-        dtype, shape = made_type(described), _shape(dimensions)
+        dtype, shape = dtype_of(described), _shape(dimensions)
         count = math.prod(shape)
         if kind == "raw":
             if dtype.hasobject or count * dtype.itemsize != content:
                 raise ValueError(f"{content} bytes for {count} elements of {dtype}")
-            made: np.ndarray[Any, Any] = np.ndarray(shape, dtype, self._cut(content)) if content else np.empty(shape, dtype)
-            return made
+            array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, self._cut(content)) if content else np.empty(shape, dtype)
+            return array
         if kind == "fields":
             return self._fields(dtype, shape, content)
         if dtype != np.dtype(object):
             raise ValueError(f"objects as {dtype}")
         array = np.empty(count, dtype)
         if kind == "references":
-            array[:] = _made_references(self._cut(content), count, dtype)
+            array[:] = _references_of(self._cut(content), count, dtype)
         elif kind == "texts":
             lengths, length = content
             ends = self._ends(lengths, count, length)
@@ -151,7 +151,7 @@ class Decoder:
             array[:] = [data[start:end] for start, end in zip([0, *ends], ends)]
         elif kind == "sequences":
             base, lengths, length = content
-            item = made_type(base)
+            item = dtype_of(base)
             ends = self._ends(lengths, count, length, item.itemsize)
             values = np.frombuffer(self._cut(length), item) if ends and ends[-1] else np.empty(0, item)
             for place, (start, end) in enumerate(zip([0, *ends], ends)):
@@ -217,32 +217,32 @@ def type_document(dtype: np.dtype[Any]) -> list[Any]:
     return [dtype.str, notes]
 
 
-def made_type(document: Any) -> np.dtype[Any]:
+def dtype_of(document: Any) -> np.dtype[Any]:
     """The type of a document. Raises a built-in exception if it is not valid."""
     if document[0] == "array":
         _, base, dimensions = document
-        made = np.dtype((made_type(base), _shape(dimensions)))
+        dtype = np.dtype((dtype_of(base), _shape(dimensions)))
     elif document[0] == "struct":
         _, fields, length = document
         names = [name for name, _, _ in fields]
-        formats = [made_type(described) for _, described, _ in fields]
+        formats = [dtype_of(described) for _, described, _ in fields]
         # numpy refuses fields that overlap objects.
-        made = np.dtype({"names": names, "formats": formats, "offsets": [at for _, _, at in fields], "itemsize": length})
+        dtype = np.dtype({"names": names, "formats": formats, "offsets": [at for _, _, at in fields], "itemsize": length})
     else:
         plain, notes = document
         if not _PLAIN_TYPE.fullmatch(plain):
             raise ValueError(f"invalid type {plain!r}")
-        metadata = {key: _made_note(key, note) for key, note in notes.items()}
-        made = np.dtype(plain, metadata=metadata) if metadata else np.dtype(plain)
-    if made.itemsize > _MAX_ELEMENT_BYTES:
-        raise ValueError(f"elements of {made.itemsize} bytes")
-    return made
+        metadata = {key: _note_of(key, note) for key, note in notes.items()}
+        dtype = np.dtype(plain, metadata=metadata) if metadata else np.dtype(plain)
+    if dtype.itemsize > _MAX_ELEMENT_BYTES:
+        raise ValueError(f"elements of {dtype.itemsize} bytes")
+    return dtype
 
 
-def _made_note(key: str, note: Any) -> Any:
+def _note_of(key: str, note: Any) -> Any:
     if key == "vlen":
         texts: dict[Any, type] = {"str": str, "bytes": bytes}
-        return texts[note] if isinstance(note, str) else made_type(note)
+        return texts[note] if isinstance(note, str) else dtype_of(note)
     if key == "ref":
         import h5py
 
@@ -265,7 +265,7 @@ def _shape(dimensions: Any) -> tuple[int, ...]:
 
 def taken_apart(reference: Any) -> tuple[bytes, bool]:
     """The bytes that a file stores for an h5py reference, and whether it is a region reference; see
-    `made_reference`."""
+    `reference_of`."""
     import h5py
 
     is_region = isinstance(reference, h5py.RegionReference)
@@ -274,11 +274,11 @@ def taken_apart(reference: Any) -> tuple[bytes, bool]:
     return _stored_references(boxed), is_region
 
 
-def made_reference(stored: bytes, is_region: bool) -> Any:
+def reference_of(stored: bytes, is_region: bool) -> Any:
     """The h5py reference that a file stores as these bytes."""
     import h5py
 
-    return _made_references(memoryview(stored), 1, h5py.regionref_dtype if is_region else h5py.ref_dtype)[0]
+    return _references_of(memoryview(stored), 1, h5py.regionref_dtype if is_region else h5py.ref_dtype)[0]
 
 
 def _stored_references(references: np.ndarray[Any, Any]) -> bytes:
@@ -288,7 +288,7 @@ def _stored_references(references: np.ndarray[Any, Any]) -> bytes:
     return bytes(stage.id.read_direct_chunk((0,))[1])
 
 
-def _made_references(stored: memoryview, count: int, dtype: np.dtype[Any]) -> Any:
+def _references_of(stored: memoryview, count: int, dtype: np.dtype[Any]) -> Any:
     """The references that a file stores as these bytes."""
     import h5py
 

@@ -51,9 +51,9 @@ def tree(group: Group) -> str:
     members = _members(group)
     title = escape(repr(group))
     body = _content(group, members)
-    shown = f'<div class="raddle-tree"><style>{_STYLE}</style><div>{title}</div>{body}</div>'
+    page = f'<div class="raddle-tree"><style>{_STYLE}</style><div>{title}</div>{body}</div>'
     # Names that are not UTF-8 have surrogates, which cannot be sent to a notebook.
-    return shown.encode("utf-8", "replace").decode("utf-8")
+    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _members(group: Group) -> dict[int, list[Child]]:
@@ -66,9 +66,9 @@ def _members(group: Group) -> dict[int, list[Child]]:
         if number in members:
             continue
         members[number] = core.children(number)
-        shown = members[number][:_MAX_MEMBERS]
-        left -= len(shown)
-        waiting.extend(child for _, child, kind, _ in shown if kind == "group" and child is not None)
+        visible = members[number][:_MAX_MEMBERS]
+        left -= len(visible)
+        waiting.extend(child for _, child, kind, _ in visible if kind == "group" and child is not None)
     return members
 
 

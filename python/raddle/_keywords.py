@@ -53,7 +53,7 @@ COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets", "select"}
 _LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules", "where"}
 
 
-def given(parameters: Mapping[str, object]) -> str:
+def options_json(parameters: Mapping[str, object]) -> str:
     """Return the options among the parameters of a call, without those that are None, as a JSON object."""
     options = {}
     for name, value in parameters.items():

@@ -33,9 +33,9 @@ from raddle._keywords import (
     Shuffle,
     Size,
     Units,
-    given,
+    options_json,
 )
-from raddle._progress import Shown
+from raddle._progress import ProgressMode
 from raddle._reports import MergeReport, Plan
 
 
@@ -92,7 +92,7 @@ def plan(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> Plan:
     """Plan a merge: reads metadata and a sample of the values, and writes nothing.
 
@@ -121,7 +121,7 @@ def plan(
     >>> plan = raddle.plan("run11981/", join="inner")  # doctest: +SKIP
     >>> plan.predicted.stored_len_bytes  # doctest: +SKIP
     """
-    files, options = as_paths(inputs), given(locals())
+    files, options = as_paths(inputs), options_json(locals())
     return Plan(run(lambda watch: _core.plan(files, options, watch), progress))
 
 
@@ -192,7 +192,7 @@ def merge(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> MergeReport:
     """Concatenate the datasets of many HDF5 files along their first axis into one file.
 
@@ -430,5 +430,5 @@ def merge(
 
     >>> raddle.merge(["jan.nc", "feb.nc"], "winter.nc", time_units="hours since 1970-01-01")  # doctest: +SKIP
     """
-    files, options = as_paths(inputs), given(locals())
+    files, options = as_paths(inputs), options_json(locals())
     return MergeReport(run(lambda watch: _core.merge(files, os.fspath(output), options, watch), progress))

@@ -17,26 +17,26 @@ from raddle.errors import UsageError, _differences_warning
 
 Stage = tuple[str, int, int, int | None, bool]
 Progress = Callable[[list[Stage], list[tuple[str, str]]], object]
-Shown = bool | Literal["auto"] | Callable[[str, int, int | None], object]
+ProgressMode = bool | Literal["auto"] | Callable[[str, int, int | None], object]
 
 
 # Time after which a display appears, in seconds.
 _DELAY_S = 0.5
 
 
-def observer(shown: Shown, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
+def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
     """Return the callback for the compiled part, and a function that ends the display."""
     display: _Display
-    if callable(shown):
-        display = _Called(shown)
-    elif shown == "auto":
+    if callable(progress):
+        display = _Called(progress)
+    elif progress == "auto":
         display = _best() if _is_notebook() or sys.stderr.isatty() else _Silent()
-    elif shown is True:
+    elif progress is True:
         display = _best()
-    elif shown is False:
+    elif progress is False:
         display = _Silent()
     else:
-        raise UsageError(f"progress must be True, False, 'auto' or a function, not {shown!r}")
+        raise UsageError(f"progress must be True, False, 'auto' or a function, not {progress!r}")
 
     def told(stages: list[Stage], messages: list[tuple[str, str]]) -> None:
         for severity, text in messages:

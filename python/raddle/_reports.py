@@ -43,8 +43,8 @@ class Fields:
         return copied
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in self._values.items())
-        return f"{type(self).__name__}({shown})"
+        values = ", ".join(f"{name}={_short(value)}" for name, value in self._values.items())
+        return f"{type(self).__name__}({values})"
 
 
 class _Report(Fields):
@@ -311,13 +311,13 @@ class VerifyReport(_Report):
         return self.ok
 
     def _rows(self) -> list[tuple[str, str]]:
-        shown = [(mismatch.path, mismatch.what) for mismatch in self.mismatches[:20]]
+        rows = [(mismatch.path, mismatch.what) for mismatch in self.mismatches[:20]]
         return [
             ("equal", "yes" if self.ok else f"no, {len(self.mismatches):,} differences"),
             ("datasets", f"{self.datasets:,}"),
             ("compared", size(self.compared_len_bytes)),
             ("time", f"{self.elapsed_s:.2f} s"),
-            *shown,
+            *rows,
         ]
 
 

@@ -31,9 +31,9 @@ from raddle._keywords import (
     Shuffle,
     Size,
     Units,
-    given,
+    options_json,
 )
-from raddle._progress import Shown
+from raddle._progress import ProgressMode
 from raddle._reports import AppendReport, IndexReport, Inspection, MergeReport, RechunkReport, VerifyReport
 from raddle.errors import ObjectNotFoundError
 
@@ -57,7 +57,7 @@ def append(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> AppendReport:
     """Append the rows of more files to a merged file, in place and atomically.
 
@@ -118,7 +118,7 @@ def append(
     --------
     >>> raddle.append("run11981.h5", "today/")  # doctest: +SKIP
     """
-    files, options = as_paths(inputs), given(locals())
+    files, options = as_paths(inputs), options_json(locals())
     return AppendReport(run(lambda watch: _core.append(os.fspath(file), files, options, watch), progress))
 
 
@@ -154,7 +154,7 @@ def rechunk(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> MergeReport | RechunkReport:
     """Rewrite files with new chunks or different compression.
 
@@ -199,7 +199,7 @@ def rechunk(
     >>> raddle.rechunk("old.h5", "new.h5", chunk=(128, 1024), compress="small")  # doctest: +SKIP
     >>> raddle.rechunk(["jan.nc", "feb.nc"], dir="packed", layout="cmip7")  # doctest: +SKIP
     """
-    files, options = as_paths(inputs), given(locals())
+    files, options = as_paths(inputs), options_json(locals())
     to = None if output is None else os.fspath(output)
     report = run(lambda watch: _core.rechunk(files, to, options, watch), progress)
     return RechunkReport(report) if output is None else MergeReport(report)
@@ -243,7 +243,7 @@ def verify(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> VerifyReport:
     """Check that a merged file has the values of its inputs or, without inputs, those that were written.
 
@@ -274,7 +274,7 @@ def verify(
     >>> assert raddle.verify("run11981.h5", "run11981/")  # doctest: +SKIP
     """
     inputs = None if against is None else as_paths(against)
-    options = given(locals())
+    options = options_json(locals())
     return VerifyReport(run(lambda watch: _core.verify(os.fspath(file), inputs, options, watch), progress))
 
 
@@ -365,7 +365,7 @@ def references(
 
 
 def index(
-    file: Path, *, output: Path | None = None, jobs: int | None = None, progress: Shown = "auto"
+    file: Path, *, output: Path | None = None, jobs: int | None = None, progress: ProgressMode = "auto"
 ) -> IndexReport:
     """Write the index of a file: limits and few distinct values of each block of rows, with which searches skip blocks.
 
@@ -393,5 +393,5 @@ def index(
     --------
     >>> raddle.index("all.h5")  # doctest: +SKIP
     """
-    options, to = given(locals()), None if output is None else os.fspath(output)
+    options, to = options_json(locals()), None if output is None else os.fspath(output)
     return IndexReport(run(lambda watch: _core.write_index(os.fspath(file), to, options, watch), progress))

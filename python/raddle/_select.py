@@ -19,9 +19,9 @@ from raddle._keywords import (
     Rules,
     Shuffle,
     Size,
-    given,
+    options_json,
 )
-from raddle._progress import Shown
+from raddle._progress import ProgressMode
 from raddle._reports import MergeReport
 from raddle._conditions import Condition
 
@@ -63,7 +63,7 @@ def select(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> MergeReport:
     """Write the events of a file that satisfy conditions, with their rows in all tables.
 
@@ -107,5 +107,5 @@ def select(
     --------
     >>> raddle.select("all.h5", "skim.h5", where={"rec.slc": raddle.col("calE") > 2})  # doctest: +SKIP
     """
-    options = given(locals())
+    options = options_json(locals())
     return MergeReport(run(lambda watch: _core.select(os.fspath(file), os.fspath(output), options, watch), progress))

@@ -210,9 +210,9 @@ def _fields(items: list[Any]) -> tuple[list[str] | str | None, list[Any]]:
     lists = [item for item in items if isinstance(item, list) and item and all(isinstance(n, str) for n in item)]
     if not names and not lists:
         return None, items
-    rest = [item for item in items if not isinstance(item, str) and not any(item is given for given in lists)]
+    rest = [item for item in items if not isinstance(item, str) and not any(item is names_list for names_list in lists)]
     if lists:
-        return [*names, *(name for given in lists for name in given)], rest
+        return [*names, *(name for names_list in lists for name in names_list)], rest
     return (names[0] if len(names) == 1 else names), rest
 
 

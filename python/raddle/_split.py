@@ -28,9 +28,9 @@ from raddle._keywords import (
     Shuffle,
     Size,
     Units,
-    given,
+    options_json,
 )
-from raddle._progress import Shown
+from raddle._progress import ProgressMode
 from raddle._reports import SplitReport
 
 
@@ -92,7 +92,7 @@ def split(
     memory: Size | None = None,
     reader_timeout: int | None = None,
     reader: Path | None = None,
-    progress: Shown = "auto",
+    progress: ProgressMode = "auto",
 ) -> SplitReport:
     """Merge files into several: one file per variable, files of limited length, or both.
 
@@ -136,5 +136,5 @@ def split(
     >>> raddle.split("model/*.nc", "series", by="variable", layout="timeseries")  # doctest: +SKIP
     >>> raddle.split("days/*.nc", "years", rows_per_file=365, name="tas")  # doctest: +SKIP
     """
-    files, options = as_paths(inputs), given(locals())
+    files, options = as_paths(inputs), options_json(locals())
     return SplitReport(run(lambda watch: _core.split(files, options, watch), progress))

@@ -120,8 +120,8 @@ def _texts(column: Any) -> list[str | None]:
 
 def _printable(text: str, max_chars: int | None = MAX_CELL_CHARS) -> str:
     """Return a text without control characters, which terminals obey, and cut where it is too long."""
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return shown if max_chars is None or len(shown) <= max_chars else shown[: max_chars - 1] + "…"
+    printable = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return printable if max_chars is None or len(printable) <= max_chars else printable[: max_chars - 1] + "…"
 
 
 def _json_lines(batch: Any) -> bytes:

@@ -58,8 +58,8 @@ def element_type(description: tuple[Any, ...], points_elsewhere: bool) -> Elemen
     """The numpy type for a description from the compiled part."""
     kind = description[0]
     if kind == "variable_string":
-        made = str if description[1] == _UTF8 else bytes
-        return ElementType(np.dtype("O", metadata={"vlen": made}), "strings")
+        text_class = str if description[1] == _UTF8 else bytes
+        return ElementType(np.dtype("O", metadata={"vlen": text_class}), "strings")
     if kind == "sequence":
         base = _plain(description[1])
         if base is not None:

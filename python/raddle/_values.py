@@ -83,11 +83,11 @@ def link(described: tuple[Any, ...]) -> Link:
 
     Raises UnsupportedError for user-defined links.
     """
-    made = _LINKS.get(described[0])
-    if made is None:
+    link_class = _LINKS.get(described[0])
+    if link_class is None:
         raise UnsupportedError("user-defined links are not supported")
     # A hard link is described by its object's identifier, which callers do not need.
-    return made() if made is HardLink else made(*described[1:])
+    return link_class() if link_class is HardLink else link_class(*described[1:])
 
 
 def encoded(name: str | bytes) -> bytes:
@@ -99,6 +99,6 @@ def encoded(name: str | bytes) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def shown(name: bytes) -> str:
+def decoded(name: bytes) -> str:
     """A name of the file, decoded like Python's file names."""
     return name.decode("utf-8", "surrogateescape")

@@ -262,11 +262,11 @@ def write(
     if isinstance(samples, np.ndarray):
         samples = {_plain(pathlib.PurePath(path).stem): samples}
     alike = (os.fspath(path), options, step)
-    held = _agreed(
-        communicator, lambda: _held(samples, shape, start), lambda held: (*alike, held.shape, held.fields)
+    local = _agreed(
+        communicator, lambda: _local_boxes(samples, shape, start), lambda local: (*alike, local.shape, local.fields)
     )
     text = _json(options | {"jobs": jobs, "memory": memory})
-    report = _core.idx_write(os.fspath(path), text, held.shape, held.fields, held.boxes, step, communicator)
+    report = _core.idx_write(os.fspath(path), text, local.shape, local.fields, local.boxes, step, communicator)
     return WriteReport(json.loads(report))
 
 
@@ -435,7 +435,7 @@ def _size(counts: str | Sequence[int] | None) -> str | None:
     return counts if counts is None or isinstance(counts, str) else "x".join(str(int(count)) for count in counts)
 
 
-class _Held(NamedTuple):
+class _LocalBoxes(NamedTuple):
     """The samples of this process, in the form of the compiled part."""
 
     shape: list[int]
@@ -448,11 +448,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "field"
 
 
-def _held(
+def _local_boxes(
     samples: Mapping[str, npt.ArrayLike] | Sequence[Box], shape: Sequence[int] | None, start: Sequence[int] | None
-) -> _Held:
+) -> _LocalBoxes:
     if isinstance(samples, Mapping):
-        given = [Box(() if start is None else start, samples)]
+        local = [Box(() if start is None else start, samples)]
     elif start is not None:
         raise UsageError("start applies to a single box; each of several boxes has its own start")
     elif isinstance(samples, str | bytes) or not isinstance(samples, Sequence):
@@ -463,16 +463,16 @@ def _held(
         wrong = next((box for box in samples if not _is_box(box)), None)
         if wrong is not None:
             raise UsageError(f"{type(wrong).__name__} is not a box: pass Box(start, {{name: array}})")
-        given = [Box(*box) for box in samples]
-    if not given or not given[0].samples:
+        local = [Box(*box) for box in samples]
+    if not local or not local[0].samples:
         raise UsageError("no arrays; a process without samples must pass arrays with an axis of length 0")
     fields: list[tuple[str, str]] = []
     boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]] = []
     whole: list[int] | None = None if shape is None else [int(count) for count in shape]
-    for box in given:
+    for box in local:
         arrays = {name: np.asarray(array) for name, array in box.samples.items()}
         if whole is None:
-            if len(given) > 1:
+            if len(local) > 1:
                 raise UsageError("with several boxes, pass the shape of the whole dataset")
             whole = list(min(arrays.values(), key=np.ndim).shape)
         counts = list(next(iter(arrays.values())).shape[: len(whole)])
@@ -486,7 +486,7 @@ def _held(
         if 0 not in counts:
             boxes.append((first, counts, [_bytes(array) for array in arrays.values()]))
     assert whole is not None
-    return _Held(whole, fields, boxes)
+    return _LocalBoxes(whole, fields, boxes)
 
 
 def _is_box(box: object) -> bool:

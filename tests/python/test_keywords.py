@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import raddle
 from raddle import errors
-from raddle._keywords import given
+from raddle._keywords import options_json
 
 # Options of every command that are not for calls, with the reasons.
 NOT_FOR_CALLS = {
@@ -109,7 +109,7 @@ def test_the_merge_documents_every_keyword():
 
 def test_given_keywords_are_values_of_json(tmp_path):
     def options(**keywords):
-        return json.loads(given(keywords))
+        return json.loads(options_json(keywords))
 
     assert options(inputs=["a"], progress=False, join=None, force=False, skip_bad=True) == {"skip_bad": True}
     assert options(extendible=False, shuffle=True, contiguous=True, preview=tmp_path) == {
