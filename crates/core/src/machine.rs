@@ -119,9 +119,9 @@ impl SystemFiles {
     /// Returns the control groups of this process for `controller`, innermost first. In a container, the path of the
     /// group may be that on its host; groups that are not visible are left out.
     fn groups(&self, controller: &str) -> Vec<ControlGroup> {
-        let own = self.text("proc/self/cgroup").unwrap_or_default();
+        let entries = self.text("proc/self/cgroup").unwrap_or_default();
         let mounts = self.root.join("sys/fs/cgroup");
-        let places = own.lines().filter_map(|line| {
+        let places = entries.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (controllers, path) = (parts.next()?, parts.next()?);
             match controllers {

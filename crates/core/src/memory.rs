@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn the_limit_holds_and_everybody_is_served() {
         let budget = MemoryBudget::new(10);
-        let held = AtomicU64::new(0);
+        let acquired_bytes = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for thread in 0..8u64 {
-                let (budget, held) = (&budget, &held);
+                let (budget, acquired_bytes) = (&budget, &acquired_bytes);
                 scope.spawn(move || {
                     for step in 0..200 {
                         let len = 1 + (thread * 31 + step * 7) % 10;
                         let permit = budget.acquire(len, "a test").unwrap();
-                        assert!(held.fetch_add(len, Ordering::SeqCst) + len <= 10);
-                        held.fetch_sub(len, Ordering::SeqCst);
+                        assert!(acquired_bytes.fetch_add(len, Ordering::SeqCst) + len <= 10);
+                        acquired_bytes.fetch_sub(len, Ordering::SeqCst);
                         drop(permit);
                     }
                 });

@@ -20,13 +20,13 @@ use loom::thread::spawn;
 #[test]
 fn permits_never_exceed_the_limit_and_everybody_is_served() {
     loom::model(|| {
-        let (budget, held) = (MemoryBudget::new(3), Arc::new(AtomicU64::new(0)));
+        let (budget, acquired_bytes) = (MemoryBudget::new(3), Arc::new(AtomicU64::new(0)));
         let take = |len_bytes| {
-            let (budget, held) = (budget.clone(), Arc::clone(&held));
+            let (budget, acquired_bytes) = (budget.clone(), Arc::clone(&acquired_bytes));
             move || {
                 let permit = budget.acquire(len_bytes, "a model").unwrap();
-                assert!(held.fetch_add(len_bytes, Ordering::SeqCst) + len_bytes <= 3);
-                held.fetch_sub(len_bytes, Ordering::SeqCst);
+                assert!(acquired_bytes.fetch_add(len_bytes, Ordering::SeqCst) + len_bytes <= 3);
+                acquired_bytes.fetch_sub(len_bytes, Ordering::SeqCst);
                 drop(permit);
             }
         };
@@ -75,9 +75,9 @@ fn ranks_receive_from_each_other_in_every_collective() {
         let ranks = Threads::ranks(2).into_iter().map(|rank| {
             spawn(move || {
                 rank.live(|ranks| {
-                    let own = ranks.rank() as u8;
+                    let local_rank = ranks.rank() as u8;
                     for round in 0..2 {
-                        let gathered = ranks.all_gather_bytes(&[round, own]).unwrap();
+                        let gathered = ranks.all_gather_bytes(&[round, local_rank]).unwrap();
                         assert_eq!(gathered, [[round, 0], [round, 1]]);
                     }
                 });

@@ -195,7 +195,7 @@ mod tests {
         assert!(std::ptr::eq(table.used(), &raw const table));
         for _ in 0..2 {
             let used = table.used();
-            let _held = used.files.lock().unwrap();
+            let _guard = used.files.lock().unwrap();
             table.after_fork();
             assert!(!std::ptr::eq(table.used(), used));
             assert!(table.used().files.try_lock().is_ok());

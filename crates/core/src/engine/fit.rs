@@ -1,6 +1,6 @@
 //! Batches of a plan, and the threads and memory with which a rank can execute them.
 
-use super::window::{Limits, OwnBatch};
+use super::window::{Limits, LocalBatch};
 use super::{Checkpoint, EngineOptions, Placement, TileWork};
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
@@ -138,8 +138,9 @@ impl BatchFootprint {
         need
     }
 
-    pub(super) fn own(&self, batch: Batch, lane: u32) -> OwnBatch {
-        OwnBatch { batch, file: self.file, lane, received_len_bytes: self.received_len_bytes }
+    /// Returns the batch for the window of the rank that owns it.
+    pub(super) fn local_batch(&self, batch: Batch, lane: u32) -> LocalBatch {
+        LocalBatch { batch, file: self.file, lane, received_len_bytes: self.received_len_bytes }
     }
 
     /// Returns the cost of producing a batch.

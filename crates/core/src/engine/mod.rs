@@ -175,7 +175,7 @@ pub struct Assignment {
     /// Numbers of the tiles that all ranks produce together. Earlier ones are already in the output.
     pub all: Range<u64>,
     /// Numbers of the tiles that this rank produces, in order.
-    pub own: Vec<Range<u64>>,
+    pub local: Vec<Range<u64>>,
     /// Number of threads that fit into the memory of this rank.
     pub jobs: usize,
     /// Signal that the run has failed.

@@ -75,7 +75,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let mut taken = self.addresses.clone();
         let mut opened = 0;
         // Numbers of batches of this rank up to and including the previous round, and up to the one before.
-        let (mut own_before, mut local_placed) = (0, 0);
+        let (mut local_before, mut local_placed) = (0, 0);
         // Batches of the previous round, which rank 0 records and commits once all ranks have written them.
         let mut unwritten = Vec::new();
         if let Some(first) = rounds.first() {
@@ -84,18 +84,18 @@ impl<W: TileWork> Rounds<'_, W> {
         }
         self.commit_kept(committer, &mut recorder);
         for (number, round) in rounds.iter().enumerate() {
-            local_placed = self.take_placed(local_placed, own_before, committer);
+            local_placed = self.take_placed(local_placed, local_before, committer);
             let last = if self.schedule.overlaps.get(number) == Some(&true) { number + 1 } else { number };
             while opened <= last {
                 self.open(&rounds[opened]);
                 opened += 1;
             }
-            let own = self.schedule.owned_by(rank, round.clone()).count();
-            self.window.wait_encoded(own, || self.context.cancel.is_cancelled());
-            let sizes = self.agree(|| self.window.encoded_sizes(own, taken.are_by_tile()))?;
+            let local_count = self.schedule.owned_by(rank, round.clone()).count();
+            self.window.wait_encoded(local_count, || self.context.cancel.is_cancelled());
+            let sizes = self.agree(|| self.window.encoded_sizes(local_count, taken.are_by_tile()))?;
             let addresses = self.addresses(round, &sizes, &mut taken);
             let claims = match addresses {
-                Ok(addresses) => self.window.settle(own, &addresses[rank], &taken, self.index),
+                Ok(addresses) => self.window.settle(local_count, &addresses[rank], &taken, self.index),
                 Err(error) => {
                     self.window.fail(0, error);
                     Vec::new()
@@ -117,9 +117,9 @@ impl<W: TileWork> Rounds<'_, W> {
                 Ok(_) => {}
                 Err(error) => self.window.fail(0, error.into()),
             }
-            own_before += own;
+            local_before += local_count;
         }
-        self.take_placed(local_placed, own_before, committer);
+        self.take_placed(local_placed, local_before, committer);
         self.agree(Vec::new)?;
         self.commit(committer, &mut recorder, &unwritten);
         self.agree(Vec::new)?;
@@ -192,14 +192,14 @@ impl<W: TileWork> Rounds<'_, W> {
     fn open(&self, round: &Range<usize>) {
         let communicator = self.context.communicator;
         let (batches, owners) = (&self.schedule.batches[round.clone()], &self.schedule.owners[round.clone()]);
-        let own = self.schedule.owned_by(communicator.rank(), round.clone()).count();
-        self.window.reserve_received(own);
+        let local_count = self.schedule.owned_by(communicator.rank(), round.clone()).count();
+        self.window.reserve_received(local_count);
         let regrouped = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
         if let Err(source) = regrouped {
             let first = batches.first().map_or(0, |batch| batch.first);
             self.window.fail(first, EngineError::Bring { source });
         }
-        self.window.open(own);
+        self.window.open(local_count);
     }
 
     /// Computes the addresses of the round's batches, or of their tiles, grouped by owner in plan order.

@@ -192,18 +192,18 @@ fn execute<W: TileWork>(
         Target::Each(sink) => (Some(sink), None),
         Target::Together(shared) => (None, Some(shared)),
     };
-    let has_batches = !setup.own.is_empty();
+    let has_batches = !setup.local_batches.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
     // Raw bytes that this rank has to produce.
-    let left_len_bytes = setup.own.iter().map(|own| own.batch.raw_len_bytes).sum();
+    let left_len_bytes = setup.local_batches.iter().map(|local| local.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let addresses = Addresses::new(start_address, options.arenas);
     let range = |batch: &Batch| batch.first..batch.first + batch.tiles;
-    let own: Vec<Range<u64>> = setup.own.iter().map(|own| range(&own.batch)).collect();
+    let local: Vec<Range<u64>> = setup.local_batches.iter().map(|local| range(&local.batch)).collect();
     let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect::<Vec<_>>());
-    let window = InFlightWindow::new(setup.own, addressing, setup.limits, addresses.clone());
-    let all = hull(of_all.as_deref().unwrap_or(&own));
-    let assignment = Assignment { all, own, jobs: setup.jobs, stop: window.stop_signal() };
+    let window = InFlightWindow::new(setup.local_batches, addressing, setup.limits, addresses.clone());
+    let all = hull(of_all.as_deref().unwrap_or(&local));
+    let assignment = Assignment { all, local, jobs: setup.jobs, stop: window.stop_signal() };
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }

@@ -6,7 +6,7 @@
 use super::fit::{BatchFootprint, MemoryFit, RankInfo};
 use super::schedule::{DealOptions, Schedule, lanes};
 use super::status::agree_at_start;
-use super::window::{Limits, OwnBatch};
+use super::window::{Limits, LocalBatch};
 use super::{Checkpoint, Context, EngineError, EngineOptions, TileWork};
 use crate::error::CoreError;
 use crate::memory::Permit;
@@ -19,7 +19,7 @@ pub(super) struct ExecutionSetup {
     /// Number of worker threads.
     pub jobs: usize,
     /// Batches of this rank.
-    pub own: Vec<OwnBatch>,
+    pub local_batches: Vec<LocalBatch>,
     pub limits: Limits,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
@@ -32,10 +32,15 @@ pub(super) struct ExecutionSetup {
 }
 
 impl ExecutionSetup {
-    fn of(fit: MemoryFit, own: Vec<OwnBatch>, schedule: Option<Schedule>, recorded: Option<Checkpoint>) -> Self {
+    fn of(
+        fit: MemoryFit,
+        local_batches: Vec<LocalBatch>,
+        schedule: Option<Schedule>,
+        recorded: Option<Checkpoint>,
+    ) -> Self {
         Self {
             jobs: fit.jobs as usize,
-            own,
+            local_batches,
             limits: fit.limits,
             // This cannot overflow: the permit for it is within the memory of this machine or was refused.
             raw_len_bytes: usize::try_from(fit.raw_len_bytes).unwrap_or(usize::MAX),
@@ -72,9 +77,10 @@ impl ExecutionSetup {
         let fitted = MemoryFit::new(plan, &batches, &needs, work, options.jobs, context.budget);
         if !has_rounds {
             let lanes = lanes(plan, index, work, &batches, options.arenas);
-            let own = batches.iter().zip(&needs).zip(lanes).map(|((batch, need), lane)| need.own(*batch, lane));
-            let own = own.collect();
-            return Ok(Self::of(fitted?, own, None, recorded));
+            let local_batches =
+                batches.iter().zip(&needs).zip(lanes).map(|((batch, need), lane)| need.local_batch(*batch, lane));
+            let local_batches = local_batches.collect();
+            return Ok(Self::of(fitted?, local_batches, None, recorded));
         }
 
         let (quota, fitted) = match fitted {
@@ -91,11 +97,12 @@ impl ExecutionSetup {
             owners: options.owners,
         };
         let schedule = Schedule::new(plan, index, work, batches, &needs, &terms);
-        let own = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
-        let own = own.map(|at| needs[at].own(schedule.batches[at], schedule.lanes[at])).collect();
+        let local_batches = schedule.owned_by(context.communicator.rank(), 0..schedule.batches.len());
+        let local_batches =
+            local_batches.map(|at| needs[at].local_batch(schedule.batches[at], schedule.lanes[at])).collect();
         // Rounds limit the tiles in flight.
         fitted.limits.tiles = u64::MAX;
-        Ok(Self::of(fitted, own, Some(schedule), recorded))
+        Ok(Self::of(fitted, local_batches, Some(schedule), recorded))
     }
 }
 

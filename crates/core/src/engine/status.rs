@@ -14,14 +14,14 @@ pub(super) fn agree_at_start<E: std::error::Error>(
     communicator: &dyn Communicator,
     local: Result<Vec<u8>, CoreError>,
 ) -> Result<Vec<Vec<u8>>, EngineError<E>> {
-    let (verdict, own_error) = match local {
+    let (verdict, local_error) = match local {
         Ok(payload) => (RankStatus::Healthy(payload), None),
         Err(error) => {
             (RankStatus::Failed(Failure { ordinal: 0, cancelled: false, message: error.to_string() }), Some(error))
         }
     };
     let all = communicator.all_gather_bytes(&verdict.to_bytes())?;
-    if let Some(error) = own_error {
+    if let Some(error) = local_error {
         return Err(error.into());
     }
     let mut payloads = Vec::with_capacity(all.len());

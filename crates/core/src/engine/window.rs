@@ -25,7 +25,7 @@ const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 /// A batch of this rank.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OwnBatch {
+pub(super) struct LocalBatch {
     pub batch: Batch,
     /// Output file.
     pub file: u32,
@@ -186,7 +186,7 @@ struct State<E: std::error::Error + 'static> {
 
 /// Window of batches in flight; see the module documentation.
 pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
-    batches: Vec<OwnBatch>,
+    batches: Vec<LocalBatch>,
     addressing: Addressing,
     limits: Limits,
     state: Mutex<State<E>>,
@@ -199,7 +199,7 @@ pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
 }
 
 impl<E: std::error::Error + 'static> InFlightWindow<E> {
-    pub(super) fn new(batches: Vec<OwnBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
+    pub(super) fn new(batches: Vec<LocalBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
         let by_rounds = matches!(addressing, Addressing::ByRounds | Addressing::ByRoundsTogether);
         let opened = if by_rounds { 0 } else { batches.len() };
         let state = State {
@@ -313,7 +313,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
     /// Hands out the next batch with its memory, if that is free.
     fn hand_out(&self, state: &mut State<E>) -> Option<InFlightBatch> {
         let number = state.next;
-        let OwnBatch { batch, file, lane, .. } = self.batches[number];
+        let LocalBatch { batch, file, lane, .. } = self.batches[number];
         let tiles = state.tiles_in_flight + batch.tiles;
         if tiles > self.limits.tiles && state.tiles_in_flight > 0 {
             return None;
@@ -460,7 +460,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
     pub(super) fn reserve_received(&self, count: usize) {
         let mut state = self.lock();
         let batches = &self.batches[state.regrouped..state.regrouped + count];
-        let len_bytes = batches.iter().map(|own| own.received_len_bytes).sum::<u64>();
+        let len_bytes = batches.iter().map(|batch| batch.received_len_bytes).sum::<u64>();
         while state.allocated_bytes + state.brought_bytes + len_bytes > self.limits.buffers_bytes {
             let Some(idle) = state.free_buffers.pop() else { break };
             drop(idle);

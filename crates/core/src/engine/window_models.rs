@@ -5,7 +5,7 @@
 //! the calling thread's polling does not hide a missing wake-up.
 
 use super::EngineError;
-use super::window::{Addressing, InFlightWindow, Job, Limits, OwnBatch};
+use super::window::{Addressing, InFlightWindow, Job, Limits, LocalBatch};
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;
@@ -23,7 +23,7 @@ const STORED_LEN_BYTES: u64 = 2;
 type Shared = Arc<InFlightWindow<Infallible>>;
 
 fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
-    let own = |number| OwnBatch {
+    let local_batch = |number| LocalBatch {
         batch: Batch { first: 2 * number, tiles: 2, raw_len_bytes: 2 },
         file: 0,
         lane: 0,
@@ -32,7 +32,7 @@ fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
     let limits =
         Limits { buffers_bytes: buffers * STORED_LEN_BYTES, buffer_len_bytes: STORED_LEN_BYTES, tiles: 2 * buffers };
     Arc::new(InFlightWindow::new(
-        (0..batches).map(own).collect(),
+        (0..batches).map(local_batch).collect(),
         addressing,
         limits,
         Addresses::new(START_ADDRESS, None),

@@ -55,7 +55,7 @@ impl Durability {
     ///
     /// # Errors
     /// If a folder cannot be read or synced.
-    pub fn folders_made(self, path: &Path) -> std::io::Result<()> {
+    pub fn folders_created(self, path: &Path) -> std::io::Result<()> {
         match self {
             Self::Synced => sync_folders(path),
             Self::Unsynced => Ok(()),

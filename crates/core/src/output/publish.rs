@@ -166,7 +166,7 @@ impl AtomicFile {
     /// interrupted run remain until [`AtomicFile::clear`].
     ///
     /// # Errors
-    /// If the lock is held or the folder is not writable, or that of `check`.
+    /// If another process holds the lock, if the folder is not writable, or the error of `check`.
     pub fn begin<E: From<PublishError>>(
         output: &Path,
         existing: IfExists,
@@ -256,7 +256,7 @@ impl AtomicDir {
     /// hidden folder in place of that of an interrupted run.
     ///
     /// # Errors
-    /// If the lock is held or the folder cannot be created, or that of `check`.
+    /// If another process holds the lock, if the folder cannot be created, or the error of `check`.
     pub fn begin<E: From<PublishError>>(
         output: &Path,
         (existing, durability): (IfExists, Durability),
@@ -299,7 +299,7 @@ impl AtomicDir {
     /// # Errors
     /// If a folder cannot be synced.
     pub fn sync(&self, entry: &Path) -> Result<(), PublishError> {
-        self.durability.folders_made(entry).map_err(failed(PublishStep::Sync, entry))
+        self.durability.folders_created(entry).map_err(failed(PublishStep::Sync, entry))
     }
 
     /// Renames `from`, an entry of the hidden folder, to `to`, and makes that name durable, if required. An existing

@@ -97,10 +97,10 @@ fn write(path: &Path) -> std::io::Result<()> {
 
 /// Takes the lock on an output, and checks that nobody else gets it.
 fn lock(output: &Path) -> std::io::Result<()> {
-    let held = OutputLock::take(output).map_err(Error::other)?;
-    let again = OutputLock::take(output);
-    drop(held);
-    match again {
+    let first = OutputLock::take(output).map_err(Error::other)?;
+    let second = OutputLock::take(output);
+    drop(first);
+    match second {
         Err(super::LockError::Held { .. }) => Ok(()),
         Err(error) => Err(Error::other(error)),
         Ok(_) => Err(Error::other("a lock was granted twice")),
@@ -157,10 +157,10 @@ mod tests {
     fn files_of_others_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join(format!("raddle-trial-{}", std::process::id()));
-        let held = OutputLock::take(&output).unwrap();
+        let lock = OutputLock::take(&output).unwrap();
         let tried = try_folder(folder.path());
         assert!(tried[1].operation == FolderOperation::Lock && tried[1].outcome.is_err(), "{tried:?}");
-        drop(held);
+        drop(lock);
         assert_eq!(left(folder.path()), 0);
     }
 }

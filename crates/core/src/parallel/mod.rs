@@ -53,16 +53,16 @@ pub fn map<J: Sync, S, T: Send, E: From<CoreError> + Send>(
     state: impl Fn() -> S + Sync,
     step: impl Fn(&mut S, &J) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let made = Mutex::new(Vec::with_capacity(jobs.len()));
+    let results = Mutex::new(Vec::with_capacity(jobs.len()));
     let numbered: Vec<(usize, &J)> = jobs.iter().enumerate().collect();
     for_each(&numbered, threads, cancel, state, |state, &(number, job)| -> Result<(), E> {
         let result = step(state, job)?;
-        made.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         Ok(())
     })?;
-    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-    made.sort_unstable_by_key(|(number, _)| *number);
-    Ok(made.into_iter().map(|(_, result)| result).collect())
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(number, _)| *number);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 #[cfg(all(test, not(loom)))]

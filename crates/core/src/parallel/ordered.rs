@@ -51,7 +51,7 @@ pub struct OrderedQueue<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    made: BTreeMap<usize, T>,
+    results: BTreeMap<usize, T>,
     next: usize,
     taken: usize,
     stopped: bool,
@@ -60,7 +60,7 @@ struct State<T> {
 impl<T: Send> OrderedQueue<T> {
     /// Creates a queue for `count` places, of which at most `limit` may be produced and not consumed.
     pub fn new(count: usize, limit: usize) -> Self {
-        let state = State { made: BTreeMap::new(), next: 0, taken: 0, stopped: false };
+        let state = State { results: BTreeMap::new(), next: 0, taken: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }
     }
 
@@ -118,8 +118,8 @@ impl<T: Send> OrderedQueue<T> {
     }
 
     /// Adds the result of a place.
-    pub fn put(&self, place: usize, made: T) {
-        self.state().made.insert(place, made);
+    pub fn put(&self, place: usize, result: T) {
+        self.state().results.insert(place, result);
         self.changed.notify_all();
     }
 
@@ -127,10 +127,10 @@ impl<T: Send> OrderedQueue<T> {
     pub fn take(&self, place: usize) -> Option<T> {
         let mut state = self.state();
         loop {
-            if let Some(made) = state.made.remove(&place) {
+            if let Some(result) = state.results.remove(&place) {
                 state.taken = place + 1;
                 self.changed.notify_all();
-                return Some(made);
+                return Some(result);
             }
             if state.stopped {
                 return None;

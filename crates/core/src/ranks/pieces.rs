@@ -33,8 +33,8 @@ pub trait PieceTransport: Communicator {
     /// Collective. Sends word `i` of `words` to rank `i` and returns the words for this rank, in rank order.
     fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>>;
 
-    /// Collective. Gathers the pieces of all ranks in `got`; `own` is this rank's piece.
-    fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()>;
+    /// Collective. Gathers the pieces of all ranks in `got`; `local` is this rank's piece.
+    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()>;
 
     /// Collective. Sends piece `i` of `row` to rank `i`; `got` has space for the pieces for this rank.
     fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()>;
@@ -48,9 +48,9 @@ pub fn all_gather(ranks: &dyn PieceTransport, limit_bytes: usize, send: &[u8]) -
     let nothing = buffer(0);
     for step in 0..steps(&lens, step_len_bytes) {
         let mut got = row(&lens, step, step_len_bytes);
-        let own_start = (step as usize).saturating_mul(step_len_bytes).min(send.len());
-        let own = &send[own_start..][..got.counts[ranks.rank()] as usize];
-        ranks.all_gather_pieces(if own.is_empty() { &nothing[..0] } else { own }, &mut got)?;
+        let local_start = (step as usize).saturating_mul(step_len_bytes).min(send.len());
+        let local = &send[local_start..][..got.counts[ranks.rank()] as usize];
+        ranks.all_gather_pieces(if local.is_empty() { &nothing[..0] } else { local }, &mut got)?;
         take_pieces(&mut messages, &got);
     }
     Ok(messages)
@@ -147,8 +147,8 @@ mod tests {
     }
 
     impl PieceTransport for Cut<'_> {
-        fn all_gather_words(&self, own: u64) -> Result<Vec<u64>> {
-            Ok(self.ranks.all_gather_bytes(&own.to_le_bytes())?.iter().map(|bytes| word(bytes)).collect())
+        fn all_gather_words(&self, local: u64) -> Result<Vec<u64>> {
+            Ok(self.ranks.all_gather_bytes(&local.to_le_bytes())?.iter().map(|bytes| word(bytes)).collect())
         }
 
         fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>> {
@@ -156,10 +156,10 @@ mod tests {
             Ok(self.ranks.exchange_bytes(send)?.iter().map(|bytes| word(bytes)).collect())
         }
 
-        fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()> {
+        fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
             let limit = self.limit_bytes.max(self.size());
             assert!(got.counts.iter().map(|count| *count as usize).sum::<usize>() <= limit && !got.bytes.is_empty());
-            place(&self.ranks.all_gather_bytes(own)?, got);
+            place(&self.ranks.all_gather_bytes(local)?, got);
             Ok(())
         }
 

@@ -75,8 +75,8 @@ mod tests {
             let mut next = 0;
             let rounds = rounds(&owners, &needs, &quotas, round_tiles);
             let within = |round: &Range<usize>, factor: u64| (0..4u32).all(|rank| {
-                let own = round.clone().filter(|at| owners[*at] == rank).map(|at| needs[at].len_bytes);
-                own.sum::<u64>() <= quotas[rank as usize] * factor
+                let owned_lens = round.clone().filter(|at| owners[*at] == rank).map(|at| needs[at].len_bytes);
+                owned_lens.sum::<u64>() <= quotas[rank as usize] * factor
             });
             for (number, overlap) in overlaps(&owners, &needs, &quotas, &rounds).into_iter().enumerate() {
                 prop_assert_eq!(overlap, within(&(rounds[number].start..rounds[number + 1].end), 2));
@@ -88,10 +88,10 @@ mod tests {
                 let tiles: u64 = needs[round.clone()].iter().map(|need| need.tiles).sum();
                 prop_assert!(tiles <= round_tiles || round.len() == 1);
                 for rank in 0..4u32 {
-                    let own: Vec<u64> = round.clone()
+                    let owned_lens: Vec<u64> = round.clone()
                         .filter(|at| owners[*at] == rank && needs[*at].len_bytes > 0)
                         .map(|at| needs[at].len_bytes).collect();
-                    prop_assert!(own.iter().sum::<u64>() <= quotas[rank as usize] || own.len() == 1);
+                    prop_assert!(owned_lens.iter().sum::<u64>() <= quotas[rank as usize] || owned_lens.len() == 1);
                 }
                 next = round.end;
             }

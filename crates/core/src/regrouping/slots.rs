@@ -94,7 +94,7 @@ impl Slots {
     /// Copies the row-major `values` of a box of the array into all slots that it overlaps.
     ///
     /// # Errors
-    /// If the box has more values than given.
+    /// If `values` is shorter than the box.
     pub fn put(&self, extent: &Extent, values: &[u8]) -> Result<()> {
         let Some(inside) = extent.intersection(&self.region) else { return Ok(()) };
         let axes = || 0..inside.rank();

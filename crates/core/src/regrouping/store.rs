@@ -227,7 +227,7 @@ impl GroupStore {
         }
         let undone = filler.jobs(group);
         let slots = Arc::new(Slots::new(plan, &groups.extent(plan, group.group), &mut state.spare));
-        // What the group does not need must not be held beside it.
+        // Memory that the group does not need is freed, so that it does not add to the group's.
         state.spare = Vec::new();
         state.groups.insert(at, Admitted { slots, waiting: (0..undone).rev().collect(), undone, tiles });
         state.admitted += 1;

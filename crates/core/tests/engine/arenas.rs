@@ -80,7 +80,7 @@ fn places_do_not_depend_on_ranks_threads_or_memory_and_ranks_share_no_stripe() {
         let placed = place(&plan, &work, ranks, &options(jobs), budget);
         assert_eq!((placed.file(), &placed.arrays), (alone.file(), &alone.arrays), "{case}");
         let stripes = placed.stripes(arenas.stripe_len_bytes);
-        assert!(stripes.iter().all(|own| !own.is_empty()), "{case}: a rank writes nothing");
+        assert!(stripes.iter().all(|local| !local.is_empty()), "{case}: a rank writes nothing");
         let all: BTreeSet<_> = stripes.iter().flatten().collect();
         let shared = stripes.iter().map(BTreeSet::len).sum::<usize>() - all.len();
         // Six ranks are more than there are lanes.

@@ -56,13 +56,13 @@ fn an_error_on_one_rank_stops_all_with_the_first_in_plan_order() {
                 let results = Threads::run(ranks, |communicator| {
                     run_on(communicator, &plan, &work, &sink, &options(2, Placement::Ordered, 700), BUDGET).map(|_| ())
                 });
-                let mut own = 0;
+                let mut local_errors = 0;
                 for result in results {
                     match result.unwrap_err() {
                         EngineError::Tile { source, .. } | EngineError::Commit { source, .. } => {
                             // Commits come late: a tile after the array may have failed before.
                             assert!(source == first || stage == Stage::Commit && source == later);
-                            own += 1;
+                            local_errors += 1;
                         }
                         EngineError::Core(CoreError::RankFailed { message, .. }) => {
                             assert!(
@@ -72,7 +72,7 @@ fn an_error_on_one_rank_stops_all_with_the_first_in_plan_order() {
                         other => panic!("{other:?}"),
                     }
                 }
-                assert_eq!(own, 1, "{first:?} on {ranks} ranks");
+                assert_eq!(local_errors, 1, "{first:?} on {ranks} ranks");
             }
         }
     }
@@ -97,9 +97,9 @@ fn a_refused_write_comes_out() {
     let results = Threads::run(3, |communicator| {
         run_on(communicator, &plan, &work, &sink, &options(2, Placement::Ordered, 300), BUDGET).map(|_| ())
     });
-    let own = results.iter().filter(|r| matches!(r, Err(EngineError::Write { .. }))).count();
+    let local_errors = results.iter().filter(|r| matches!(r, Err(EngineError::Write { .. }))).count();
     let others = results.iter().filter(|r| matches!(r, Err(EngineError::Core(CoreError::RankFailed { .. })))).count();
-    assert_eq!((own, others), (1, 2));
+    assert_eq!((local_errors, others), (1, 2));
 }
 
 #[test]
@@ -208,8 +208,8 @@ proptest! {
         let results = Threads::run(ranks, |communicator| {
             run_on(communicator, &plan, &work, &sink, &options(jobs, Placement::Ordered, 100), BUDGET).map(|_| ())
         });
-        let own = results.iter().filter(|r| matches!(r, Err(EngineError::Tile { source, .. }) if *source == refused));
-        prop_assert_eq!(own.count(), 1);
+        let local_errors = results.iter().filter(|r| matches!(r, Err(EngineError::Tile { source, .. }) if *source == refused));
+        prop_assert_eq!(local_errors.count(), 1);
         prop_assert!(results.iter().all(Result::is_err));
     }
 }

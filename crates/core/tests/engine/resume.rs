@@ -18,7 +18,7 @@ use std::sync::Mutex;
 #[derive(Default)]
 struct Recorded {
     kept: Vec<PlacedBatch>,
-    given: usize,
+    requested: usize,
     placed: Vec<PlacedBatch>,
 }
 
@@ -37,8 +37,8 @@ impl Recorder for Recorded {
     }
 
     fn next_kept(&mut self) -> std::io::Result<Option<PlacedBatch>> {
-        self.given += 1;
-        Ok(self.kept.get(self.given - 1).cloned())
+        self.requested += 1;
+        Ok(self.kept.get(self.requested - 1).cloned())
     }
 
     fn placed(&mut self, batch: &PlacedBatch) {
@@ -289,6 +289,6 @@ fn nothing_is_recorded_of_tiles_in_arenas() {
         };
         let outcome = execution.commit(commit).record(&mut recorder).run(&options, &context);
         assert!(outcome.unwrap().unused_len_bytes > 0);
-        assert_eq!((recorder.placed.len(), recorder.given), (0, 0));
+        assert_eq!((recorder.placed.len(), recorder.requested), (0, 0));
     }
 }

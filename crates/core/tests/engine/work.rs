@@ -129,15 +129,15 @@ impl ReceivedPieces {
         Self { tile_lens, inbox: Mutex::default() }
     }
 
-    /// Returns the part of a tile that rank `rank` of `ranks` holds: first element and elements.
-    pub fn held(&self, tile: Tile, rank: usize, ranks: usize) -> (u64, Vec<u8>) {
+    /// Returns the part of a tile that rank `rank` of `ranks` holds: the number of its first element, and its elements.
+    pub fn part(&self, tile: Tile, rank: usize, ranks: usize) -> (u64, Vec<u8>) {
         let len = self.tile_lens[tile.array as usize];
         let (from, to) = (len * rank / ranks, len * (rank + 1) / ranks);
         (from as u64, (from..to).map(|at| (hash(tile) >> 30) as u8 ^ at as u8).collect())
     }
 
     pub fn tile(&self, tile: Tile, ranks: usize) -> Vec<u8> {
-        (0..ranks).flat_map(|rank| self.held(tile, rank, ranks).1).collect()
+        (0..ranks).flat_map(|rank| self.part(tile, rank, ranks).1).collect()
     }
 }
 
@@ -153,7 +153,7 @@ impl TileWork for ReceivedPieces {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let mut outbox = Outbox::new(ranks);
         for (tile, owner) in round.tiles() {
-            let (from, bytes) = self.held(tile, rank, ranks);
+            let (from, bytes) = self.part(tile, rank, ranks);
             outbox.put(owner, tile, &[from], &[bytes.len() as u64], &bytes).unwrap();
         }
         self.inbox.lock().unwrap().push(outbox.exchange(communicator).unwrap());

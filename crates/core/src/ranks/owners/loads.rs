@@ -106,7 +106,7 @@ impl<'a> RunLoads<'a> {
                 self.change(from, parts[at], back);
                 self.change(to, back, parts[at]);
                 for (at, from, to) in std::iter::once((at, from, to)).chain(other.map(|other| (other, to, from))) {
-                    owned[from].retain(|own| *own != at);
+                    owned[from].retain(|item| *item != at);
                     owned[to].push(at);
                     owners[at] = to as u32;
                 }

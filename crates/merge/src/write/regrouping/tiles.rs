@@ -80,13 +80,13 @@ impl RegroupedTiles {
     pub(super) fn begin<'p>(
         (plan, pool, regroupings, buffers): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>], BufferSizes),
         limit_len_bytes: u64,
-        Assignment { all, own, jobs, stop }: Assignment,
+        Assignment { all, local, jobs, stop }: Assignment,
         context: &Context<'_>,
         stages: &mut StageTable,
     ) -> Result<Self> {
         let regroupings = regroupings.to_vec();
         let index = plan.tiles.tile_index();
-        let store = GroupStore::new(&plan.tiles, &index, &regroupings, &own, limit_len_bytes);
+        let store = GroupStore::new(&plan.tiles, &index, &regroupings, &local, limit_len_bytes);
         let decoded_chunks = AtomicU64::new(0);
         let mut tiles = Self { regroupings, buffers, jobs, store, scratch: None, index, all, stop, decoded_chunks };
         tiles.scratch = ScratchArrays::create(&tiles, plan, context)?;
