@@ -62,8 +62,8 @@ impl DatasetSink for OpenFile<'_> {
     fn write_rows(&self, object: &[u8], rows: Rows<'_>) -> std::io::Result<()> {
         let ranks = self.shared.ranks;
         let selected = self.file.select(object, rows.start, rows.count).and_then(|selected| {
-            let (wanted, given) = (selected.len_bytes, rows.bytes.len() as u64);
-            if wanted == given { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, got {given}")) }
+            let (wanted, got) = (selected.len_bytes, rows.bytes.len() as u64);
+            if wanted == got { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, got {got}")) }
         });
         let selected = agree(ranks, selected)?;
         let written = self.file.write(&selected, rows.bytes);

@@ -68,8 +68,8 @@ impl MpiCommunicator {
     }
 
     /// Collective. Returns the maximum over all ranks of each word.
-    pub(crate) fn most<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
-        own.map(|word| self.gather_words(word).into_iter().max().unwrap_or(word))
+    pub(crate) fn most<const N: usize>(&self, local: [u64; N]) -> [u64; N] {
+        local.map(|word| self.gather_words(word).into_iter().max().unwrap_or(word))
     }
 
     fn gather_words(&self, word: u64) -> Vec<u64> {
@@ -90,9 +90,9 @@ impl PieceTransport for MpiCommunicator {
         Ok(got)
     }
 
-    fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()> {
+    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
         let mut parts = PartitionMut::new(&mut got.bytes[..], &got.counts[..], &got.starts[..]);
-        mpi::request::scope(|scope| wait(self.ranks.immediate_all_gather_varcount_into(scope, own, &mut parts)));
+        mpi::request::scope(|scope| wait(self.ranks.immediate_all_gather_varcount_into(scope, local, &mut parts)));
         Ok(())
     }
 

@@ -110,9 +110,9 @@ impl MpiFile<'_> {
 impl SharedSink for MpiFile<'_> {
     fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()> {
         let steps = steps(runs, self.step_limit_bytes);
-        let own_end =
+        let local_end =
             steps.last().and_then(|step| step.last()).map_or(0, |(address, bytes)| address + bytes.len() as u64);
-        let [count, end] = self.ranks.most([steps.len() as u64, own_end]);
+        let [count, end] = self.ranks.most([steps.len() as u64, local_end]);
         let mut outcome = self.grow(end);
         for step in 0..count as usize {
             // A rank that has failed continues without anything to write, because the others wait for it.

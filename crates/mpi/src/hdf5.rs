@@ -139,10 +139,10 @@ impl Hdf5 {
     /// Initialises a library if ranks of this MPI can write with it; otherwise returns the reason.
     fn take(library: Library) -> std::result::Result<Self, String> {
         // SAFETY: a function of every MPI library, of which only the address is used.
-        let own_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
-        let own_mpi = own_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
-        // A library that is not linked with MPI does not find the function among its own.
-        if own_mpi.is_ok_and(|address| address != MPI_Comm_size as *const c_void) {
+        let linked_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
+        let linked_mpi = linked_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
+        // The function is not found if the library is not linked with MPI.
+        if linked_mpi.is_ok_and(|address| address != MPI_Comm_size as *const c_void) {
             return Err("it is linked with a different MPI than raddle".to_owned());
         }
         let functions = Functions::find(&library).map_err(|error| format!("not a parallel libhdf5: {error}"))?;
@@ -191,17 +191,17 @@ impl Hdf5 {
         self.status(unsafe { (functions.set_transfer)(transfer.id, COLLECTIVE) })?;
         // SAFETY: the path ends with a zero byte; the property list is live.
         let id = unsafe { (functions.open_file)(path.as_ptr(), READ_WRITE, access.id) };
-        Ok(ParallelFile { library: self, id: self.held(id, functions.close_file)?, transfer })
+        Ok(ParallelFile { library: self, id: self.owned_id(id, functions.close_file)?, transfer })
     }
 
-    fn properties(&self, class: Id) -> std::result::Result<Held, String> {
+    fn properties(&self, class: Id) -> std::result::Result<OwnedId, String> {
         // SAFETY: a property list class of the library.
         let id = unsafe { (self.functions.new_properties)(class) };
-        self.held(id, self.functions.close_properties)
+        self.owned_id(id, self.functions.close_properties)
     }
 
-    fn held(&self, id: Id, close: unsafe extern "C" fn(Id) -> Status) -> std::result::Result<Held, String> {
-        if id < 0 { Err(self.why()) } else { Ok(Held { id, close }) }
+    fn owned_id(&self, id: Id, close: unsafe extern "C" fn(Id) -> Status) -> std::result::Result<OwnedId, String> {
+        if id < 0 { Err(self.why()) } else { Ok(OwnedId { id, close }) }
     }
 
     fn status(&self, status: Status) -> std::result::Result<(), String> {
@@ -232,18 +232,18 @@ impl Hdf5 {
 #[derive(Debug)]
 pub(crate) struct ParallelFile<'a> {
     library: &'a Hdf5,
-    id: Held,
-    transfer: Held,
+    id: OwnedId,
+    transfer: OwnedId,
 }
 
 /// Selected rows of a dataset that are ready to be written.
 #[derive(Debug)]
 pub(crate) struct Selected<'a> {
     library: &'a Hdf5,
-    dataset: Held,
-    class: Held,
-    in_memory: Held,
-    in_file: Held,
+    dataset: OwnedId,
+    class: OwnedId,
+    in_memory: OwnedId,
+    in_file: OwnedId,
     /// Length of the selected values.
     pub len_bytes: u64,
 }
@@ -255,12 +255,14 @@ impl<'a> ParallelFile<'a> {
         let object = CString::new(object).map_err(|error| error.to_string())?;
         // SAFETY: here and below, the file is open, the path ends with a zero byte, and the ids are live and belong to
         // this library.
-        let dataset = library
-            .held(unsafe { (functions.open_dataset)(self.id.id, object.as_ptr(), DEFAULT) }, functions.close_dataset)?;
+        let dataset = library.owned_id(
+            unsafe { (functions.open_dataset)(self.id.id, object.as_ptr(), DEFAULT) },
+            functions.close_dataset,
+        )?;
         // SAFETY: as above.
-        let class = library.held(unsafe { (functions.type_of)(dataset.id) }, functions.close_type)?;
+        let class = library.owned_id(unsafe { (functions.type_of)(dataset.id) }, functions.close_type)?;
         // SAFETY: as above.
-        let in_file = library.held(unsafe { (functions.space_of)(dataset.id) }, functions.close_space)?;
+        let in_file = library.owned_id(unsafe { (functions.space_of)(dataset.id) }, functions.close_space)?;
         // SAFETY: as above.
         let (rank, element_len_bytes) = unsafe { ((functions.rank)(in_file.id), (functions.type_len_bytes)(class.id)) };
         let mut dims = vec![0; usize::try_from(rank).ok().filter(|rank| *rank > 0).ok_or_else(|| library.why())?];
@@ -276,7 +278,7 @@ impl<'a> ParallelFile<'a> {
         let extent: Vec<Size> = block.iter().map(|dim| (*dim).max(1)).collect();
         // SAFETY: `extent` has `rank` numbers.
         let in_memory =
-            library.held(unsafe { (functions.new_space)(rank, extent.as_ptr(), null()) }, functions.close_space)?;
+            library.owned_id(unsafe { (functions.new_space)(rank, extent.as_ptr(), null()) }, functions.close_space)?;
         if len_bytes == 0 {
             // SAFETY: live ids.
             library.status(unsafe { (functions.select_none)(in_file.id) })?;
@@ -316,12 +318,12 @@ impl<'a> ParallelFile<'a> {
 
 /// An id that is closed when dropped.
 #[derive(Debug)]
-struct Held {
+struct OwnedId {
     id: Id,
     close: unsafe extern "C" fn(Id) -> Status,
 }
 
-impl Held {
+impl OwnedId {
     fn close(self) -> Status {
         let (id, close) = (self.id, self.close);
         std::mem::forget(self);
@@ -330,7 +332,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for OwnedId {
     fn drop(&mut self) {
         // SAFETY: as in `close`.
         unsafe { (self.close)(self.id) };

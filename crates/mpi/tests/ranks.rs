@@ -30,7 +30,7 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
     let world = World::join(launched).expect("join");
     let ranks = world.communicator();
     assert_eq!((Some(ranks.rank()), Some(ranks.size())), (launched.rank, launched.size));
-    let own = format!("rank {}", ranks.rank());
+    let name = format!("rank {}", ranks.rank());
     let last = ranks.rank() + 1 == ranks.size();
     let (mut code, mut patience) = (0, None);
     match part().as_str() {
@@ -47,11 +47,11 @@ fn rank(launched: &launcher::Launched) -> ExitCode {
         }
         other => panic!("{other}"),
     }
-    let received = world.end(own.as_bytes(), patience, code, || eprintln!("{own} gives up"));
+    let received = world.end(name.as_bytes(), patience, code, || eprintln!("{name} gives up"));
     for (rank, words) in received.iter().enumerate() {
         assert_eq!(String::from_utf8_lossy(words), format!("rank {rank}"));
     }
-    if own == "rank 0" && code != 0 {
+    if name == "rank 0" && code != 0 {
         // Otherwise the others would end before.
         std::thread::sleep(Duration::from_millis(300));
         eprintln!("{} ranks end", received.len());
@@ -101,13 +101,13 @@ fn files() {
         let sink = files.open(&path).expect("open");
         for round in 0..4_usize {
             // The first rank has nothing in the third round.
-            let is_own = |number: usize| match size {
+            let is_local = |number: usize| match size {
                 1 => round != 2,
                 _ if round == 2 => 1 + number % (size - 1) == rank,
                 _ => number * 5 % size == rank,
             };
-            let own = (0..50).rev().filter(|number| is_own(*number));
-            let runs = own.map(|number| {
+            let local_numbers = (0..50).rev().filter(|number| is_local(*number));
+            let runs = local_numbers.map(|number| {
                 let (start, end) = (round * 10_000 + number * 200, round * 10_000 + number * 200 + 50 + number * 3);
                 OutputRun { file: 0, address: 5 + start as u64, bytes: &content[start..end] }
             });
