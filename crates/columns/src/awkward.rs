@@ -23,9 +23,9 @@ impl AwkwardForm {
         let mut names = Names::default();
         let (mut buffers, mut contents) = (Vec::new(), Vec::new());
         for product in &schema.products {
-            let mut own = Vec::new();
-            contents.push(names.node(&product.form, &link_name(&product.name), &mut own));
-            buffers.push(own);
+            let mut names_of_arrays = Vec::new();
+            contents.push(names.node(&product.form, &link_name(&product.name), &mut names_of_arrays));
+            buffers.push(names_of_arrays);
         }
         let fields: Vec<&str> = schema.products.iter().map(|product| product.name.as_str()).collect();
         let form = json!({

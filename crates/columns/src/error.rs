@@ -238,11 +238,11 @@ impl From<PublishError> for ColumnsError {
 /// Lists at most a dozen names.
 pub fn listed(names: &[String]) -> String {
     const MAX: usize = 12;
-    let mut shown: Vec<String> = names.iter().take(MAX).map(|name| name.escape_debug().to_string()).collect();
+    let mut displayed: Vec<String> = names.iter().take(MAX).map(|name| name.escape_debug().to_string()).collect();
     if names.len() > MAX {
-        shown.push(format!("{} more", names.len() - MAX));
+        displayed.push(format!("{} more", names.len() - MAX));
     }
-    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+    if displayed.is_empty() { "none".to_owned() } else { displayed.join(", ") }
 }
 
 /// Error in some bytes or in a block. Callers that know the location add it.

@@ -193,8 +193,9 @@ impl<'t> Planner<'t> {
         let mut members = Vec::with_capacity(info.elements.len());
         for (id, element) in info.elements.iter().enumerate() {
             let next = below.numbers.get(below.found).copied();
-            let own = next.filter(|&number| is_member(&self.tree.branches[number], class, info, id, element, prefix));
-            members.push(match (own, &element.kind) {
+            let member_branch =
+                next.filter(|&number| is_member(&self.tree.branches[number], class, info, id, element, prefix));
+            members.push(match (member_branch, &element.kind) {
                 (Some(number), _) => {
                     below.found += 1;
                     self.member(number, element, info, &members)?
@@ -296,7 +297,7 @@ impl<'t> Planner<'t> {
             true => ProductPart::Pair { members },
             false => ProductPart::Object { front, members },
         };
-        let front = Front::Version(self.infos.own_version());
+        let front = Front::Version(self.infos.streamer_info_version());
         Ok(ProductPart::Collection { count, front, element: Box::new(element) })
     }
 

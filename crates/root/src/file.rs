@@ -150,7 +150,8 @@ impl RootFile {
         let (_created, _modified) = (bytes.be_u32()?, bytes.be_u32()?);
         let (keys_len_bytes, _name_len_bytes) = (bytes.be_u32()?, bytes.be_u32()?);
         let address = |bytes: &mut Bytes<'_>| if is_long { bytes.be_u64() } else { bytes.be_u32().map(u64::from) };
-        let (_own, _parent, keys_address) = (address(&mut bytes)?, address(&mut bytes)?, address(&mut bytes)?);
+        let (_directory_address, _parent_address, keys_address) =
+            (address(&mut bytes)?, address(&mut bytes)?, address(&mut bytes)?);
         if keys_address == 0 {
             return Ok(Vec::new());
         }

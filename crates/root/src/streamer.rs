@@ -108,7 +108,7 @@ pub(super) struct StreamerInfo {
 #[derive(Debug, Default)]
 pub(super) struct StreamerInfos {
     by_class: HashMap<String, Vec<StreamerInfo>>,
-    own_version: u16,
+    streamer_info_version: u16,
 }
 
 impl StreamerInfos {
@@ -121,10 +121,10 @@ impl StreamerInfos {
         })
     }
 
-    /// Returns the version of `TStreamerInfo` in which the descriptions are written. The fronts of collections state
+    /// Returns the version of `TStreamerInfo` in which the descriptions are written. The fronts of collections repeat
     /// it.
-    pub(super) fn own_version(&self) -> u16 {
-        self.own_version
+    pub(super) fn streamer_info_version(&self) -> u16 {
+        self.streamer_info_version
     }
 
     /// Returns all versions of a class.
@@ -147,7 +147,7 @@ impl StreamerInfos {
         let count = reader.bytes.be_u32()?;
         for _ in 0..count {
             if let Some((class, info)) = reader.object(|reader, class| match class {
-                "TStreamerInfo" => reader.info(&mut infos.own_version).map(Some),
+                "TStreamerInfo" => reader.info(&mut infos.streamer_info_version).map(Some),
                 // A list of rules by which ROOT changes members when it reads them.
                 _ => Ok(None),
             })? {
@@ -248,10 +248,10 @@ impl InfoReader<'_> {
         Ok(value)
     }
 
-    /// Reads a description, and sets `own_version` to the version of `TStreamerInfo` itself.
-    fn info(&mut self, own_version: &mut u16) -> Result<(String, StreamerInfo), UnlocatedError> {
+    /// Reads a description, and sets `streamer_info_version` to the version of `TStreamerInfo` itself.
+    fn info(&mut self, streamer_info_version: &mut u16) -> Result<(String, StreamerInfo), UnlocatedError> {
         let header = ObjectHeader::read(&mut self.bytes)?;
-        *own_version = header.version;
+        *streamer_info_version = header.version;
         let class = self.named()?.name;
         let checksum = self.bytes.be_u32()?;
         let version = self.bytes.be_i32()?;

@@ -67,9 +67,9 @@ impl WholeTree {
         let tops = (0..tree.branches.len()).filter(|&number| tree.branches[number].depth == 0);
         for number in tops {
             let branch = &tree.branches[number];
-            let own = source.product_of(number);
+            let product = source.product_of(number);
             let is_text = |class: &str| matches!(class, "string" | "TString");
-            let making = match (&branch.element, own) {
+            let making = match (&branch.element, product) {
                 (None, None) if !branch.has_branches => continue,
                 (None, Some(product)) if !branch.has_branches => Making::Stored(product),
                 // Texts are not objects of a class.

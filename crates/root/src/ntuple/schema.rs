@@ -312,8 +312,8 @@ impl<'d> Compiler<'d> {
     /// Returns the columns of a field, or of the field that it projects.
     fn columns_of(&mut self, field: usize) -> Result<&'d [usize], String> {
         let record = &self.description.fields[field];
-        let own = record.source.map_or(field, |source| source as usize);
-        let columns = self.columns.get(own).map_or(&[][..], Vec::as_slice);
+        let source = record.source.map_or(field, |source| source as usize);
+        let columns = self.columns.get(source).map_or(&[][..], Vec::as_slice);
         for &column in columns {
             let Some(first) = self.description.columns[column].first else { continue };
             let name = &record.name;

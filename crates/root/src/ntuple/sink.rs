@@ -213,7 +213,7 @@ impl SharedSink for NtupleSink {
         let mut message = Vec::new();
         put_u64s(&mut message, [prepared.len() as u64]);
         prepared.iter().for_each(|cluster| cluster.pages.put(&mut message));
-        let mut own = prepared.into_iter();
+        let mut local_clusters = prepared.into_iter();
         let mut written = Ok(());
         // Every rank places all clusters, so that all ranks know the addresses of the next round.
         for (rank, message) in ranks.all_gather_bytes(&message)?.iter().enumerate() {
@@ -221,10 +221,10 @@ impl SharedSink for NtupleSink {
             for _ in 0..words.word()? {
                 let pages = ClusterPages::take(&mut words, self.shared.kinds.len())?;
                 let (address, list) = self.index.place(&pages).map_err(|source| self.shared.compress(source))?;
-                let own = if rank == ranks.rank() { own.next() } else { None };
-                let own = own.map(|cluster| (address, cluster.placed(address)));
+                let cluster = if rank == ranks.rank() { local_clusters.next() } else { None };
+                let cluster = cluster.map(|cluster| (address, cluster.placed(address)));
                 let list = list.filter(|_| ranks.rank() == 0);
-                for (address, bytes) in own.into_iter().chain(list) {
+                for (address, bytes) in cluster.into_iter().chain(list) {
                     written = written.and_then(|()| self.output.write_at(&bytes, address));
                 }
             }
