@@ -22,7 +22,7 @@ const MAX_DURATION: Duration = Duration::from_secs(15);
 /// Runs the target whose input is edits of a file.
 pub(crate) fn library(bytes: &[u8]) {
     let path = scratch::write("library.h5", &edited(bytes).0);
-    let command = ReaderCommand::own().expect("the system knows its processes' executables");
+    let command = ReaderCommand::of_this_program().expect("the system knows its processes' executables");
     let options = ChildOptions {
         timeout: MAX_DURATION / 3,
         cpu_time: CPU_TIME,

@@ -112,7 +112,7 @@ fn reader_child() {
 /// Registers this executable as the reader process of the targets that start one.
 fn declare_reader() {
     let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
-    ReaderCommand { executable: std::env::current_exe().unwrap(), arguments }.declare_own();
+    ReaderCommand { executable: std::env::current_exe().unwrap(), arguments }.declare();
 }
 
 fn target(name: &str) -> &'static Target {

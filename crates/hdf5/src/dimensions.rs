@@ -39,7 +39,7 @@ impl<'a> Dimensions<'a> {
         let mut names = if is_scale(object) {
             match attribute(object, b"_Netcdf4Coordinates").and_then(integers) {
                 Some(numbers) if rank > 1 => self.numbered(&numbers),
-                _ if rank == 1 => vec![self.own_name(object)],
+                _ if rank == 1 => vec![self.scale_name(object)],
                 _ => Vec::new(),
             }
         } else {
@@ -52,7 +52,8 @@ impl<'a> Dimensions<'a> {
         Ok(names)
     }
 
-    fn own_name(&self, object: &Object) -> Option<Vec<u8>> {
+    /// Returns the last component of the path of a scale.
+    fn scale_name(&self, object: &Object) -> Option<Vec<u8>> {
         self.paths.path(object.address).map(|path| last_name(&path).to_vec())
     }
 
@@ -86,7 +87,7 @@ impl<'a> Dimensions<'a> {
             let scales = self.tree.objects.iter().filter(|object| is_scale(object));
             let numbered = scales.filter_map(|scale| {
                 let number = *attribute(scale, b"_Netcdf4Dimid").and_then(integers)?.first()?;
-                Some((number, self.own_name(scale)?))
+                Some((number, self.scale_name(scale)?))
             });
             self.by_number = Some(numbered.collect());
         }

@@ -25,8 +25,8 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Values of [`Reading`] of this thread: more than none if a handler of a signal forks during a read.
-    static OWN_READS: Cell<usize> = const { Cell::new(0) };
+    /// Number of values of [`Reading`] of this thread. It is not 0 if a signal handler forks during a read.
+    static THREAD_READS: Cell<usize> = const { Cell::new(0) };
     /// The pause of the thread that forks.
     static PAUSED: RefCell<Option<Pause>> = const { RefCell::new(None) };
 }
@@ -75,19 +75,19 @@ impl Reading {
     #[expect(clippy::new_without_default, reason = "it waits")]
     pub fn new() -> Self {
         let mut threads = threads();
-        let own = OWN_READS.get();
-        while threads.is_pausing && own == 0 {
+        let thread_reads = THREAD_READS.get();
+        while threads.is_pausing && thread_reads == 0 {
             threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
         }
         threads.reading += 1;
-        OWN_READS.set(own + 1);
+        THREAD_READS.set(thread_reads + 1);
         Self { _thread: PhantomData }
     }
 }
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        OWN_READS.set(OWN_READS.get() - 1);
+        THREAD_READS.set(THREAD_READS.get() - 1);
         threads().reading -= 1;
         CHANGED.notify_all();
     }
@@ -103,10 +103,10 @@ pub fn pause() {
         threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
     }
     threads.is_pausing = true;
-    while threads.running > 0 || threads.reading > OWN_READS.get() {
+    while threads.running > 0 || threads.reading > THREAD_READS.get() {
         threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
     }
-    // Only work that is no `Reading` calls libhdf5, such as a merge.
+    // This waits for work that calls libhdf5 without a `Reading`, such as a merge.
     let library = ffi::exclude();
     PAUSED.set(Some(Pause { threads, library }));
 }

@@ -22,7 +22,7 @@ pub struct GlobalHeap<'f> {
     file: &'f InputFile,
     encoding: Encoding,
     limit_len_bytes: u64,
-    held_len_bytes: u64,
+    cached_len_bytes: u64,
     collections: lru::LruCache<u64, Arc<Collection>>,
 }
 
@@ -51,7 +51,7 @@ impl<'f> GlobalHeap<'f> {
     /// Creates the heap of `file`, with a cache of at most `limit_len_bytes`.
     pub fn new(file: &'f InputFile, encoding: Encoding, limit_len_bytes: u64) -> Self {
         // Limited by bytes, not by entries: see `keep`.
-        Self { file, encoding, limit_len_bytes, held_len_bytes: 0, collections: lru::LruCache::unbounded() }
+        Self { file, encoding, limit_len_bytes, cached_len_bytes: 0, collections: lru::LruCache::unbounded() }
     }
 
     /// Returns the file.
@@ -107,15 +107,15 @@ impl<'f> GlobalHeap<'f> {
     }
 
     fn keep(&mut self, address: u64, collection: Arc<Collection>) {
-        self.held_len_bytes += collection.bytes.len() as u64;
+        self.cached_len_bytes += collection.bytes.len() as u64;
         if let Some((_, before)) = self.collections.push(address, collection) {
-            self.held_len_bytes -= before.bytes.len() as u64;
+            self.cached_len_bytes -= before.bytes.len() as u64;
         }
-        while self.held_len_bytes > self.limit_len_bytes
+        while self.cached_len_bytes > self.limit_len_bytes
             && self.collections.len() > 1
             && let Some((_, oldest)) = self.collections.pop_lru()
         {
-            self.held_len_bytes -= oldest.bytes.len() as u64;
+            self.cached_len_bytes -= oldest.bytes.len() as u64;
         }
     }
 }

@@ -87,7 +87,7 @@ impl OpenFile {
         let file = InputFile::open(path)?;
         let child = |command| ChildReader::with_options(command, ChildOptions::default());
         let native = NativeReader { limits: ReadLimits::default() };
-        let (tree, child) = match ReaderCommand::own().map(child) {
+        let (tree, child) = match ReaderCommand::of_this_program().map(child) {
             Some(child) => {
                 let reader = Reader::new(native, child);
                 let tree = reader.read_outline(&mut MetadataView::new(&file, VIEW_LIMIT_BYTES), &FORMS)?;

@@ -39,11 +39,11 @@ impl Spare {
 
     fn put_back(&self, memory: Vec<u8>) {
         let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut held: usize = unused.iter().map(Vec::len).sum::<usize>() + memory.len();
+        let mut unused_len_bytes: usize = unused.iter().map(Vec::len).sum::<usize>() + memory.len();
         unused.push(memory);
         let mut freed = 0;
-        while held > UNUSED_LEN_BYTES {
-            held -= unused[freed].len();
+        while unused_len_bytes > UNUSED_LEN_BYTES {
+            unused_len_bytes -= unused[freed].len();
             freed += 1;
         }
         // Freed after the lock is released.

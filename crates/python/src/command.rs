@@ -38,7 +38,7 @@ fn read_sections(py: Python<'_>, sections: &str) -> PyResult<Vec<Section>> {
 /// Sets the command line that starts this program as a reader of one file.
 #[pyfunction]
 pub fn declare_reader(executable: PathBuf, arguments: Vec<OsString>) {
-    ReaderCommand { executable, arguments }.declare_own();
+    ReaderCommand { executable, arguments }.declare();
 }
 
 /// Returns the argument that makes `main` read one file for the parent process.

@@ -198,7 +198,7 @@ pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 
 /// Returns the process that reads what raddle does not read natively.
 fn own_reader() -> Option<ChildReader> {
-    ReaderCommand::own().map(|command| ChildReader::with_options(command, ChildOptions::default()))
+    ReaderCommand::of_this_program().map(|command| ChildReader::with_options(command, ChildOptions::default()))
 }
 
 /// Returns the location of each chunk of a file, as kerchunk JSON with `url` for the file, and the omitted objects with

@@ -96,9 +96,9 @@ impl Pick<'_, '_> {
             return;
         }
         for position in positions {
-            let (element, own) = selected.at(position);
+            let (element, offset) = selected.at(position);
             let from = (element - self.start[axis]) as usize * part_len;
-            self.axis(axis + 1, &part[from..from + part_len], place + own);
+            self.axis(axis + 1, &part[from..from + part_len], place + offset);
         }
     }
 }

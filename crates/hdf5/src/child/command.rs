@@ -17,20 +17,21 @@ pub struct ReaderCommand {
     pub arguments: Vec<OsString>,
 }
 
-static OWN: OnceLock<ReaderCommand> = OnceLock::new();
+/// Command that the program has declared for itself.
+static DECLARED: OnceLock<ReaderCommand> = OnceLock::new();
 
 impl ReaderCommand {
     /// Returns the command that starts this program as a reader: the declared one, otherwise its executable with
     /// [`READER_ARGUMENT`]. Returns `None` if the system does not reveal the executable.
-    pub fn own() -> Option<Self> {
-        OWN.get().cloned().or_else(|| std::env::current_exe().ok().map(Self::from))
+    pub fn of_this_program() -> Option<Self> {
+        DECLARED.get().cloned().or_else(|| std::env::current_exe().ok().map(Self::from))
     }
 
     /// Declares the command that starts this program as a reader, for use inside another program such as an
     /// interpreter. Only the first declaration counts.
-    pub fn declare_own(self) {
+    pub fn declare(self) {
         // A second declaration would be of the same program.
-        let _ = OWN.set(self);
+        let _ = DECLARED.set(self);
     }
 }
 

@@ -93,7 +93,7 @@ impl DynamicLibrary {
         let [creation, access] = settings.lists(self)?;
         // SAFETY: the name ends with a zero byte; both lists are live.
         let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
-        Ok(LibraryFile { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.owned_id("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
     /// Collective. Creates the file at `path`, which must not exist, for all ranks of `mpi`. With `collective_metadata`
@@ -113,7 +113,7 @@ impl DynamicLibrary {
         self.share(access.id, mpi, collective_metadata)?;
         // SAFETY: as in `create`.
         let id = unsafe { (self.functions.H5Fcreate)(name.as_ptr(), EXCLUSIVE, creation.id, access.id) };
-        Ok(LibraryFile { id: self.held("H5Fcreate", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.owned_id("H5Fcreate", id)?, path: path.to_path_buf() })
     }
 
     /// Collective. Opens the file at `path` for reading by all ranks of `mpi`.
@@ -196,7 +196,7 @@ impl DynamicLibrary {
         driver(access.id)?;
         // SAFETY: as in `create`.
         let id = unsafe { (self.functions.H5Fopen)(name.as_ptr(), flags, access.id) };
-        Ok(LibraryFile { id: self.held("H5Fopen", id)?, path: path.to_path_buf() })
+        Ok(LibraryFile { id: self.owned_id("H5Fopen", id)?, path: path.to_path_buf() })
     }
 
     fn name(&self, function: &str, name: &[u8]) -> Result<CString> {
@@ -217,7 +217,7 @@ impl DynamicLibrary {
     fn space(&self, dims: &[u64]) -> Result<OwnedId<'_>> {
         let rank = c_int::try_from(dims.len()).unwrap_or(c_int::MAX);
         // SAFETY: `dims` has `rank` numbers; a null pointer means that the maximum dimensions are the same.
-        self.held("H5Screate_simple", unsafe { (self.functions.H5Screate_simple)(rank, dims.as_ptr(), null()) })
+        self.owned_id("H5Screate_simple", unsafe { (self.functions.H5Screate_simple)(rank, dims.as_ptr(), null()) })
     }
 }
 
@@ -243,7 +243,7 @@ impl<'a> LibraryFile<'a> {
         let name = library.name("H5Gcreate2", name.as_bytes())?;
         // SAFETY: the file is open, the name ends with a zero byte.
         let id = unsafe { (self.functions().H5Gcreate2)(self.id.id, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) };
-        library.held("H5Gcreate2", id).map(drop)
+        library.owned_id("H5Gcreate2", id).map(drop)
     }
 
     /// Creates a dataset. With `buffer_len_bytes`, values are converted through a buffer of this length.
@@ -266,7 +266,7 @@ impl<'a> LibraryFile<'a> {
         let id =
             unsafe { (self.functions().H5Dcreate2)(file, name.as_ptr(), kind, space.id, DEFAULT, list.id, DEFAULT) };
         let transfer = settings::transfer(library, buffer_len_bytes)?;
-        Ok(LibraryDataset { id: library.held("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
+        Ok(LibraryDataset { id: library.owned_id("H5Dcreate2", id)?, space, transfer, path: self.path.clone() })
     }
 
     /// Opens a dataset.
@@ -278,9 +278,9 @@ impl<'a> LibraryFile<'a> {
         let name = library.name("H5Dopen2", name.as_bytes())?;
         // SAFETY: the file is open, the name ends with a zero byte.
         let id = unsafe { (self.functions().H5Dopen2)(self.id.id, name.as_ptr(), DEFAULT) };
-        let id = library.held("H5Dopen2", id)?;
+        let id = library.owned_id("H5Dopen2", id)?;
         // SAFETY: the dataset is open.
-        let space = library.held("H5Dget_space", unsafe { (self.functions().H5Dget_space)(id.id) })?;
+        let space = library.owned_id("H5Dget_space", unsafe { (self.functions().H5Dget_space)(id.id) })?;
         Ok(LibraryDataset { id, space, transfer: settings::transfer(library, None)?, path: self.path.clone() })
     }
 
@@ -428,10 +428,10 @@ impl LibraryDataset<'_> {
         let f = &library.functions;
         let name = library.name("H5Acreate2", name.as_bytes())?;
         // SAFETY: the argument is a class of dataspaces.
-        let space = library.held("H5Screate", unsafe { (f.H5Screate)(SCALAR) })?;
+        let space = library.owned_id("H5Screate", unsafe { (f.H5Screate)(SCALAR) })?;
         // SAFETY: live identifiers, and a name that ends with a zero byte.
         let id = unsafe { (f.H5Acreate2)(self.id.id, name.as_ptr(), kind, space.id, DEFAULT, DEFAULT) };
-        let attribute = library.held("H5Acreate2", id)?;
+        let attribute = library.owned_id("H5Acreate2", id)?;
         let value = value.to_le();
         // SAFETY: the attribute is one number of this type.
         let status = unsafe { (f.H5Awrite)(attribute.id, kind, (&raw const value).cast()) };

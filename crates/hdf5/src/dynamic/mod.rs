@@ -135,10 +135,10 @@ impl DynamicLibrary {
 
     fn list(&self, class: Id) -> Result<OwnedId<'_>> {
         // SAFETY: `class` is a property list class of the library.
-        self.held("H5Pcreate", unsafe { (self.functions.H5Pcreate)(class) })
+        self.owned_id("H5Pcreate", unsafe { (self.functions.H5Pcreate)(class) })
     }
 
-    fn held(&self, function: &str, id: Id) -> Result<OwnedId<'_>> {
+    fn owned_id(&self, function: &str, id: Id) -> Result<OwnedId<'_>> {
         if id < 0 { Err(self.error(function)) } else { Ok(OwnedId { library: self, id }) }
     }
 

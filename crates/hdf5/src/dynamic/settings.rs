@@ -166,9 +166,9 @@ impl FileSettings {
     pub(super) fn of_file(library: &DynamicLibrary, file: Id) -> Result<Self> {
         let f = &library.functions;
         // SAFETY: the file is open.
-        let access = library.held("H5Fget_access_plist", unsafe { (f.H5Fget_access_plist)(file) })?;
+        let access = library.owned_id("H5Fget_access_plist", unsafe { (f.H5Fget_access_plist)(file) })?;
         // SAFETY: as above.
-        let creation = library.held("H5Fget_create_plist", unsafe { (f.H5Fget_create_plist)(file) })?;
+        let creation = library.owned_id("H5Fget_create_plist", unsafe { (f.H5Fget_create_plist)(file) })?;
         let (mut threshold, mut alignment, mut meta, mut small, mut page) = (0, 0, 0, 0, 0);
         let (mut sieve, mut slots, mut cache, mut page_buffer) = (0, 0, 0, 0);
         let (mut objects, mut preemption, mut low, mut high) = (0, 0.0, 0, 0);
@@ -246,7 +246,7 @@ impl DatasetSettings {
     pub(super) fn of_dataset(library: &DynamicLibrary, dataset: Id) -> Result<Self> {
         let f = &library.functions;
         // SAFETY: the dataset is open.
-        let creation = library.held("H5Dget_create_plist", unsafe { (f.H5Dget_create_plist)(dataset) })?;
+        let creation = library.owned_id("H5Dget_create_plist", unsafe { (f.H5Dget_create_plist)(dataset) })?;
         let list = creation.id;
         let mut found = Self::default();
         let mut fill_time = 0;
@@ -294,9 +294,9 @@ impl DatasetSettings {
 pub(super) fn transfer(library: &DynamicLibrary, buffer_len_bytes: Option<u64>) -> Result<OwnedId<'_>> {
     let list = library.list(library.variables.transfer)?;
     if let Some(len_bytes) = buffer_len_bytes {
-        let own = null_mut();
+        let no_buffer = null_mut();
         // SAFETY: a live transfer list; with null pointers the library allocates the buffers.
-        let set = unsafe { (library.functions.H5Pset_buffer)(list.id, host(len_bytes), own, own) };
+        let set = unsafe { (library.functions.H5Pset_buffer)(list.id, host(len_bytes), no_buffer, no_buffer) };
         library.status("H5Pset_buffer", set)?;
     }
     Ok(list)

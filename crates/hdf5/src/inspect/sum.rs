@@ -80,18 +80,18 @@ impl Sum {
             _ => self.shortest_file_len_bytes.min(other.shortest_file_len_bytes),
         };
         self.longest_file_len_bytes = self.longest_file_len_bytes.max(other.longest_file_len_bytes);
-        for (own, other) in [(&mut self.narrow, other.narrow), (&mut self.wide, other.wide)] {
-            own.datasets += other.datasets;
-            own.logical_len_bytes = own.logical_len_bytes.saturating_add(other.logical_len_bytes);
-            own.stored_len_bytes = own.stored_len_bytes.saturating_add(other.stored_len_bytes);
+        for (total, other) in [(&mut self.narrow, other.narrow), (&mut self.wide, other.wide)] {
+            total.datasets += other.datasets;
+            total.logical_len_bytes = total.logical_len_bytes.saturating_add(other.logical_len_bytes);
+            total.stored_len_bytes = total.stored_len_bytes.saturating_add(other.stored_len_bytes);
         }
-        let (own, others) = (&mut self.space, &other.space);
-        for (own, other) in [
-            (&mut own.raw_len_bytes, others.raw_len_bytes),
-            (&mut own.metadata_len_bytes, others.metadata_len_bytes),
-            (&mut own.heap_len_bytes, others.heap_len_bytes),
-            (&mut own.userblock_len_bytes, others.userblock_len_bytes),
-            (&mut own.unused_len_bytes, others.unused_len_bytes),
+        let (space, others) = (&mut self.space, &other.space);
+        for (total, other) in [
+            (&mut space.raw_len_bytes, others.raw_len_bytes),
+            (&mut space.metadata_len_bytes, others.metadata_len_bytes),
+            (&mut space.heap_len_bytes, others.heap_len_bytes),
+            (&mut space.userblock_len_bytes, others.userblock_len_bytes),
+            (&mut space.unused_len_bytes, others.unused_len_bytes),
             (&mut self.files, other.files),
             (&mut self.file_len_bytes, other.file_len_bytes),
             (&mut self.groups, other.groups),
@@ -100,7 +100,7 @@ impl Sum {
             (&mut self.chunks, other.chunks),
             (&mut self.faults, other.faults),
         ] {
-            *own = own.saturating_add(other);
+            *total = total.saturating_add(other);
         }
     }
 

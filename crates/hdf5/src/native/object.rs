@@ -102,7 +102,7 @@ fn read_kind(
             ObjectKind::Dataset(Box::new(read_dataset(reader, header, datatype, dataspace, address)?))
         }
         (Some(_), None) => {
-            let class = reader.own_datatype(header)?;
+            let class = reader.unshared_datatype(header)?;
             ObjectKind::CommittedDatatype(Datatype { class, committed: None })
         }
         _ => {

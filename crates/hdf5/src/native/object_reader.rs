@@ -169,14 +169,14 @@ impl<'v, 'f> ObjectReader<'v, 'f> {
         if let Some(datatype) = self.committed.get(&address) {
             return Ok(datatype.clone());
         }
-        let class = self.with_header(address, |reader, header| reader.own_datatype(header))?;
+        let class = self.with_header(address, |reader, header| reader.unshared_datatype(header))?;
         let datatype = Datatype { class, committed: Some(address) };
         self.committed.insert(address, datatype.clone());
         Ok(datatype)
     }
 
     /// Returns the datatype in the header of a committed datatype, which must not itself be shared.
-    pub fn own_datatype(&mut self, header: &ObjectHeader) -> Result<Arc<TypeClass>> {
+    pub fn unshared_datatype(&mut self, header: &ObjectHeader) -> Result<Arc<TypeClass>> {
         match header.find(kind::DATATYPE) {
             Some(message) if !message.shared => self.type_class(header.cursor(message, "committed datatype")),
             found => {

@@ -235,7 +235,7 @@ fn push_blanked(key: &mut Vec<u8>, dataspace: &[u8], layout: &[u8], encoding: &E
 /// Returns whether a dataset has the same meaning in every file with an equal key.
 fn has_form(object: &Object) -> bool {
     let ObjectKind::Dataset(dataset) = &object.kind else { return false };
-    let of_its_own = |datatype: &Datatype| datatype.committed.is_none() && !datatype.class.is_file_local();
+    let is_self_contained = |datatype: &Datatype| datatype.committed.is_none() && !datatype.class.is_file_local();
     let at_one_address = match &dataset.layout {
         Layout::Contiguous { .. } => true,
         Layout::Chunked { index, .. } => !matches!(index, ChunkIndex::Single { .. } | ChunkIndex::ThroughLibrary),
@@ -244,8 +244,8 @@ fn has_form(object: &Object) -> bool {
     let is_array = matches!(&dataset.dataspace, Dataspace::Simple { dims, .. } if !dims.is_empty());
     is_array
         && at_one_address
-        && of_its_own(&dataset.datatype)
-        && object.attributes.iter().all(|attribute: &Attribute| of_its_own(&attribute.datatype))
+        && is_self_contained(&dataset.datatype)
+        && object.attributes.iter().all(|attribute: &Attribute| is_self_contained(&attribute.datatype))
 }
 
 fn push_head(key: &mut Vec<u8>, message: &Message, body: &[u8]) {

@@ -17,14 +17,14 @@ pub(super) struct ChunkKey {
 #[derive(Debug)]
 pub(super) struct KeptChunks {
     limit_bytes: usize,
-    held_bytes: usize,
+    kept_bytes: usize,
     chunks: HashMap<ChunkKey, Vec<u8>>,
     order: VecDeque<ChunkKey>,
 }
 
 impl KeptChunks {
     pub fn new(limit_bytes: usize) -> Self {
-        Self { limit_bytes, held_bytes: 0, chunks: HashMap::new(), order: VecDeque::new() }
+        Self { limit_bytes, kept_bytes: 0, chunks: HashMap::new(), order: VecDeque::new() }
     }
 
     /// Returns the decoded chunk if it is kept.
@@ -40,11 +40,11 @@ impl KeptChunks {
     /// Returns a buffer of `len` bytes of unspecified content, reusing `spare` or an evicted chunk if possible.
     pub fn buffer(&mut self, spare: Vec<u8>, len: usize) -> Vec<u8> {
         let mut buffer = spare;
-        while self.held_bytes.saturating_add(len) > self.limit_bytes
+        while self.kept_bytes.saturating_add(len) > self.limit_bytes
             && let Some(oldest) = self.order.pop_front()
         {
             let left = self.chunks.remove(&oldest).unwrap_or_default();
-            self.held_bytes -= left.len();
+            self.kept_bytes -= left.len();
             // The longest buffer is reused, and the others are freed before it grows.
             if left.len() > buffer.len() {
                 buffer = left;
@@ -56,9 +56,9 @@ impl KeptChunks {
 
     /// Keeps a new chunk that was decoded into a buffer from [`KeptChunks::buffer`].
     pub fn keep(&mut self, key: ChunkKey, bytes: Vec<u8>) {
-        self.held_bytes += bytes.len();
+        self.kept_bytes += bytes.len();
         if let Some(before) = self.chunks.insert(key, bytes) {
-            self.held_bytes -= before.len();
+            self.kept_bytes -= before.len();
         } else {
             self.order.push_back(key);
         }

@@ -50,14 +50,14 @@ impl ReaderLimits {
         (BATCH_CHUNKS * self.read_len_bytes / USUAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
     }
 
-    /// Returns the maximum memory that a reader holds if no chunk is longer than a read.
+    /// Returns the maximum memory of a reader if no chunk is longer than a read.
     pub fn usual_len_bytes(&self) -> u64 {
         (self.kept_len_bytes as u64).saturating_add(READS_AHEAD * self.read_len_bytes)
     }
 
-    /// Returns the maximum memory that a reader holds for chunks of `dataset`, if no chunk is stored in more than
+    /// Returns the maximum memory of a reader for chunks of `dataset`, if no chunk is stored in more than
     /// `stored_len_bytes`. Returns 0 if the dataset has no chunks, or if they are too long for these limits.
-    pub fn held_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
+    pub fn peak_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
         let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };
         let element_len_bytes = dataset.datatype.class.len_bytes();
         let chunk = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));

@@ -45,11 +45,11 @@ impl OutputFile {
     /// Writes attributes of an open object. The caller holds the lock.
     pub(super) fn attach(&self, call: Call<'_>, object: hid_t, attributes: &[AttributeSpec<'_>]) -> Result<()> {
         let described = |attribute: &AttributeSpec<'_>| [call.object, b"@", attribute.name].concat();
-        let mut made = Vec::with_capacity(attributes.len());
+        let mut created = Vec::with_capacity(attributes.len());
         for attribute in attributes {
-            made.push(self.make(Call::of_object(call.path, &described(attribute)), object, attribute)?);
+            created.push(self.make(Call::of_object(call.path, &described(attribute)), object, attribute)?);
         }
-        for (attribute, (handle, image)) in attributes.iter().zip(&made) {
+        for (attribute, (handle, image)) in attributes.iter().zip(&created) {
             fill(Call::of_object(call.path, &described(attribute)), handle, image, attribute)?;
         }
         Ok(())
@@ -65,8 +65,8 @@ impl OutputFile {
         } else {
             let wanted_len_bytes = count.checked_mul(class.len_bytes());
             if wanted_len_bytes != Some(attribute.value.len() as u64) {
-                let given = attribute.value.len();
-                return Err(not_writable(call, format!("got {given} bytes for {count} elements")));
+                let got = attribute.value.len();
+                return Err(not_writable(call, format!("got {got} bytes for {count} elements")));
             }
             memory::Image::of_stored(attribute.value.to_vec())
         };
@@ -85,7 +85,7 @@ impl OutputFile {
 }
 
 /// Writes the value of an attribute. The caller holds the lock.
-fn fill(call: Call<'_>, made: &Handle, image: &memory::Image, attribute: &AttributeSpec<'_>) -> Result<()> {
+fn fill(call: Call<'_>, handle: &Handle, image: &memory::Image, attribute: &AttributeSpec<'_>) -> Result<()> {
     if attribute.dataspace.element_count() == Some(0) {
         return Ok(());
     }
@@ -95,10 +95,10 @@ fn fill(call: Call<'_>, made: &Handle, image: &memory::Image, attribute: &Attrib
         datatype::build(call, class)?
     } else {
         // SAFETY: a valid handle, lock held; we own the type.
-        unsafe { call.handle("H5Aget_type", H5Aget_type(made.id())) }?
+        unsafe { call.handle("H5Aget_type", H5Aget_type(handle.id())) }?
     };
     // SAFETY: as above; the image holds all elements in the memory form of the type, and libhdf5 copies the data that
     // they point to.
-    let status = unsafe { H5Awrite(made.id(), datatype.id(), image.bytes().as_ptr().cast()) };
+    let status = unsafe { H5Awrite(handle.id(), datatype.id(), image.bytes().as_ptr().cast()) };
     call.status("H5Awrite", status).map(drop)
 }

@@ -72,7 +72,7 @@ impl OutputFile {
             // Done first, because the file is closed and its headers are encoded even after a failure.
             filters::encode_names(call, &handle, &spec.filters)?;
             filters::check(call, &handle, &spec.filters)?;
-            file.ledger.made(link.path, spec.attribute_order);
+            file.ledger.created(link.path, spec.attribute_order);
             Ok((handle, element_count))
         });
         let (handle, element_count) = self.settle(result)?;
@@ -83,8 +83,8 @@ impl OutputFile {
     /// Opens a dataset that [`OutputFile::create_dataset`] created from the same `spec`, to add chunks or values later.
     pub fn open_dataset(&mut self, path: &[u8], spec: &DatasetSpec) -> Result<OutputDataset<'_>> {
         let _library = Library::lock();
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
+        let file_path = self.shared_path();
+        let call = Call::of_object(&file_path, path);
         let name = call.c_string("H5Dopen2", path)?;
         let access = access(call, spec)?;
         // SAFETY: valid handle and name, lock held; we own the dataset.
@@ -109,8 +109,8 @@ impl OutputFile {
         // type will do: with any other, libhdf5 would convert. File-local types are passed in memory form; the
         // dataset's own type may be in file form (if committed).
         let class = Arc::clone(spec.datatype.class());
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
+        let file_path = self.shared_path();
+        let call = Call::of_object(&file_path, path);
         let datatype = if class.is_file_local() {
             datatype::build(call, &class)?
         } else {

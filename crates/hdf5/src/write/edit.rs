@@ -91,8 +91,8 @@ impl OutputFile {
     /// outside, because libhdf5 would read and rewrite it.
     pub fn resize_dataset(&mut self, path: &[u8], dims: &[u64]) -> Result<()> {
         let _library = Library::lock();
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
+        let file_path = self.shared_path();
+        let call = Call::of_object(&file_path, path);
         let name = call.c_string("H5Dopen2", path)?;
         let file = self.id(call)?;
         // SAFETY: valid handles and name, lock held; `dims` has one number per dimension of the dataset, which the
@@ -107,8 +107,8 @@ impl OutputFile {
     /// Removes a link, and the object as well if that was its last link.
     pub fn unlink(&mut self, path: &[u8]) -> Result<()> {
         let _library = Library::lock();
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
+        let file_path = self.shared_path();
+        let call = Call::of_object(&file_path, path);
         let name = call.c_string("H5Ldelete", path)?;
         let file = self.id(call)?;
         // SAFETY: valid handle and name, lock held.

@@ -24,19 +24,20 @@ pub struct Mapping {
 
 /// Adds the mappings of a dataset of this extent to its creation list. The caller holds the lock.
 pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &[Mapping]) -> Result<()> {
-    let own = dataspace::build(call, extent)?;
+    let virtual_space = dataspace::build(call, extent)?;
     for mapping in mappings {
         let (mut start, mut count) = (vec![0; extent.dims().len()], extent.dims().to_vec());
         let (Some(first), Some(rows)) = (start.first_mut(), count.first_mut()) else {
             return Err(not_writable(call, "a scalar cannot be virtual".to_owned()));
         };
         (*first, *rows) = (mapping.start_row, mapping.rows);
-        dataspace::select_box(call, &own, &start, &count, false)?;
+        dataspace::select_box(call, &virtual_space, &start, &count, false)?;
         let source = dataspace::build(call, &Dataspace::Simple { max_dims: count.clone(), dims: count })?;
         let file = call.c_string("H5Pset_virtual", &literal(&mapping.file))?;
         let dataset = call.c_string("H5Pset_virtual", &literal(&mapping.dataset))?;
         // SAFETY: valid list, dataspaces and strings, all copied by libhdf5; the caller holds the lock.
-        let status = unsafe { H5Pset_virtual(list.id(), own.id(), file.as_ptr(), dataset.as_ptr(), source.id()) };
+        let status =
+            unsafe { H5Pset_virtual(list.id(), virtual_space.id(), file.as_ptr(), dataset.as_ptr(), source.id()) };
         call.status("H5Pset_virtual", status)?;
     }
     Ok(())

@@ -39,7 +39,7 @@ impl OutputFile {
             // The next objects are likely to be created in this group.
             file.parent = Some((link.path.to_vec(), group?));
             file.ledger.grouped(link.path, link_order);
-            file.ledger.made(link.path, attribute_order);
+            file.ledger.created(link.path, attribute_order);
             Ok(())
         });
         self.settle(result)
@@ -55,8 +55,8 @@ impl OutputFile {
     ) -> Result<()> {
         let _library = Library::lock();
         self.require(self.ledger.datatype_room(class))?;
-        let own_path = self.shared_path();
-        let call = Call::of_object(&own_path, path);
+        let file_path = self.shared_path();
+        let call = Call::of_object(&file_path, path);
         let creation = properties::datatype_creation(call, attribute_order)?;
         let datatype = datatype::build(call, class)?;
         let file = self.id(call)?;
@@ -64,7 +64,7 @@ impl OutputFile {
         let status = unsafe { H5Tcommit_anon(file, datatype.id(), creation.id(), H5P_DEFAULT) };
         let committed = call.status("H5Tcommit_anon", status).map(drop);
         self.settle(committed)?;
-        self.ledger.made(path, attribute_order);
+        self.ledger.created(path, attribute_order);
         self.unnamed_types.insert(path.to_vec(), datatype);
         Ok(())
     }
@@ -95,7 +95,7 @@ impl OutputFile {
             let status =
                 unsafe { H5Tcommit2(parent, name.as_ptr(), datatype.id(), link_list, creation.id(), H5P_DEFAULT) };
             call.status("H5Tcommit2", status)?;
-            file.ledger.made(link.path, attribute_order);
+            file.ledger.created(link.path, attribute_order);
             Ok(())
         });
         self.settle(result)

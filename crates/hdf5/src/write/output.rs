@@ -112,7 +112,7 @@ impl OutputFile {
         plan.begin();
         let mut output = Self::around(file, path, options.compat, raw_start);
         output.ledger.grouped(b"", options.root_link_order);
-        output.ledger.made(b"/", options.root_attribute_order);
+        output.ledger.created(b"/", options.root_attribute_order);
         (output.id, output.plan) = (Some(id), Some(plan));
         Ok(output)
     }

@@ -63,11 +63,11 @@ impl Overlay {
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> std::io::Result<()> {
         self.check(address, bytes.len())?;
         for_each_page(address, bytes.len(), |page, within, range| {
-            let held = match self.pages.entry(page) {
-                std::collections::btree_map::Entry::Occupied(held) => held.into_mut(),
+            let content = match self.pages.entry(page) {
+                std::collections::btree_map::Entry::Occupied(changed) => changed.into_mut(),
                 std::collections::btree_map::Entry::Vacant(free) => free.insert(read_page(&self.file, self.end, page)?),
             };
-            held[within..within + range.len()].copy_from_slice(&bytes[range]);
+            content[within..within + range.len()].copy_from_slice(&bytes[range]);
             Ok(())
         })
     }

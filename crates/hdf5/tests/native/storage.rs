@@ -48,8 +48,8 @@ fn links_of_groups_of_any_size() {
                 let path = folder.path().join("links.h5");
                 let maker = Maker::create(&path, FileSpec { userblock: 512, ..FileSpec::of(format) });
                 maker.group("/g", order);
-                let made: Vec<_> = shuffled(count).map(|number| format!("link {number:05}")).collect();
-                for name in &made {
+                let created: Vec<_> = shuffled(count).map(|number| format!("link {number:05}")).collect();
+                for name in &created {
                     maker.soft_link(&format!("/g/{name}"), &format!("/target of {name}"));
                 }
                 drop(maker);
@@ -57,7 +57,7 @@ fn links_of_groups_of_any_size() {
                 assert_eq!(tree.userblock_len_bytes, 512);
                 let group = group(&tree, find(&tree, &["g"]));
                 assert_eq!(group.link_order.tracked, order == Order::Tracked);
-                let mut expected = made;
+                let mut expected = created;
                 if order == Order::ByName {
                     expected.sort();
                 }

@@ -157,11 +157,11 @@ fn every_fixed_type_is_written_as_it_is() {
             let class = Arc::new(class.clone());
             out.commit_datatype(&named("type"), &class, UNORDERED).unwrap_or_else(|error| panic!("{name}: {error}"));
             let committed = TypeRef::Committed { path: named("type"), class: Arc::clone(&class) };
-            let mut own = spec(Arc::clone(&class), &[3], &[3], OutputLayout::Contiguous);
-            own.has_attributes = true;
-            let mut dataset = out.create_dataset(&named("own"), &own).unwrap();
+            let mut uncommitted = spec(Arc::clone(&class), &[3], &[3], OutputLayout::Contiguous);
+            uncommitted.has_attributes = true;
+            let mut dataset = out.create_dataset(&named("own"), &uncommitted).unwrap();
             dataset.write(&value_of(&class, 3)).unwrap_or_else(|error| panic!("{name}: {error}"));
-            for (name, datatype) in [(&b"own"[..], &own.datatype), (b"committed", &committed)] {
+            for (name, datatype) in [(&b"own"[..], &uncommitted.datatype), (b"committed", &committed)] {
                 let dataspace = Dataspace::Simple { dims: vec![2], max_dims: vec![2] };
                 let value = value_of(&class, 2);
                 let attribute = AttributeSpec { name, utf8: true, datatype, dataspace: &dataspace, value: &value };
@@ -185,9 +185,9 @@ fn every_fixed_type_is_written_as_it_is() {
             };
             assert_eq!(*committed.class, *class, "{compat:?}");
             let committed_at = tree.object(named("type").as_bytes()).address;
-            let own = tree.dataset(named("own").as_bytes());
-            assert_eq!(*own.datatype.class, *class, "{compat:?}");
-            assert_eq!(own.datatype.committed, None);
+            let uncommitted = tree.dataset(named("own").as_bytes());
+            assert_eq!(*uncommitted.datatype.class, *class, "{compat:?}");
+            assert_eq!(uncommitted.datatype.committed, None);
             assert_eq!(back.values(&named("own")), value_of(class, 3), "{compat:?} {name}");
             for (attribute, committed) in [(b"own".as_slice(), None), (b"committed", Some(committed_at))] {
                 let read = tree.attribute(named("own").as_bytes(), attribute);
@@ -214,8 +214,8 @@ fn vax_byte_order_is_that_of_libhdf5() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");
         let mut out = OutputFile::create(&path, &OutputOptions { compat, ..OutputOptions::default() }).unwrap();
-        let own = spec(vax(4, 8, 23, 0x81), &[2], &[2], OutputLayout::Contiguous);
-        out.create_dataset(b"/own", &own).unwrap().write(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+        let dataset_spec = spec(vax(4, 8, 23, 0x81), &[2], &[2], OutputLayout::Contiguous);
+        out.create_dataset(b"/own", &dataset_spec).unwrap().write(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
         out.finish().unwrap();
         // Version 3 of the message, in which libhdf5 supports it: class, bits, size, bit range, exponent, mantissa,
         // bias.
@@ -234,8 +234,8 @@ fn a_complex_number_is_written_in_the_format_that_has_it() {
         let options = OutputOptions { compat, ..OutputOptions::default() };
         let mut out = OutputFile::create(&path, &options).unwrap();
         let class = Arc::new(TypeClass::Complex { base: Arc::new(float(4, ByteOrder::Big, 8, 23, 127)), len_bytes: 8 });
-        let own = spec(Arc::clone(&class), &[2], &[2], OutputLayout::Compact);
-        out.create_dataset(b"/z", &own).unwrap().write(&[9; 16]).unwrap();
+        let dataset_spec = spec(Arc::clone(&class), &[2], &[2], OutputLayout::Compact);
+        out.create_dataset(b"/z", &dataset_spec).unwrap().write(&[9; 16]).unwrap();
         out.finish().unwrap();
         assert_eq!(*Tree::read(&path).dataset(b"/z").datatype.class, *class);
         assert_eq!(Readback::open(&path).values("/z"), [9; 16]);

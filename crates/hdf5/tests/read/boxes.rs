@@ -1,6 +1,6 @@
 //! Any box of any dataset equals the same box of the written values.
 
-use crate::maker::{Made, Spec, Storage, for_each_position, make};
+use crate::maker::{SampleDataset, Spec, Storage, for_each_position, make};
 use proptest::prelude::*;
 use raddle_hdf5::model::{ChunkIndex, Layout};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, check_chunks, for_each_chunk};
@@ -16,23 +16,27 @@ struct BoxCase {
     after: Vec<u64>,
 }
 
-fn check_box(made: &Made, reader: &mut DatasetReader, case: &BoxCase) {
-    let element_len = made.dataset.datatype.class.len_bytes();
+fn check_box(sample: &SampleDataset, reader: &mut DatasetReader, case: &BoxCase) {
+    let element_len = sample.dataset.datatype.class.len_bytes();
     let rank = case.count.len();
     let out_shape: Vec<u64> = (0..rank).map(|axis| case.before[axis] + case.count[axis] + case.after[axis]).collect();
     let mut out = vec![0xAA; (out_shape.iter().product::<u64>() * element_len) as usize];
-    let source =
-        DatasetSource { file: &made.file, encoding: made.encoding, dataset: &made.dataset, pipeline: &made.pipeline };
+    let source = DatasetSource {
+        file: &sample.file,
+        encoding: sample.encoding,
+        dataset: &sample.dataset,
+        pipeline: &sample.pipeline,
+    };
     let target = BoxRead { start: &case.start, count: &case.count, out_shape: &out_shape, out_origin: &case.before };
     reader.read_box(&source, &target, &mut out).unwrap();
     let mut expected = vec![0xAA; out.len()];
     let mut from = Vec::new();
-    for_each_position(made.dataset.dataspace.dims(), &case.start, &case.count, &mut |position| from.push(position));
+    for_each_position(sample.dataset.dataspace.dims(), &case.start, &case.count, &mut |position| from.push(position));
     let mut from = from.into_iter();
     for_each_position(&out_shape, &case.before, &case.count, &mut |to| {
         let (from, to) = ((from.next().unwrap() * element_len) as usize, (to * element_len) as usize);
         let len = element_len as usize;
-        expected[to..to + len].copy_from_slice(&made.values[from..from + len]);
+        expected[to..to + len].copy_from_slice(&sample.values[from..from + len]);
     });
     assert!(out == expected, "{case:?}");
 }
@@ -42,14 +46,14 @@ fn whole(dims: &[u64]) -> BoxCase {
     BoxCase { start: none.clone(), count: dims.to_vec(), before: none.clone(), after: none }
 }
 
-fn check_whole(spec: &Spec) -> Made {
+fn check_whole(spec: &Spec) -> SampleDataset {
     let folder = tempfile::tempdir().unwrap();
-    let made = make(&folder.path().join("file.h5"), spec);
-    check_box(&made, &mut DatasetReader::new(ReaderLimits::default()), &whole(&spec.dims));
-    let mut view = MetadataView::new(&made.file, 1 << 20);
-    let summary = check_chunks(&mut view, made.encoding, &made.dataset).unwrap();
+    let sample = make(&folder.path().join("file.h5"), spec);
+    check_box(&sample, &mut DatasetReader::new(ReaderLimits::default()), &whole(&spec.dims));
+    let mut view = MetadataView::new(&sample.file, 1 << 20);
+    let summary = check_chunks(&mut view, sample.encoding, &sample.dataset).unwrap();
     let mut visited = 0;
-    for_each_chunk(&mut view, made.encoding, &made.dataset, None, &mut |_| {
+    for_each_chunk(&mut view, sample.encoding, &sample.dataset, None, &mut |_| {
         visited += 1;
         ControlFlow::Continue(())
     })
@@ -58,11 +62,11 @@ fn check_whole(spec: &Spec) -> Made {
     if matches!(spec.storage, Storage::Chunked { .. }) && !spec.early {
         assert_eq!(visited, spec.chunks.len() as u64);
     }
-    made
+    sample
 }
 
-fn index(made: &Made) -> ChunkIndex {
-    match &made.dataset.layout {
+fn index(sample: &SampleDataset) -> ChunkIndex {
+    match &sample.dataset.layout {
         Layout::Chunked { index, .. } => index.clone(),
         other => panic!("{other:?}"),
     }
@@ -82,8 +86,8 @@ fn compact_and_contiguous() {
 #[test]
 fn btree_version_1_of_several_levels() {
     let spec = Spec { deflate: Some(6), fanout: Some(2), ..Spec::plain(&[1000, 3], chunked(&[4, 3])) };
-    let made = check_whole(&spec);
-    assert!(matches!(index(&made), ChunkIndex::BtreeV1 { .. }));
+    let sample = check_whole(&spec);
+    assert!(matches!(index(&sample), ChunkIndex::BtreeV1 { .. }));
     check_whole(&Spec { userblock: 512, ..spec });
 }
 
@@ -104,8 +108,8 @@ fn single_chunk() {
 #[test]
 fn implicit_index() {
     let spec = Spec { early: true, ..latest(&[7, 5], &[9, 12], &[2, 2]) };
-    let made = check_whole(&spec);
-    assert!(matches!(index(&made), ChunkIndex::Implicit { .. }));
+    let sample = check_whole(&spec);
+    assert!(matches!(index(&sample), ChunkIndex::Implicit { .. }));
 }
 
 #[test]
@@ -155,8 +159,8 @@ fn extensible_array_with_paged_data_blocks() {
 fn btree_version_2() {
     for deflate in [None, Some(1)] {
         let spec = Spec { deflate, ..latest(&[200, 150], &[UNLIMITED, UNLIMITED], &[2, 3]) };
-        let made = check_whole(&spec);
-        assert!(matches!(index(&made), ChunkIndex::BtreeV2 { .. }));
+        let sample = check_whole(&spec);
+        assert!(matches!(index(&sample), ChunkIndex::BtreeV2 { .. }));
         check_whole(&Spec { chunks: vec![4999, 0, 2500, 7], userblock: 1024, ..spec });
     }
 }
@@ -178,17 +182,17 @@ fn chunks_written_in_any_order() {
 fn only_the_nodes_of_the_asked_rows_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let spec = Spec { deflate: Some(1), fanout: Some(2), ..Spec::plain(&[4000], chunked(&[4])) };
-    let made = make(&folder.path().join("file.h5"), &spec);
-    let mut view = MetadataView::new(&made.file, 1 << 20);
+    let sample = make(&folder.path().join("file.h5"), &spec);
+    let mut view = MetadataView::new(&sample.file, 1 << 20);
     let mut origins = Vec::new();
-    for_each_chunk(&mut view, made.encoding, &made.dataset, Some(2001..2010), &mut |chunk| {
+    for_each_chunk(&mut view, sample.encoding, &sample.dataset, Some(2001..2010), &mut |chunk| {
         origins.push(chunk.origin[0]);
         ControlFlow::Continue(())
     })
     .unwrap();
     assert_eq!(origins, [2000, 2004, 2008]);
     let mut first = 0;
-    for_each_chunk(&mut view, made.encoding, &made.dataset, None, &mut |_| {
+    for_each_chunk(&mut view, sample.encoding, &sample.dataset, None, &mut |_| {
         first += 1;
         ControlFlow::Break(())
     })
@@ -200,9 +204,13 @@ fn only_the_nodes_of_the_asked_rows_are_read() {
 fn a_chunk_that_straddles_boxes_is_decoded_once() {
     let folder = tempfile::tempdir().unwrap();
     let spec = Spec { deflate: Some(1), ..Spec::plain(&[100, 3], chunked(&[10, 3])) };
-    let made = make(&folder.path().join("file.h5"), &spec);
-    let source =
-        DatasetSource { file: &made.file, encoding: made.encoding, dataset: &made.dataset, pipeline: &made.pipeline };
+    let sample = make(&folder.path().join("file.h5"), &spec);
+    let source = DatasetSource {
+        file: &sample.file,
+        encoding: sample.encoding,
+        dataset: &sample.dataset,
+        pipeline: &sample.pipeline,
+    };
     let mut reader = DatasetReader::new(ReaderLimits::default());
     let mut all = Vec::new();
     let (mut chunks, mut kept) = (0, 0);
@@ -213,7 +221,7 @@ fn a_chunk_that_straddles_boxes_is_decoded_once() {
         (chunks, kept) = (chunks + counts.chunks, kept + counts.kept_chunks);
         all.extend(out);
     }
-    assert!(all == made.values);
+    assert!(all == sample.values);
     assert_eq!(chunks, 10);
     assert!(kept > 10, "{kept}");
 }
@@ -235,14 +243,14 @@ fn long_chunks_are_decoded_two_in_turn() {
                 chunks: written.clone(),
                 ..Spec::plain(&dims, chunked(&[chunk]))
             };
-            let made = check_whole(&spec);
+            let sample = check_whole(&spec);
             let mut reader = DatasetReader::new(ReaderLimits::default());
             for (start, count) in
                 [(0, 3 * chunk.min(100_000)), (5, dims[0] - 5), (chunk - 1, 20_002), (40_000, 240_001)]
             {
                 for (before, after) in [(0, 0), (3, 9)] {
                     let [start, count, before, after] = [start, count, before, after].map(|number| vec![number]);
-                    check_box(&made, &mut reader, &BoxCase { start, count, before, after });
+                    check_box(&sample, &mut reader, &BoxCase { start, count, before, after });
                 }
             }
         }
@@ -261,16 +269,16 @@ fn huge_sparse_extents_cost_nothing() {
             spec.deflate = Some(1);
             spec.fill = Some(7);
             let path = folder.path().join(format!("{number}{latest}.h5"));
-            let made = crate::maker::make_empty(&path, &spec);
-            let mut view = MetadataView::new(&made.file, 1 << 20);
-            assert_eq!(check_chunks(&mut view, made.encoding, &made.dataset).unwrap().count, 0);
+            let sample = crate::maker::make_empty(&path, &spec);
+            let mut view = MetadataView::new(&sample.file, 1 << 20);
+            assert_eq!(check_chunks(&mut view, sample.encoding, &sample.dataset).unwrap().count, 0);
             let mut reader = DatasetReader::new(ReaderLimits::default());
             let mut out = vec![0; 4000];
             let source = DatasetSource {
-                file: &made.file,
-                encoding: made.encoding,
-                dataset: &made.dataset,
-                pipeline: &made.pipeline,
+                file: &sample.file,
+                encoding: sample.encoding,
+                dataset: &sample.dataset,
+                pipeline: &sample.pipeline,
             };
             let start = [(1 << 40) - 100, 5];
             let target = BoxRead { start: &start, count: &[100, 10], out_shape: &[100, 10], out_origin: &[0, 0] };
@@ -341,10 +349,10 @@ proptest! {
     ) {
         let spec = spec_of(&axes, (form.0, kind, form.1), order);
         let folder = tempfile::tempdir().unwrap();
-        let made = make(&folder.path().join("file.h5"), &spec);
+        let sample = make(&folder.path().join("file.h5"), &spec);
         // A small limit, so that kept chunks are evicted.
         let mut reader = DatasetReader::new(ReaderLimits { kept_len_bytes: 2048, ..ReaderLimits::default() });
-        check_box(&made, &mut reader, &whole(&spec.dims));
+        check_box(&sample, &mut reader, &whole(&spec.dims));
         for fractions in boxes {
             let case = |value: fn(&(u64, u64, u64, u64), u64) -> u64| -> Vec<u64> {
                 fractions.iter().zip(&spec.dims).map(|(fraction, &dim)| value(fraction, dim)).collect()
@@ -352,10 +360,10 @@ proptest! {
             let start = case(|fraction, dim| fraction.0 * dim / 100);
             let count = case(|fraction, dim| (dim - fraction.0 * dim / 100) * fraction.1 / 99);
             let (before, after) = (case(|fraction, _| fraction.2), case(|fraction, _| fraction.3));
-            check_box(&made, &mut reader, &BoxCase { start, count, before, after });
+            check_box(&sample, &mut reader, &BoxCase { start, count, before, after });
         }
-        let mut view = MetadataView::new(&made.file, 1 << 20);
-        let count = check_chunks(&mut view, made.encoding, &made.dataset).unwrap().count;
+        let mut view = MetadataView::new(&sample.file, 1 << 20);
+        let count = check_chunks(&mut view, sample.encoding, &sample.dataset).unwrap().count;
         if kind < 8 && !spec.early {
             prop_assert_eq!(count, spec.chunks.len() as u64);
         }

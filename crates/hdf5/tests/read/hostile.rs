@@ -1,7 +1,7 @@
 //! Damaged and malicious indexes, chunks and heaps: an error or the correct values, never a panic, a hang or a large
 //! buffer.
 
-use crate::maker::{Made, Spec, Storage, make};
+use crate::maker::{SampleDataset, Spec, Storage, make};
 use raddle_codec::{Effort, EncodeState, Encoder, Pipeline};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
@@ -46,7 +46,7 @@ fn read_all(
 struct Patient {
     path: PathBuf,
     bytes: Vec<u8>,
-    made: Made,
+    sample: SampleDataset,
     _folder: tempfile::TempDir,
 }
 
@@ -54,8 +54,8 @@ impl Patient {
     fn new(spec: &Spec) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.h5");
-        let made = make(&path, spec);
-        Self { bytes: std::fs::read(&path).unwrap(), path, made, _folder: folder }
+        let sample = make(&path, spec);
+        Self { bytes: std::fs::read(&path).unwrap(), path, sample, _folder: folder }
     }
 
     /// Reads the file after `change`.
@@ -63,11 +63,11 @@ impl Patient {
         let mut bytes = self.bytes.clone();
         change(&mut bytes);
         std::fs::write(&self.path, bytes).unwrap();
-        read_all(&self.path, self.made.encoding, &self.made.dataset)
+        read_all(&self.path, self.sample.encoding, &self.sample.dataset)
     }
 
     fn root(&self) -> usize {
-        match &self.made.dataset.layout {
+        match &self.sample.dataset.layout {
             Layout::Chunked { index: ChunkIndex::BtreeV1 { address }, .. } => *address as usize,
             other => panic!("{other:?}"),
         }
@@ -112,11 +112,11 @@ fn every_flipped_byte_is_an_error_or_harmless() {
         for (at, &byte) in patient.bytes.iter().enumerate() {
             for flip in [0x01, 0x80, 0xff] {
                 file.write_all_at(&[byte ^ flip], at as u64).unwrap();
-                let (values, chunks) = read_all(&patient.path, patient.made.encoding, &patient.made.dataset);
+                let (values, chunks) = read_all(&patient.path, patient.sample.encoding, &patient.sample.dataset);
                 file.write_all_at(&[byte], at as u64).unwrap();
                 let Ok(values) = values else { continue };
                 same += 1;
-                if values != patient.made.values {
+                if values != patient.sample.values {
                     // Version 1 B-trees have no checksum: a chunk whose stored origin is changed to that of a missing
                     // chunk moves there, for libhdf5 too.
                     assert!(!spec.latest, "byte {at} ^ {flip:#x} changed values in silence");
@@ -132,7 +132,7 @@ fn every_flipped_byte_is_an_error_or_harmless() {
 fn the_damaged_one_of_two_chunks_decoded_in_turn_is_named() {
     let spec = Spec { deflate: Some(6), ..Spec::plain(&[5 * 65_536], chunked(&[65_536])) };
     let patient = Patient::new(&spec);
-    let Made { file, encoding, dataset, pipeline, .. } = &patient.made;
+    let SampleDataset { file, encoding, dataset, pipeline, .. } = &patient.sample;
     let source = DatasetSource { file, encoding: *encoding, dataset, pipeline };
     for number in 0..5 {
         let mut reader = DatasetReader::new(ReaderLimits::default());
@@ -147,7 +147,7 @@ fn the_damaged_one_of_two_chunks_decoded_in_turn_is_named() {
             );
         }
     }
-    assert_eq!(patient.after(|_| ()).0.unwrap(), patient.made.values);
+    assert_eq!(patient.after(|_| ()).0.unwrap(), patient.sample.values);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn every_truncation_is_an_error_or_harmless() {
         let patient = Patient::new(&spec);
         for len in 0..patient.bytes.len() {
             if let (Ok(values), _) = patient.after(|bytes| bytes.truncate(len)) {
-                assert_eq!(values, patient.made.values, "cut at {len}");
+                assert_eq!(values, patient.sample.values, "cut at {len}");
             }
         }
     }
@@ -230,7 +230,7 @@ fn chunks_where_none_can_be() {
     let patient = Patient::new(&Spec { max_dims: vec![UNLIMITED], ..spec });
     assert_eq!(patient.root(), root);
     let (values, chunks) = patient.after(|bytes| put(bytes, key_at(4) + 8, 1 << 40));
-    let mut expected = patient.made.values.clone();
+    let mut expected = patient.sample.values.clone();
     expected[8 * 4..].fill(0);
     assert_eq!((values.unwrap(), chunks.unwrap()), (expected, 4));
 }
@@ -288,14 +288,14 @@ fn chunks_of_another_length() {
 #[test]
 fn datasets_that_contradict_themselves() {
     let patient = Patient::new(&Spec::plain(&[10, 3], chunked(&[2, 3])));
-    let sound = &patient.made.dataset;
+    let sound = &patient.sample.dataset;
     let with = |change: &dyn Fn(&mut Vec<u64>, &mut Dataspace)| {
         let mut dataset = sound.clone();
         let Layout::Chunked { chunk_shape, .. } = &mut dataset.layout else { panic!("not chunked") };
         let mut space = dataset.dataspace.clone();
         change(chunk_shape, &mut space);
         dataset.dataspace = space;
-        read_all(&patient.path, patient.made.encoding, &dataset)
+        read_all(&patient.path, patient.sample.encoding, &dataset)
     };
     for (values, chunks) in [
         with(&|shape, _| shape[0] = 0),
@@ -309,20 +309,20 @@ fn datasets_that_contradict_themselves() {
     }
     let mut short = sound.clone();
     short.layout = Layout::Contiguous { address: Some(100), len_bytes: 119 };
-    assert!(read_all(&patient.path, patient.made.encoding, &short).0.is_err());
+    assert!(read_all(&patient.path, patient.sample.encoding, &short).0.is_err());
     short.layout = Layout::Compact(InlineData::Stored(vec![0; 119]));
-    assert!(read_all(&patient.path, patient.made.encoding, &short).0.is_err());
+    assert!(read_all(&patient.path, patient.sample.encoding, &short).0.is_err());
     short.layout = Layout::Contiguous { address: Some(u64::MAX - 10), len_bytes: 120 };
-    assert!(read_all(&patient.path, patient.made.encoding, &short).0.is_err());
+    assert!(read_all(&patient.path, patient.sample.encoding, &short).0.is_err());
     short.layout = Layout::Virtual;
-    assert!(read_all(&patient.path, patient.made.encoding, &short).0.unwrap_err().is_unsupported());
+    assert!(read_all(&patient.path, patient.sample.encoding, &short).0.unwrap_err().is_unsupported());
     let mut filled = sound.clone();
     filled.layout = Layout::Contiguous { address: None, len_bytes: 120 };
     filled.fill.value = Some(InlineData::Stored(vec![1, 2, 3]));
-    assert!(read_all(&patient.path, patient.made.encoding, &filled).0.is_err());
+    assert!(read_all(&patient.path, patient.sample.encoding, &filled).0.is_err());
     let file = InputFile::open(&patient.path).unwrap();
     let pipeline = Pipeline::new(&[], 4).unwrap();
-    let source = DatasetSource { file: &file, encoding: patient.made.encoding, dataset: sound, pipeline: &pipeline };
+    let source = DatasetSource { file: &file, encoding: patient.sample.encoding, dataset: sound, pipeline: &pipeline };
     let mut reader = DatasetReader::new(ReaderLimits::default());
     let mut out = vec![0; 120];
     for (start, count, out_shape, out_origin) in [

@@ -100,7 +100,7 @@ impl Spec {
 }
 
 /// A created dataset.
-pub struct Made {
+pub struct SampleDataset {
     pub file: InputFile,
     pub encoding: Encoding,
     pub dataset: Dataset,
@@ -143,18 +143,18 @@ fn element_type(element_len: usize) -> hid_t {
 }
 
 /// Writes `spec` to `path`.
-pub fn make(path: &Path, spec: &Spec) -> Made {
+pub fn make(path: &Path, spec: &Spec) -> SampleDataset {
     let elements: u64 = spec.dims.iter().product();
     make_with(path, spec, vec![spec.fill.unwrap_or(0); elements as usize * spec.element_len])
 }
 
 /// Writes `spec`, which has no chunks, to `path`; its values may be too many to hold in memory.
-pub fn make_empty(path: &Path, spec: &Spec) -> Made {
+pub fn make_empty(path: &Path, spec: &Spec) -> SampleDataset {
     assert!(spec.chunks.is_empty());
     make_with(path, spec, Vec::new())
 }
 
-fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> Made {
+fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> SampleDataset {
     {
         let _library = Library::lock();
         // SAFETY: the lock is held; all identifiers come from the preceding calls and are closed once; buffers have the
@@ -169,7 +169,7 @@ fn make_with(path: &Path, spec: &Spec, mut values: Vec<u8>) -> Made {
     });
     let dataset = dataset.unwrap();
     let pipeline = Pipeline::new(&dataset.filters, spec.element_len).unwrap();
-    Made { file, encoding: Encoding::of(&tree), dataset, pipeline, values }
+    SampleDataset { file, encoding: Encoding::of(&tree), dataset, pipeline, values }
 }
 
 /// Writes the file and stores the written values in `values`.

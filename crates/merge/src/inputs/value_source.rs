@@ -97,7 +97,7 @@ impl<'a> ValueSource<'a> {
             Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address: 0, what: error.to_string() }
         })?;
         let limit = self.library.value_limit_bytes();
-        let needed = ReaderLimits::default().held_len_bytes(dataset, &pipeline, self.file.len_bytes());
+        let needed = ReaderLimits::default().peak_len_bytes(dataset, &pipeline, self.file.len_bytes());
         if needed > limit {
             return Err(Hdf5Error::Memory { path: self.file.path().to_path_buf(), needed, limit });
         }

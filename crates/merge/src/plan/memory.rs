@@ -219,6 +219,6 @@ fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32, limits:
     match stored_len_bytes {
         // No chunk is stored, so none is decoded.
         0 => 0,
-        _ => limits.held_len_bytes(&scanned.templates[template as usize], pipeline, stored_len_bytes),
+        _ => limits.peak_len_bytes(&scanned.templates[template as usize], pipeline, stored_len_bytes),
     }
 }

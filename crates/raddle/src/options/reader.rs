@@ -42,7 +42,7 @@ impl ReaderOptions {
 
     /// Returns the program. Without one, inputs that only libhdf5 can read are refused by name.
     fn command(&self) -> Option<ReaderCommand> {
-        self.reader.clone().map(ReaderCommand::from).or_else(ReaderCommand::own)
+        self.reader.clone().map(ReaderCommand::from).or_else(ReaderCommand::of_this_program)
     }
 
     /// Creates a separate reader for commands that do not merge.

@@ -121,8 +121,8 @@ impl Checks<'_> {
         let named = Path::new(OsStr::from_bytes(name));
         let escaped = name.escape_ascii().to_string();
         let path = folder_of(holder).join(named);
-        let own_folder = folder_of(&self.file.path).canonicalize();
-        let is_inside = |path: &Path| own_folder.as_ref().is_ok_and(|own_folder| path.starts_with(own_folder));
+        let file_folder = folder_of(&self.file.path).canonicalize();
+        let is_inside = |path: &Path| file_folder.as_ref().is_ok_and(|file_folder| path.starts_with(file_folder));
         // Links are resolved, because a link in the folder may lead anywhere.
         let resolved = path.canonicalize();
         let is_allowed = self.file.any_foreign_file

@@ -149,8 +149,8 @@ pub(in crate::write) struct IndexRoom {
     model: IndexModel,
     /// Number of chunks of the whole extent.
     chunk_count: u64,
-    /// Maximum number of chunks that the index held when the dataset was opened.
-    held: u64,
+    /// Maximum number of chunks in the index when the dataset was opened.
+    initial: u64,
     inserted: u64,
     /// Number of chunks with reserved space that were not inserted yet, and the space left for them.
     promised: u64,
@@ -169,19 +169,27 @@ impl IndexRoom {
             _ => 0,
         };
         let model = IndexModel::new(compat, spec);
-        Self { model, chunk_count, held: 0, inserted: 0, promised: 0, promised_len_bytes: 0, last_origin: Vec::new() }
+        Self {
+            model,
+            chunk_count,
+            initial: 0,
+            inserted: 0,
+            promised: 0,
+            promised_len_bytes: 0,
+            last_origin: Vec::new(),
+        }
     }
 
     /// Creates the state for a dataset that may contain any chunks.
     pub fn of_opened(compat: Compat, spec: &DatasetSpec) -> Self {
         let created = Self::of_created(compat, spec);
-        Self { held: created.chunk_count, ..created }
+        Self { initial: created.chunk_count, ..created }
     }
 
     /// Returns the space for `count` more chunks inserted in order. If the index already holds chunks, their order is
     /// unknown, which makes the nodes of trees emptier.
     pub fn for_expected(&self, count: u64) -> u64 {
-        if (self.held == 0 && self.inserted == 0) || !self.model.is_tree() {
+        if (self.initial == 0 && self.inserted == 0) || !self.model.is_tree() {
             return self.model.len_bytes(count);
         }
         let each = self.model.split_len_bytes(self.chunk_count);
@@ -212,7 +220,7 @@ impl IndexRoom {
 
     /// Returns the maximum space for the chunk at `origin`, in any order.
     pub fn for_chunk(&self, origin: &[u64]) -> u64 {
-        let count = self.held.max(self.inserted);
+        let count = self.initial.max(self.inserted);
         self.model.chunk_len_bytes(origin, self.inserted == 0, count)
     }
 

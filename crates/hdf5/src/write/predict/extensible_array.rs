@@ -50,7 +50,7 @@ impl SuperBlock {
 
     /// Returns the length of the super block itself: 22 bytes for signature, version, class, address of the header,
     /// offset and checksum; an address per data block; and a bit per page, in whole bytes for each data block.
-    fn own_len_bytes(&self) -> u64 {
+    fn super_block_len_bytes(&self) -> u64 {
         if self.number < SUPER_BLOCKS_IN_INDEX_BLOCK {
             return 0;
         }
@@ -118,7 +118,7 @@ impl ExtensibleArray {
         let mut len_bytes = 0;
         for number in 0..SUPER_BLOCK_COUNT {
             let block = SuperBlock::new(number);
-            len_bytes = block.own_len_bytes() + block.data_block_len_bytes(self.slot_len_bytes);
+            len_bytes = block.super_block_len_bytes() + block.data_block_len_bytes(self.slot_len_bytes);
             reached += block.blocks * block.slots_per_block;
             if place < reached {
                 break;
@@ -145,7 +145,7 @@ impl ExtensibleArray {
             }
             let used = (self.end - reached).div_ceil(block.slots_per_block).min(block.blocks);
             let blocks_len_bytes = used * block.data_block_len_bytes(self.slot_len_bytes);
-            len_bytes += block.own_len_bytes() + blocks_len_bytes;
+            len_bytes += block.super_block_len_bytes() + blocks_len_bytes;
             reached += block.blocks * block.slots_per_block;
         }
         len_bytes

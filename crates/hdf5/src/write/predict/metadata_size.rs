@@ -139,7 +139,7 @@ impl MetadataSizeEstimator {
 
     /// Records the creation of an object. If it keeps the order of its attributes, it uses dense storage in every
     /// format.
-    pub fn made(&mut self, object: &[u8], attribute_order: CreationOrder) {
+    pub fn created(&mut self, object: &[u8], attribute_order: CreationOrder) {
         if attribute_order.tracked {
             self.objects.entry(key(object)).or_default().tracked = true;
         }
