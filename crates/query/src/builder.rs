@@ -1,4 +1,4 @@
-//! An index that is made while a file is written, from parts of its columns in any order.
+//! An index that is built while a file is written, from parts of its columns in any order.
 //!
 //! Invariant: once every row of a column has been added, the index has the statistics that it would have if it were
 //! computed from the file.
@@ -49,9 +49,9 @@ impl NewColumn {
         match self.values {
             OrderedType::Number(_) | OrderedType::Text(TextForm::Canonical) => BlockStatistics::of(self.values, stored),
             OrderedType::Text(TextForm::Padded { .. }) => {
-                let mut shown = stored.to_vec();
-                self.texts.apply(&mut shown);
-                BlockStatistics::of(self.values, &shown)
+                let mut normalised = stored.to_vec();
+                self.texts.apply(&mut normalised);
+                BlockStatistics::of(self.values, &normalised)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Distinct values of a block, if there are few: they exclude values within the limits that the block does not have.
 //!
-//! Invariant: the distinct values of two blocks together are those of the one and those of the other, so that a block may
-//! be made of parts in any order.
+//! Invariant: the distinct values of two blocks together are the union of both, so that a block may be assembled from
+//! parts in any order.
 
 use crate::limits::{Limits, TextPrefix};
 use crate::numbers::Number;

@@ -18,7 +18,7 @@ pub enum QueryError {
         table: String,
         /// What is looked for: `column` or `group`.
         what: &'static str,
-        /// Name that was given.
+        /// Requested name.
         name: String,
         /// Similar names.
         alternatives: Vec<String>,

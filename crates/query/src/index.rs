@@ -112,7 +112,7 @@ impl Index {
         Self::default().extended(file, threads, cancel)
     }
 
-    /// Computes the statistics of a file to which rows were appended since this index was made. Whole blocks of rows
+    /// Computes the statistics of a file to which rows were appended since this index was created. Whole blocks of rows
     /// that the index knows are not read again.
     ///
     /// # Errors

@@ -101,7 +101,8 @@ fn tokens(text: &str) -> Parsed<Vec<Token>> {
     Ok(found)
 }
 
-/// Returns the text from `start` while its characters, given with the one before, satisfy `is_in`.
+/// Returns the text from `start` to the first character that does not satisfy `is_in`, which also receives the
+/// character before it.
 fn while_matching<'t>(
     chars: &mut Peekable<CharIndices<'_>>,
     start: usize,
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_condition_is_refused() {
-        for (given, reason) in [
+        for (input, reason) in [
             ("", "ends where a column"),
             ("a", "a is not compared with a value"),
             ("a = 2", "write == to compare"),
@@ -310,7 +311,7 @@ mod tests {
             ("a > & 2", "& stands where"),
             ("a == '\\u{d800}'", "is not a character"),
         ] {
-            assert!(text(given).contains(reason), "{given}: {}", text(given));
+            assert!(text(input).contains(reason), "{input}: {}", text(input));
         }
         let deep = format!("{}a > 1{}", "(".repeat(100_000), ")".repeat(100_000));
         assert!(text(&deep).contains("nested more than"));
@@ -349,8 +350,8 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_parsed_or_refused(given in "[-a-z0-9 <>=!&|~()'\"`.\\\\]{0,30}") {
-            let _ = given.parse::<Expression>();
+        fn any_text_is_parsed_or_refused(input in "[-a-z0-9 <>=!&|~()'\"`.\\\\]{0,30}") {
+            let _ = input.parse::<Expression>();
         }
     }
 }
