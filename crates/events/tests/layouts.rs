@@ -288,7 +288,7 @@ fn sources_are_joined_in_their_order() {
 }
 
 /// Creates a source of two events from columns.
-fn held(columns: &[(&str, Form, Vec<Buffer>)]) -> Box<dyn Source> {
+fn memory_source(columns: &[(&str, Form, Vec<Buffer>)]) -> Box<dyn Source> {
     let product = |(name, form, _): &(&str, Form, Vec<Buffer>)| Product {
         name: (*name).to_owned(),
         class: String::new(),
@@ -318,8 +318,8 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     let float = |name: &'static str| (name, Form::Number(Number::Float32), vec![Buffer::Values(vec![0; 8])]);
     let join = |wanted: &[&str], differing| {
         let sources = vec![
-            held(&[number("a"), list("only-first"), number("form")]),
-            held(&[number("only-second"), float("form"), number("a")]),
+            memory_source(&[number("a"), list("only-first"), number("form")]),
+            memory_source(&[number("only-second"), float("form"), number("a")]),
         ];
         ConcatSource::of(sources, |name| wanted.contains(&name), differing)
     };
@@ -356,7 +356,7 @@ fn products_that_differ_are_refused_left_out_or_filled() {
     round_trip(&filled, Layout::Columns, &chunks_of(64));
     // Zero bytes are not an object.
     let blobs: Box<dyn Source> = Box::new(TestProducts::new(3, Some(Serialization::Root)));
-    let refused = ConcatSource::of(vec![held(&[number("a")]), blobs], |_| true, MismatchPolicy::Fill);
+    let refused = ConcatSource::of(vec![memory_source(&[number("a")]), blobs], |_| true, MismatchPolicy::Fill);
     assert!(matches!(refused, Err(EventsError::NotInFirst { .. })));
 }
 

@@ -257,7 +257,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
 
     /// Runs `work` on one thread per preparer, including the calling thread.
     fn in_threads(&self, preparers: &mut [K::Preparer], work: fn(&Self, &mut K::Preparer)) {
-        let Some((own, others)) = preparers.split_first_mut() else { return };
+        let Some((first, others)) = preparers.split_first_mut() else { return };
         std::thread::scope(|scope| {
             for preparer in others {
                 let thread = std::thread::Builder::new().name("events".to_owned());
@@ -266,7 +266,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
                     break;
                 }
             }
-            work(self, own);
+            work(self, first);
         });
     }
 

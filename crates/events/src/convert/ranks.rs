@@ -75,10 +75,11 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         let (mut converted, mut at) = (Converted::default(), entries.start);
         while at < entries.end {
             let runs = dealer.deal(*source, options, at);
-            let own = runs[ranks.rank()].clone();
+            let local_run = runs[ranks.rank()].clone();
             let begun = Instant::now();
-            let prepared = ranks.agree("read and prepare events", self.prepare(&sink, own.clone(), &mut converted))?;
-            dealer.note(begun.elapsed().as_secs_f64(), source.batch_len_bytes(own), ranks)?;
+            let prepared =
+                ranks.agree("read and prepare events", self.prepare(&sink, local_run.clone(), &mut converted))?;
+            dealer.note(begun.elapsed().as_secs_f64(), source.batch_len_bytes(local_run), ranks)?;
             let begun = Instant::now();
             let tiles = sink.commit_collective(prepared, ranks)?;
             converted.commit_s += begun.elapsed().as_secs_f64();
@@ -135,8 +136,8 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
     }
 
     /// Collective. Sums the figures of all ranks; for wall time and memory, takes the maximum.
-    fn of_all(&self, own: &Converted) -> Result<Converted> {
-        let ranks = self.ranks.all_gather_values("what ranks did", own)?;
+    fn of_all(&self, local: &Converted) -> Result<Converted> {
+        let ranks = self.ranks.all_gather_values("what ranks did", local)?;
         let sum = |count: fn(&Converted) -> u64| ranks.iter().map(count).sum();
         let sum_s = |seconds: fn(&Converted) -> f64| ranks.iter().map(seconds).sum();
         Ok(Converted {

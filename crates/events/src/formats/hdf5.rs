@@ -110,7 +110,7 @@ impl Inputs {
         if others.is_empty() {
             match StoredEvents::join(files)? {
                 Ok(stored) => return Ok(Self::Stored(Box::new(stored))),
-                Err(given_back) => files = given_back,
+                Err(unjoined) => files = unjoined,
             }
         }
         let files = files.into_iter().map(|file| Box::new(file) as Box<dyn Source>);

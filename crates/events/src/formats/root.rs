@@ -57,10 +57,10 @@ impl Format for RootFormat {
             ..NtupleOptions::default()
         };
         for (product, stored) in renamed(&schema) {
-            let (shown, stored_as) = (product.escape_debug(), stored.escape_debug());
+            let (name, stored_as) = (product.escape_debug(), stored.escape_debug());
             job.warn(match product == stored {
-                true => format!("{shown}: '_' replaces characters that RNTuples do not permit in names of fields"),
-                false => format!("{shown} is written as {stored_as}: RNTuples do not permit all characters in names"),
+                true => format!("{name}: '_' replaces characters that RNTuples do not permit in names of fields"),
+                false => format!("{name} is written as {stored_as}: RNTuples do not permit all characters in names"),
             });
         }
         let sink = NtupleSink::begin_collective(job.output, &schema, options, job.ranks)?;

@@ -64,14 +64,14 @@ impl Packed {
         }
         attributes.push((LUMI, SeriesAttribute::text(COMPRESSION, codec_name(options.codec))));
         for product in &schema.products {
-            let own = serialization(product, LAYOUT)?;
-            let expected = *first.get_or_insert(own);
-            if own == Serialization::Basket {
+            let got = serialization(product, LAYOUT)?;
+            let expected = *first.get_or_insert(got);
+            if got == Serialization::Basket {
                 return Err(refused(product, LAYOUT, "it does not support the serialisation of branches"));
             }
-            if own != expected {
+            if got != expected {
                 let product = product.name.clone();
-                return Err(ColumnsError::MixedSerialization { product, got: own, expected, layout: LAYOUT }.into());
+                return Err(ColumnsError::MixedSerialization { product, got, expected, layout: LAYOUT }.into());
             }
             if RESERVED.contains(&product.name.as_str()) || product.name.is_empty() {
                 return Err(refused(

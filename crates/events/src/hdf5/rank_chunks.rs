@@ -51,7 +51,7 @@ impl SharedSink for Hdf5Sink {
         let received = ranks.all_gather_bytes(&self.contribution(&prepared))?;
         let mut parts = Outbox::new(ranks.size());
         let mut complete = Vec::new();
-        let mut own = prepared.into_iter();
+        let mut local_blocks = prepared.into_iter();
         for (rank, message) in received.iter().enumerate() {
             let mut words = MessageReader::new("what blocks add", message);
             let [blocks, has_first, run, lumi, event] = words.words()?;
@@ -62,7 +62,7 @@ impl SharedSink for Hdf5Sink {
             for _ in 0..blocks {
                 self.entries += words.word()?;
                 let mut pieces =
-                    if rank == ranks.rank() { own.next().map(|block| block.arranged.pieces) } else { None };
+                    if rank == ranks.rank() { local_blocks.next().map(|block| block.arranged.pieces) } else { None };
                 for series in 0..self.growing.len() {
                     let [elements, last_end] = words.words()?;
                     let piece = pieces.as_mut().and_then(|pieces| pieces.get_mut(series)).map(take_piece);
@@ -93,16 +93,16 @@ impl SharedSink for Hdf5Sink {
     }
 
     fn place_collective(&mut self, encoded: Vec<EncodedTile>, ranks: &dyn Communicator) -> Result<(), ColumnsError> {
-        let own = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
-        let received = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let local_words = encoded.iter().flat_map(|tile| [tile.stored.len() as u64, u64::from(tile.filter_mask)]);
+        let received = ranks.all_gather_bytes(&encode_u64s(local_words))?;
         let mut received: Vec<MessageReader<'_>> =
             received.iter().map(|message| MessageReader::new("lengths of chunks", message)).collect();
-        let (mut own, mut written) = (encoded.into_iter(), Ok(()));
+        let (mut local_tiles, mut written) = (encoded.into_iter(), Ok(()));
         for (series, owner) in std::mem::take(&mut self.shares.handed_out) {
             let [len_bytes, filter_mask] = received[owner].words()?;
             let address = self.take_place(series, len_bytes, filter_mask as u32);
             if owner == ranks.rank() && written.is_ok() {
-                written = own.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
+                written = local_tiles.next().map_or(Ok(()), |tile| self.output().write_at(&tile.stored, address));
             }
         }
         ranks.agree("write chunks", written)
@@ -113,11 +113,11 @@ impl SharedSink for Hdf5Sink {
         let of_others = self.summary(0, 0);
         let finished = if ranks.rank() == 0 { self.finish().map(Some) } else { Ok(None) };
         let finished = ranks.agree("publish", finished)?;
-        let own = finished.map_or([0; 3], |summary| {
+        let local_words = finished.map_or([0; 3], |summary| {
             let Hdf5Summary { datasets, len_bytes, metadata_s, .. } = summary;
             [datasets, len_bytes, metadata_s.to_bits()]
         });
-        let received = ranks.all_gather_bytes(&encode_u64s(own))?;
+        let received = ranks.all_gather_bytes(&encode_u64s(local_words))?;
         let mut words = MessageReader::new("what was published", received.first().map_or(&[], Vec::as_slice));
         let [datasets, len_bytes, metadata_s] = words.words()?;
         Ok(Hdf5Summary { datasets, len_bytes, metadata_s: f64::from_bits(metadata_s), ..of_others })
@@ -220,10 +220,10 @@ impl Hdf5Sink {
     fn hand_out(&mut self, complete: Vec<(Chunk, Rank)>, rank: Rank) -> Vec<Tile> {
         let RankChunks { open, handed_out, .. } = &mut self.shares;
         *handed_out = complete.iter().map(|((series, _), owner)| (*series, *owner)).collect();
-        let own = complete.into_iter().filter(|(_, owner)| *owner == rank);
+        let local_chunks = complete.into_iter().filter(|(_, owner)| *owner == rank);
         let mut tile =
             |chunk: Chunk| Tile { series: chunk.0, raw: open.remove(&chunk).unwrap_or_default(), is_all: false };
-        own.map(|(chunk, _)| tile(chunk)).collect()
+        local_chunks.map(|(chunk, _)| tile(chunk)).collect()
     }
 }
 

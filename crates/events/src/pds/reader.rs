@@ -102,14 +102,14 @@ impl PdsSource {
     /// Returns a property that prevents the records of `other` from following this stream's header; `None` if there is
     /// none.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
-        let (own, other) = (&self.header, &other.header);
-        if own.schema != other.schema {
+        let (header, other) = (&self.header, &other.header);
+        if header.schema != other.schema {
             return Some("its products");
         }
-        if own.serialization != other.serialization {
+        if header.serialization != other.serialization {
             return Some("the serialisation of its products");
         }
-        (own.codec != other.codec).then_some("the compression of its events")
+        (header.codec != other.codec).then_some("the compression of its events")
     }
 
     fn address_after(&self, entry: u64) -> u64 {

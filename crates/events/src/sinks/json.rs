@@ -155,14 +155,14 @@ mod tests {
     use super::*;
     use raddle_columns::schema::{Field, Serialization};
 
-    fn shown(form: &Form, buffers: &[Buffer], number: u64, style: Style) -> String {
+    fn value_text(form: &Form, buffers: &[Buffer], number: u64, style: Style) -> String {
         let mut text = String::new();
         push_value(form, buffers, number, style, &mut text);
         text
     }
 
     fn number(kind: Number, bytes: &[u8]) -> String {
-        shown(&Form::Number(kind), &[Buffer::Values(bytes.to_vec())], 0, Style::WHOLE)
+        value_text(&Form::Number(kind), &[Buffer::Values(bytes.to_vec())], 0, Style::WHOLE)
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let tenth = 0.1_f32.to_le_bytes();
         assert_eq!(number(Number::Float32, &tenth), "0.10000000149011612");
         let people = Style::shortened(9);
-        assert_eq!(shown(&Form::Number(Number::Float32), &[Buffer::Values(tenth.to_vec())], 0, people), "0.1");
+        assert_eq!(value_text(&Form::Number(Number::Float32), &[Buffer::Values(tenth.to_vec())], 0, people), "0.1");
         assert_eq!(number(Number::Float64, &1.0_f64.to_le_bytes()), "1.0");
         assert_eq!(number(Number::Float64, &(-0.0_f64).to_le_bytes()), "-0.0");
         assert_eq!(number(Number::Float64, &f64::NAN.to_le_bytes()), "\"NaN\"");
@@ -186,7 +186,7 @@ mod tests {
     fn texts_and_bytes_are_whole_or_counted() {
         let text = |bytes: &[u8], form: Form, style| {
             let buffers = [Buffer::Offsets(vec![0, bytes.len() as u64]), Buffer::Values(bytes.to_vec())];
-            shown(&form, &buffers, 0, style)
+            value_text(&form, &buffers, 0, style)
         };
         let quoted = text("ä\"\\\n\u{7f}\u{2028}".as_bytes(), Form::String, Style::WHOLE);
         assert_eq!(quoted, r#""ä\"\\\u000a\u007f\u2028""#);
@@ -210,10 +210,10 @@ mod tests {
             Buffer::Values(vec![1, 2, 3, 4, 5, 6]),
             Buffer::Values(vec![7, 8]),
         ];
-        assert_eq!(shown(&form, &buffers, 0, Style::WHOLE), "[]");
-        assert_eq!(shown(&form, &buffers, 1, Style::WHOLE), r#"[{"a":[[1,2],[3,4],[5,6]],"b":7},{"a":[],"b":8}]"#);
+        assert_eq!(value_text(&form, &buffers, 0, Style::WHOLE), "[]");
+        assert_eq!(value_text(&form, &buffers, 1, Style::WHOLE), r#"[{"a":[[1,2],[3,4],[5,6]],"b":7},{"a":[],"b":8}]"#);
         assert_eq!(
-            shown(&form, &buffers, 1, Style::shortened(1)),
+            value_text(&form, &buffers, 1, Style::shortened(1)),
             r#"[{"a": [[1, … 1 more], … 2 more], "b": 7}, … 1 more]"#
         );
     }

@@ -62,7 +62,7 @@ impl<W: Write + Send> Sink for ValuesSink<W> {
 
     fn preparer(&self) -> Result<ValuesPreparer, ColumnsError> {
         let schema = self.schema.clone();
-        let widths = schema.products.iter().map(|product| shown_name(&product.name).chars().count());
+        let widths = schema.products.iter().map(|product| escaped_name(&product.name).chars().count());
         let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
         Ok(ValuesPreparer { schema, format: self.format, width })
     }
@@ -135,7 +135,7 @@ impl ValuesPreparer {
         text.push('\n');
         let width = self.width;
         for (product, column) in self.schema.products.iter().zip(&block.columns) {
-            text.push_str(&format!("  {:width$}  ", shown_name(&product.name)));
+            text.push_str(&format!("  {:width$}  ", escaped_name(&product.name)));
             json::push_value(&product.form, &column.buffers, number, Style::shortened(max_items), text);
             text.push('\n');
         }
@@ -143,7 +143,7 @@ impl ValuesPreparer {
 }
 
 /// Escapes characters of a name that would affect the terminal.
-fn shown_name(name: &str) -> String {
+fn escaped_name(name: &str) -> String {
     name.chars()
         .flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] })
         .collect()

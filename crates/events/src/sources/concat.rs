@@ -175,12 +175,12 @@ fn names(products: &[Product]) -> Vec<String> {
 /// Returns the number of the product with this name and form in `source`. Similar files have it at `likely`, which is
 /// tried first.
 fn find(product: &Product, likely: usize, source: &dyn Source) -> Result<usize> {
-    let own = source.schema();
+    let schema = source.schema();
     let place = || source.place().branch(&product.name).into();
-    let Some(number) = own.position_near(&product.name, likely) else {
-        return Err(ColumnsError::NoSuch { place: place(), kind: "product", available: names(&own.products) }.into());
+    let Some(number) = schema.position_near(&product.name, likely) else {
+        return Err(ColumnsError::NoSuch { place: place(), kind: "product", available: names(&schema.products) }.into());
     };
-    let form = &own.products[number].form;
+    let form = &schema.products[number].form;
     match *form == product.form {
         true => Ok(number),
         false => {

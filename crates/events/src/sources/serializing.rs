@@ -18,7 +18,7 @@ pub type SerializingSource = MapSource<Reserialize>;
 /// Recoder that changes the serialisation of a collection's blobs.
 #[derive(Debug, Clone, Copy)]
 pub struct Reserialize {
-    own: Serialization,
+    stored: Serialization,
     wanted: Serialization,
 }
 
@@ -35,11 +35,11 @@ impl SerializingSource {
     /// Serialises the collections of `inner`.
     pub fn new(inner: Box<dyn Source>, wanted: Serialization) -> Self {
         Self::with(inner, |product: &mut Product| {
-            let Form::Blob(own) = product.form else { return None };
-            let changes = own != wanted && is_collection(&product.class);
+            let Form::Blob(stored) = product.form else { return None };
+            let changes = stored != wanted && is_collection(&product.class);
             changes.then(|| {
                 product.form = Form::Blob(wanted);
-                Reserialize { own, wanted }
+                Reserialize { stored, wanted }
             })
         })
     }
@@ -55,19 +55,19 @@ impl Recode for Reserialize {
         let (mut new_offsets, mut new_bytes) = (vec![0], Vec::with_capacity(bytes.len()));
         for (number, pair) in offsets.windows(2).enumerate() {
             let blob = &bytes[pair[0] as usize..pair[1] as usize];
-            push(blob, self.own, self.wanted, &mut new_bytes).map_err(|fault| (number as u64, fault))?;
+            push(blob, self.stored, self.wanted, &mut new_bytes).map_err(|fault| (number as u64, fault))?;
             new_offsets.push(new_bytes.len() as u64);
         }
         Ok(Column::of_bytes(new_offsets, new_bytes))
     }
 }
 
-/// Appends a blob of serialisation `own` to `out` in serialisation `wanted`.
-fn push(blob: &[u8], own: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), UnlocatedError> {
+/// Appends a blob of serialisation `stored` to `out` in serialisation `wanted`.
+fn push(blob: &[u8], stored: Serialization, wanted: Serialization, out: &mut Vec<u8>) -> Result<(), UnlocatedError> {
     let damaged =
         |what: &str| UnlocatedError::Damaged { address: 0, structure: "serialised object", what: what.to_owned() };
     let no_object = || UnlocatedError::NoObject { address: 0, structure: "serialised object" };
-    let entry = if own == Serialization::Root {
+    let entry = if stored == Serialization::Root {
         let whole = counted(blob).ok_or_else(no_object)?;
         whole.get(FRONT_LEN_BYTES..).ok_or_else(|| damaged("it ends within its header"))?
     } else {
