@@ -12,8 +12,8 @@ compile_error!("samples are taken as they lie in memory, which has to be little-
 
 mod call;
 mod fault;
-mod given;
 mod options;
+mod pointers;
 mod ranks;
 mod reader;
 mod writer;

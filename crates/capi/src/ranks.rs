@@ -60,7 +60,7 @@ pub struct RaddleIdxRanks {
 pub struct CallerRanks {
     rank: Rank,
     size: usize,
-    given: RaddleIdxRanks,
+    functions: RaddleIdxRanks,
 }
 
 impl CallerRanks {
@@ -68,25 +68,25 @@ impl CallerRanks {
     ///
     /// # Errors
     /// If a function is null, or number and count of the ranks are invalid.
-    pub fn new(given: RaddleIdxRanks) -> std::result::Result<Self, CallError> {
-        let RaddleIdxRanks { rank, size, .. } = given;
+    pub fn new(functions: RaddleIdxRanks) -> std::result::Result<Self, CallError> {
+        let RaddleIdxRanks { rank, size, .. } = functions;
         let no_rank = CallError::NoRank { rank, size };
         let (Ok(rank), Ok(size)) = (Rank::try_from(rank), usize::try_from(size)) else { return Err(no_rank) };
         if rank >= size {
             return Err(no_rank);
         }
         for (argument, is_there) in [
-            ("barrier of ranks", given.barrier.is_some()),
-            ("all_gather_words of ranks", given.all_gather_words.is_some()),
-            ("all_to_all_words of ranks", given.all_to_all_words.is_some()),
-            ("all_gather_pieces of ranks", given.all_gather_pieces.is_some()),
-            ("all_to_all_pieces of ranks", given.all_to_all_pieces.is_some()),
+            ("barrier of ranks", functions.barrier.is_some()),
+            ("all_gather_words of ranks", functions.all_gather_words.is_some()),
+            ("all_to_all_words of ranks", functions.all_to_all_words.is_some()),
+            ("all_gather_pieces of ranks", functions.all_gather_pieces.is_some()),
+            ("all_to_all_pieces of ranks", functions.all_to_all_pieces.is_some()),
         ] {
             if !is_there {
                 return Err(CallError::Null { argument });
             }
         }
-        Ok(Self { rank, size, given })
+        Ok(Self { rank, size, functions })
     }
 
     /// Converts the result of a function; a missing function counts as failed.
@@ -107,35 +107,38 @@ impl PieceTransport for CallerRanks {
     fn all_gather_words(&self, word: u64) -> Result<Vec<u64>> {
         let mut words = vec![0; self.size];
         // SAFETY: see above.
-        let code =
-            self.given.all_gather_words.map(|call| unsafe { call(self.given.context, word, words.as_mut_ptr()) });
+        let code = self
+            .functions
+            .all_gather_words
+            .map(|call| unsafe { call(self.functions.context, word, words.as_mut_ptr()) });
         self.outcome("all_gather_words", code).map(|()| words)
     }
 
     fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>> {
         let mut got = vec![0; self.size];
-        let call = self.given.all_to_all_words;
+        let call = self.functions.all_to_all_words;
         // SAFETY: see above; core passes one word for each rank.
-        let code = call.map(|call| unsafe { call(self.given.context, words.as_ptr(), got.as_mut_ptr()) });
+        let code = call.map(|call| unsafe { call(self.functions.context, words.as_ptr(), got.as_mut_ptr()) });
         self.outcome("all_to_all_words", code).map(|()| got)
     }
 
-    fn all_gather_pieces(&self, own: &[u8], got: &mut Row) -> Result<()> {
-        let (context, receive) = (self.given.context, got.bytes.as_mut_ptr().cast());
+    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
+        let (context, receive) = (self.functions.context, got.bytes.as_mut_ptr().cast());
         let (counts, starts) = (got.counts.as_ptr(), got.starts.as_ptr());
         // Core ensures that a piece's length fits 31 bits.
-        let count = own.len() as c_int;
-        let call = self.given.all_gather_pieces;
+        let count = local.len() as c_int;
+        let call = self.functions.all_gather_pieces;
         // SAFETY: see above.
-        let code = call.map(|call| unsafe { call(context, own.as_ptr().cast(), count, receive, counts, starts) });
+        let code = call.map(|call| unsafe { call(context, local.as_ptr().cast(), count, receive, counts, starts) });
         self.outcome("all_gather_pieces", code)
     }
 
     fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()> {
-        let (context, send, receive) = (self.given.context, row.bytes.as_ptr().cast(), got.bytes.as_mut_ptr().cast());
+        let (context, send, receive) =
+            (self.functions.context, row.bytes.as_ptr().cast(), got.bytes.as_mut_ptr().cast());
         let (counts, starts) = (row.counts.as_ptr(), row.starts.as_ptr());
         let (got_counts, got_starts) = (got.counts.as_ptr(), got.starts.as_ptr());
-        let call = self.given.all_to_all_pieces;
+        let call = self.functions.all_to_all_pieces;
         // SAFETY: see above.
         let code = call.map(|call| unsafe { call(context, send, counts, starts, receive, got_counts, got_starts) });
         self.outcome("all_to_all_pieces", code)
@@ -153,7 +156,7 @@ impl Communicator for CallerRanks {
 
     fn barrier(&self) -> Result<()> {
         // SAFETY: see above.
-        self.outcome("barrier", self.given.barrier.map(|call| unsafe { call(self.given.context) }))
+        self.outcome("barrier", self.functions.barrier.map(|call| unsafe { call(self.functions.context) }))
     }
 
     fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>> {

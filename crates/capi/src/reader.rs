@@ -2,7 +2,7 @@
 
 use crate::call::{c_text, call};
 use crate::fault::{CallError, RaddleIdxStatus};
-use crate::given;
+use crate::pointers;
 use crate::writer::{RADDLE_IDX_MAX_AXES, RADDLE_IDX_NO_STEP};
 use raddle_idx::dataset::bitmask::{MAX_RANK, Point};
 use raddle_idx::{Dataset, Query};
@@ -125,9 +125,9 @@ impl RaddleIdxQuery {
 pub unsafe extern "C" fn raddle_idx_open(path: *const c_char, reader: *mut *mut RaddleIdxReader) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a text, as the header says.
-        let make = || Ok(RaddleIdxReader::new(Dataset::open(unsafe { given::path("path", path) }?)?));
+        let make = || Ok(RaddleIdxReader::new(Dataset::open(unsafe { pointers::path("path", path) }?)?));
         // SAFETY: null or a place for a handle.
-        unsafe { given::put_handle("reader", reader, make) }
+        unsafe { pointers::put_handle("reader", reader, make) }
     })
 }
 
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn raddle_idx_get_info(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle and a place, as the header says.
-        unsafe { given::put("info", info, given::seen("reader", reader)?.info()) }
+        unsafe { pointers::put("info", info, pointers::seen("reader", reader)?.info()) }
     })
 }
 
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn raddle_idx_get_field(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle, as the header says.
-        let reader = unsafe { given::seen("reader", reader) }?;
+        let reader = unsafe { pointers::seen("reader", reader) }?;
         let fields = &reader.dataset.header().fields;
         let found = fields.get(number as usize).zip(reader.names.get(number as usize));
         let (of, (name, type_name)) = found.ok_or_else(|| {
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn raddle_idx_get_field(
             sample_len_bytes: of.sample.len_bytes() as u32,
         };
         // SAFETY: a place, as the header says.
-        unsafe { given::put("field", field, reported) }
+        unsafe { pointers::put("field", field, reported) }
     })
 }
 
@@ -181,8 +181,8 @@ pub unsafe extern "C" fn raddle_idx_make_query(
     call(|| {
         // SAFETY: a handle, a text and a place, as the header says.
         unsafe {
-            let made = given::seen("reader", reader)?.query(given::text("field", field)?)?;
-            given::put("query", query, made)
+            let default_query = pointers::seen("reader", reader)?.query(pointers::text("field", field)?)?;
+            pointers::put("query", query, default_query)
         }
     })
 }
@@ -197,8 +197,8 @@ pub unsafe extern "C" fn raddle_idx_query_counts(
     call(|| {
         // SAFETY: a handle, a query and a place, as the header says.
         unsafe {
-            let grid = given::seen("reader", reader)?.dataset.grid(&given::seen("query", query)?.meant()?)?;
-            given::put("counts", counts.cast::<Point>(), grid.counts)
+            let grid = pointers::seen("reader", reader)?.dataset.grid(&pointers::seen("query", query)?.meant()?)?;
+            pointers::put("counts", counts.cast::<Point>(), grid.counts)
         }
     })
 }
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn raddle_idx_read(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle and a query, as the header says.
-        let (reader, query) = unsafe { (given::seen("reader", reader)?, given::seen("query", query)?.meant()?) };
+        let (reader, query) = unsafe { (pointers::seen("reader", reader)?, pointers::seen("query", query)?.meant()?) };
         let want_bytes = reader.dataset.len_bytes(&query)?;
         let len = isize::try_from(len_bytes).ok().filter(|_| len_bytes == want_bytes);
         let Some(len) = len else {
@@ -235,5 +235,5 @@ pub unsafe extern "C" fn raddle_idx_read(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close_reader(reader: *mut RaddleIdxReader) -> RaddleIdxStatus {
     // SAFETY: null or a handle that is not used again, as the header says.
-    call(|| unsafe { given::take_handle(reader) }.map_or(Ok(()), |_| Ok(())))
+    call(|| unsafe { pointers::take_handle(reader) }.map_or(Ok(()), |_| Ok(())))
 }

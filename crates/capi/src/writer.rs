@@ -6,8 +6,8 @@
 
 use crate::call::{c_text, call};
 use crate::fault::{CallError, RaddleIdxStatus};
-use crate::given;
 use crate::options::Options;
+use crate::pointers;
 use crate::ranks::{CallerRanks, RaddleIdxRanks};
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -53,7 +53,7 @@ type Begun<'a> = (Option<u64>, Vec<BoxData<'a>>);
 struct Step {
     number: Option<u64>,
     /// Samples passed by the caller, by box and field.
-    given: Vec<Vec<Option<CallerSamples>>>,
+    samples: Vec<Vec<Option<CallerSamples>>>,
 }
 
 /// Samples in the caller's memory.
@@ -135,7 +135,7 @@ impl RaddleIdxWriter {
         if len > 0 && first.is_null() {
             return Err(CallError::Null { argument: "samples" });
         }
-        let place = &mut step.given[number as usize][field];
+        let place = &mut step.samples[number as usize][field];
         if place.is_some() {
             return Err(CallError::Twice { field: name.to_owned(), number: number as usize });
         }
@@ -150,8 +150,8 @@ impl RaddleIdxWriter {
         if self.writer.as_ref().is_some_and(|writer| writer.header().time.is_some() != number.is_some()) {
             return Err(CallError::Numbered { path: self.path.clone() });
         }
-        let given = vec![vec![None; self.fields.len()]; self.boxes.len()];
-        self.step = Some(Step { number, given });
+        let samples = vec![vec![None; self.fields.len()]; self.boxes.len()];
+        self.step = Some(Step { number, samples });
         Ok(())
     }
 
@@ -185,12 +185,12 @@ impl RaddleIdxWriter {
     unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, CallError> {
         let step = self.step.take().ok_or(CallError::NoStep)?;
         let mut patches = Vec::new();
-        for (number, (region, given)) in self.boxes.iter().zip(&step.given).enumerate() {
+        for (number, (region, samples_by_field)) in self.boxes.iter().zip(&step.samples).enumerate() {
             if region.is_empty() {
                 continue;
             }
             let mut arrays = Vec::new();
-            for ((name, _), samples) in self.fields.iter().zip(given) {
+            for ((name, _), samples) in self.fields.iter().zip(samples_by_field) {
                 let samples = samples.ok_or_else(|| CallError::NotGiven { field: name.clone(), number })?;
                 // SAFETY: as the caller promises.
                 arrays.push(Cow::Borrowed(unsafe { samples.bytes() }));
@@ -201,11 +201,11 @@ impl RaddleIdxWriter {
             let header = self.options.layout.header(&self.path, &self.counts, &self.fields, step.number.is_some());
             let header = header.map_err(|source| CallError::Header { path: self.path.clone(), source })?;
             let options = self.options.write.clone();
-            let made = match self.options.append {
+            let writer = match self.options.append {
                 true => Writer::resume(&self.path, &header, options)?,
                 false => Writer::new(&self.path, header, options)?,
             };
-            self.writer = Some(made.split(self.options.layout.split(&self.fields)));
+            self.writer = Some(writer.split(self.options.layout.split(&self.fields)));
         }
         Ok((step.number, patches))
     }
@@ -237,16 +237,16 @@ pub unsafe extern "C" fn raddle_idx_create(
             }
             // SAFETY: a text, `axes` counts, and null or a table, as the header says.
             let (path, counts, ranks) = unsafe {
-                (given::path("path", path)?, given::values("counts", counts, axes as usize)?, ranks.as_ref())
+                (pointers::path("path", path)?, pointers::values("counts", counts, axes as usize)?, ranks.as_ref())
             };
             let ranks: Box<dyn Communicator> = match ranks {
                 None => Box::new(SingleProcess),
-                Some(given) => Box::new(CallerRanks::new(*given)?),
+                Some(functions) => Box::new(CallerRanks::new(*functions)?),
             };
             Ok(RaddleIdxWriter::new(path.to_path_buf(), counts, ranks))
         };
         // SAFETY: null or a place for a handle.
-        unsafe { given::put_handle("writer", writer, make) }
+        unsafe { pointers::put_handle("writer", writer, make) }
     })
 }
 
@@ -265,8 +265,9 @@ pub unsafe extern "C" fn raddle_idx_set_option(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle and two texts, as the header says.
-        let (writer, name, value) =
-            unsafe { (given::it("writer", writer)?, given::text("name", name)?, given::text("value", value)?) };
+        let (writer, name, value) = unsafe {
+            (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("value", value)?)
+        };
         writer.still_open("options")?.options.set(name, value)
     })
 }
@@ -279,9 +280,9 @@ pub unsafe extern "C" fn raddle_idx_set_imposed_box(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle, as the header says.
-        let writer = unsafe { given::it("writer", writer)? }.still_open("options")?;
+        let writer = unsafe { pointers::it("writer", writer)? }.still_open("options")?;
         // SAFETY: a count for each axis.
-        let counts = unsafe { given::values("counts", counts, writer.counts.len())? };
+        let counts = unsafe { pointers::values("counts", counts, writer.counts.len())? };
         let of_axis = |axis: usize| counts.get(axis).copied().unwrap_or(1);
         writer.options.write.imposed = ImposedBox::Counts(std::array::from_fn(of_axis));
         Ok(())
@@ -300,8 +301,9 @@ pub unsafe extern "C" fn raddle_idx_add_field(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle and two texts, as the header says.
-        let (writer, field, number) =
-            unsafe { (given::it("writer", writer)?, given::text("name", name)?, given::text("number", number)?) };
+        let (writer, field, number) = unsafe {
+            (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("number", number)?)
+        };
         let writer = writer.still_open("fields")?;
         let sample = format!("{number}[{components}]").parse().map_err(|_| CallError::SampleType {
             field: field.to_owned(),
@@ -343,7 +345,7 @@ pub unsafe extern "C" fn raddle_idx_add_box(
             return Ok(());
         }
         // SAFETY: a place for a number.
-        unsafe { given::put("number", number, added) }
+        unsafe { pointers::put("number", number, added) }
     })
 }
 
@@ -354,10 +356,11 @@ unsafe fn add_box(
     replaces: bool,
 ) -> Result<u32, CallError> {
     // SAFETY: a handle, and a number for each axis, as the header says.
-    let writer = unsafe { given::it("writer", writer)? };
+    let writer = unsafe { pointers::it("writer", writer)? };
     let axes = writer.counts.len();
     // SAFETY: as above.
-    let (start, counts) = unsafe { (given::values("start", start, axes)?, given::values("counts", counts, axes)?) };
+    let (start, counts) =
+        unsafe { (pointers::values("start", start, axes)?, pointers::values("counts", counts, axes)?) };
     let region = writer.region(start, counts)?;
     writer.add_box(region, replaces)
 }
@@ -367,7 +370,7 @@ unsafe fn add_box(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_begin_step(writer: *mut RaddleIdxWriter, step: u64) -> RaddleIdxStatus {
     // SAFETY: a handle, as the header says.
-    call(|| unsafe { given::it("writer", writer) }?.begin_step((step != RADDLE_IDX_NO_STEP).then_some(step)))
+    call(|| unsafe { pointers::it("writer", writer) }?.begin_step((step != RADDLE_IDX_NO_STEP).then_some(step)))
 }
 
 /// Passes the samples of a field in the box of raddle_idx_set_box. They are not copied: the memory must remain
@@ -396,7 +399,7 @@ pub unsafe extern "C" fn raddle_idx_write_box(
 ) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a handle and a text, as the header says.
-        let (writer, field) = unsafe { (given::it("writer", writer)?, given::text("field", field)?) };
+        let (writer, field) = unsafe { (pointers::it("writer", writer)?, pointers::text("field", field)?) };
         writer.give(number, field, samples.cast(), len_bytes)
     })
 }
@@ -407,7 +410,7 @@ pub unsafe extern "C" fn raddle_idx_write_box(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
     // SAFETY: a handle, and the samples passed before are still valid, as the header says.
-    call(|| unsafe { given::it("writer", writer)?.end_step() })
+    call(|| unsafe { pointers::it("writer", writer)?.end_step() })
 }
 
 /// Returns statistics of writing the last step, as JSON with the fields of raddle idx write --report. NULL before the
@@ -424,7 +427,7 @@ pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
     // SAFETY: null or a handle that is not used again, as the header says.
-    call(|| match unsafe { given::take_handle(writer) } {
+    call(|| match unsafe { pointers::take_handle(writer) } {
         Some(writer) if writer.step.is_some() => Err(CallError::GivenUp),
         _ => Ok(()),
     })
