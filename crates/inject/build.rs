@@ -34,8 +34,8 @@ fn main() {
     for (name, sources, is_shared) in all {
         let object = out.join(name);
         // On other systems there is nothing to preload, which an empty object indicates.
-        let made = if is_linux { link(&object, &sources, is_shared) } else { std::fs::write(&object, []).is_ok() };
-        assert!(made, "building {name} from C failed");
+        let is_built = if is_linux { link(&object, &sources, is_shared) } else { std::fs::write(&object, []).is_ok() };
+        assert!(is_built, "building {name} from C failed");
     }
 }
 

@@ -63,9 +63,9 @@ pub(crate) fn deflate(bytes: &[u8]) {
     let (body, judged) = if accepted { (&bytes[..consumed], &judged[..produced]) } else { (bytes, &judged[..0]) };
     let stream = [&[0x78, 0x01], body, &adler32(judged).to_be_bytes()].concat();
     let limit_len_bytes = if accepted { judged.len() } else { 4096 };
-    let [own @ .., library] = inflate_all_ways(&stream, limit_len_bytes);
-    for own in own.iter().filter(|own| own.is_some()) {
-        assert_eq!(own, &library, "a decoder of our own and libdeflate differ");
+    let [our_outputs @ .., library] = inflate_all_ways(&stream, limit_len_bytes);
+    for output in our_outputs.iter().filter(|output| output.is_some()) {
+        assert_eq!(output, &library, "a decoder of our own and libdeflate differ");
     }
     if let Some(library) = &library {
         assert!(accepted, "libdeflate takes what the judge refuses");

@@ -153,16 +153,16 @@ pub(crate) fn event_file_seeds() -> Vec<Vec<u8>> {
 }
 
 static STREAMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let mut made = Vec::new();
+    let mut streams = Vec::new();
     for serialization in [Serialization::Root, Serialization::Unrolled] {
         for codec in [PdsCodec::None, PdsCodec::Lz4, PdsCodec::Zstd(3)] {
             let source = TestProducts::new(7, Some(serialization));
-            made.push(written(&source, 1, |path| {
+            streams.push(written(&source, 1, |path| {
                 PdsSink::begin(path, source.schema(), PdsOptions { codec, replace: true })
             }));
         }
     }
-    made
+    streams
 });
 
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -172,7 +172,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     // Small chunks, so that every file has several.
     let chunk_len_bytes = NonZeroU64::new(128);
     let ours = Hdf5Options { chunk_len_bytes, replace: true, ..Hdf5Options::default() };
-    let mut made = Vec::new();
+    let mut files = Vec::new();
     for (source, layout) in [
         (&columns, Layout::Columns),
         (&blobs, Layout::Columns),
@@ -180,7 +180,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         (&blobs, Layout::Event),
         (&blobs, batch),
     ] {
-        made.push(written(source, layout.unit_multiple(), |path| {
+        files.push(written(source, layout.unit_multiple(), |path| {
             Hdf5Sink::begin(path, source.schema(), layout, &ours)
         }));
     }
@@ -194,11 +194,11 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         (batch, PdsCodec::Zstd(3), CompressionChoice::Batch),
     ] {
         let options = Hdf5Options { cce: Some(CceOptions { codec, choice }), ..ours.clone() };
-        made.push(written(&blobs, layout.unit_multiple(), |path| {
+        files.push(written(&blobs, layout.unit_multiple(), |path| {
             Hdf5Sink::begin(path, blobs.schema(), layout, &options)
         }));
     }
-    made
+    files
 });
 
 /// Returns the bytes that a sink writes for a source.

@@ -134,9 +134,9 @@ pub(crate) fn merge(bytes: &[u8]) {
     let report = raddle_merge::verify(&output, &inputs, &options, &watch);
     let report = report.unwrap_or_else(|error| panic!("what was merged cannot be verified: {error}"));
     assert!(report.mismatches.is_empty(), "{:?}", report.mismatches);
-    let own = raddle_merge::verify::digests::check::check(&output, &options, &watch);
-    let own = own.unwrap_or_else(|error| panic!("what was merged has no digests: {error}"));
-    assert!(own.mismatches.is_empty(), "{:?}", own.mismatches);
+    let digest_report = raddle_merge::verify::digests::check::check(&output, &options, &watch);
+    let digest_report = digest_report.unwrap_or_else(|error| panic!("what was merged has no digests: {error}"));
+    assert!(digest_report.mismatches.is_empty(), "{:?}", digest_report.mismatches);
 }
 
 /// Runs the target whose input is edits of a file, which is compared with its digests.

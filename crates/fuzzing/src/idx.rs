@@ -36,8 +36,9 @@ pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
     let pidx = "(version)\n6.1\n(io mode)\nidx\n(box)\n0 127 0 127 0 127 0 0 0 0\n(physical box)\n0 1 0 1 0 1\n\
         (fields)\nvar_0 1*float64 + \nvar_1 3*float64\n(bits)\nV210210210210210210210\n(bitsperblock)\n15\n\
         (blocksperfile)\n256\n(filename_template)\n./data/%03x/%03x.bin\n(time)\n* * time%09d/";
-    let own = Header::new("d", &[5, 4], vec![Field::new("a", "uint8".parse().expect("a type"))]).expect("a header");
-    let texts = [open_visus.to_owned(), pidx.to_owned(), own.to_text(), "(version)\n6\n".to_owned()];
+    let raddle_header =
+        Header::new("d", &[5, 4], vec![Field::new("a", "uint8".parse().expect("a type"))]).expect("a header");
+    let texts = [open_visus.to_owned(), pidx.to_owned(), raddle_header.to_text(), "(version)\n6\n".to_owned()];
     let head = NpyHead::to_bytes(
         "float32".parse::<raddle_idx::dataset::sample::SampleType>().expect("a type").number,
         &[3, 4],

@@ -19,7 +19,7 @@ const MAX_LEN_BYTES: usize = 40_000;
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut runner = TestRunner::deterministic();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut made = Vec::new();
+    let mut seeds = Vec::new();
     let formats = [Format::Earliest, Format::V18, Format::V110, Format::Latest];
     for (number, format) in (0..SCHEMAS).zip(formats.into_iter().cycle()) {
         let options = SchemaOptions {
@@ -30,18 +30,18 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         };
         let specs = random_files(options).new_tree(&mut runner).expect("schemas can be drawn").current();
         let inputs = plain::make_all(folder.path(), &specs).expect("libhdf5 writes what was drawn");
-        made.push(std::fs::read(&inputs[0]).expect("the file was just made"));
+        seeds.push(std::fs::read(&inputs[0]).expect("the file was just made"));
         let output = folder.path().join("merged.h5");
         let options = MergeOptions { force: true, jobs: 1, ..MergeOptions::new(&output) };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         let plan = raddle_merge::plan(&inputs, &options, &watch).expect("files of one schema can be planned");
         raddle_merge::merge(&plan, &watch).expect("and merged");
-        made.push(std::fs::read(output).expect("the file was just made"));
+        seeds.push(std::fs::read(output).expect("the file was just made"));
         inputs.iter().for_each(|input| std::fs::remove_file(input).expect("the file was just made"));
     }
-    made.retain(|file| file.len() <= MAX_LEN_BYTES);
-    assert!(made.len() >= SCHEMAS, "seeds became too long");
-    made
+    seeds.retain(|file| file.len() <= MAX_LEN_BYTES);
+    assert!(seeds.len() >= SCHEMAS, "seeds became too long");
+    seeds
 });
 
 /// Bytes of the files.

@@ -45,9 +45,10 @@ pub(crate) fn look(path: &Path) -> std::io::Result<ProgramKind> {
     if !head.starts_with(b"\x7fELF") {
         return Ok(ProgramKind::Other);
     }
-    let own = beginning(Path::new("/proc/self/exe"), 64).ok();
+    let current_exe_head = beginning(Path::new("/proc/self/exe"), 64).ok();
     let machine = |bytes: &[u8]| bytes.get(18..20).map(<[u8]>::to_vec);
-    let is_foreign = head.get(4..6) != Some(&[2, 1]) || own.is_some_and(|own| machine(&own) != machine(&head));
+    let is_foreign =
+        head.get(4..6) != Some(&[2, 1]) || current_exe_head.is_some_and(|current| machine(&current) != machine(&head));
     let is_dynamic = !is_foreign && has_interpreter(&head).unwrap_or(false);
     Ok(ProgramKind::Executable(Executable { is_dynamic, is_foreign }))
 }
@@ -106,8 +107,11 @@ mod tests {
         assert_eq!(look(&path).unwrap(), ProgramKind::Script(words));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(look(&path).unwrap(), ProgramKind::Other);
-        let own = std::env::current_exe().unwrap();
-        assert_eq!(look(&own).unwrap(), ProgramKind::Executable(Executable { is_dynamic: true, is_foreign: false }));
+        let executable = std::env::current_exe().unwrap();
+        assert_eq!(
+            look(&executable).unwrap(),
+            ProgramKind::Executable(Executable { is_dynamic: true, is_foreign: false })
+        );
     }
 
     #[test]

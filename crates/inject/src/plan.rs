@@ -201,9 +201,9 @@ impl ApplyPlan {
     /// Returns the command that stripes `folder`; `None` if there is nothing to set.
     pub fn stripe_command(&self, folder: &Path) -> Option<Vec<OsString>> {
         let options = [(Knob::StripeCount, "-c"), (Knob::StripeSize, "-S")];
-        let given = options.iter().filter_map(|(knob, option)| Some((*option, self.stripes.whole(*knob)?)));
+        let values = options.iter().filter_map(|(knob, option)| Some((*option, self.stripes.whole(*knob)?)));
         let options: Vec<OsString> =
-            given.flat_map(|(option, value)| [option.into(), value.to_string().into()]).collect();
+            values.flat_map(|(option, value)| [option.into(), value.to_string().into()]).collect();
         if options.is_empty() {
             return None;
         }
