@@ -86,9 +86,12 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     let cancel = CancelToken::new();
     let readers = Readers { jobs: 2, cancel: &cancel };
     let outcomes = Threads::run(3, |ranks| dataset.read_collective(&thirds(&dataset, ranks.rank()), &readers, ranks));
-    let is_own = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
+    let is_missing_block = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
     let is_echo = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_echo);
-    assert!(outcomes.iter().any(is_own) && outcomes.iter().all(|of| is_own(of) || is_echo(of)), "{outcomes:?}");
+    assert!(
+        outcomes.iter().any(is_missing_block) && outcomes.iter().all(|of| is_missing_block(of) || is_echo(of)),
+        "{outcomes:?}"
+    );
     // If the query asks for it, every rank gets the default value for samples of missing blocks.
     let with_default = |query: Query| Query { missing_as_default: true, ..query };
     let got = Threads::run(3, |ranks| {

@@ -1,4 +1,4 @@
-//! Comparison of an output with the arrays from which it was made.
+//! Comparison of an output with the arrays from which it was written.
 //!
 //! `compared` is the interface of an output, which `dataset` implements for IDX, and `run` compares. Invariant:
 //! everything in the output that was not compared with an input is reported; "equal" covers the whole output.

@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn names_of_blocks_are_known() {
         let may_name = |template: &str, path: &str| FileTemplate::parse(template).unwrap().may_name(path);
-        for own in ["a/0010.bin", "a/0001/2345.bin", "a/time_0003/0000.bin"] {
-            assert!(may_name("./a/%04x.bin", own), "{own}");
+        for block_file in ["a/0010.bin", "a/0001/2345.bin", "a/time_0003/0000.bin"] {
+            assert!(may_name("./a/%04x.bin", block_file), "{block_file}");
         }
         for other in ["b/0010.bin", "a/picture.bin", "a/0010.npy", "a/010.bin", "0010.bin"] {
             assert!(!may_name("./a/%04x.bin", other), "{other}");

@@ -48,7 +48,7 @@ impl Display for StepList {
 }
 
 /// Returns the folder that contains only the files of a step, if the template provides one.
-pub(crate) fn own_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
+pub(crate) fn exclusive_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
     let text = header.files.text();
     let before = text.split('%').next().unwrap_or_default();
     let before = before.strip_prefix("./").unwrap_or(before);

@@ -63,16 +63,16 @@ pub fn components_of(header: &Header, name: &str, sample: SampleType) -> Option<
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSplit {
     /// Type of the samples of each original field, and whether it is split.
-    given: Vec<(SampleType, bool)>,
+    originals: Vec<(SampleType, bool)>,
     /// Fields that are written.
     fields: Vec<(String, SampleType)>,
 }
 
 impl FieldSplit {
-    /// Splits the `given` fields that `which` selects.
-    pub fn new(given: &[(String, SampleType)], which: SplitVectors) -> Self {
-        let mut fields = Vec::with_capacity(given.len());
-        for (name, sample) in given {
+    /// Splits the fields of `originals` that `which` selects.
+    pub fn new(originals: &[(String, SampleType)], which: SplitVectors) -> Self {
+        let mut fields = Vec::with_capacity(originals.len());
+        for (name, sample) in originals {
             if which.takes(*sample) {
                 let number = SampleType { count: 1, ..*sample };
                 fields.extend((0..sample.count).map(|component| (component_name(name, component), number)));
@@ -80,12 +80,12 @@ impl FieldSplit {
                 fields.push((name.clone(), *sample));
             }
         }
-        Self { given: given.iter().map(|(_, sample)| (*sample, which.takes(*sample))).collect(), fields }
+        Self { originals: originals.iter().map(|(_, sample)| (*sample, which.takes(*sample))).collect(), fields }
     }
 
     /// Whether any field is split.
     pub(crate) fn is_any(&self) -> bool {
-        self.given.iter().any(|(_, is_split)| *is_split)
+        self.originals.iter().any(|(_, is_split)| *is_split)
     }
 
     /// Returns the fields that are written.
@@ -103,11 +103,11 @@ impl FieldSplit {
         patches: Vec<BoxData<'a>>,
         budget: &MemoryBudget,
     ) -> Result<(Vec<BoxData<'a>>, Option<Permit>)> {
-        let sample_lens: Vec<usize> = self.given.iter().map(|(sample, _)| sample.len_bytes()).collect();
+        let sample_lens: Vec<usize> = self.originals.iter().map(|(sample, _)| sample.len_bytes()).collect();
         check_arrays(&patches, &sample_lens)?;
         // An owned array is freed once its components exist; a borrowed one stays.
         let (mut kept_len_bytes, mut longest_len_bytes) = (0, 0);
-        for (array, (_, is_split)) in patches.iter().flat_map(|patch| patch.arrays.iter().zip(&self.given)) {
+        for (array, (_, is_split)) in patches.iter().flat_map(|patch| patch.arrays.iter().zip(&self.originals)) {
             match array {
                 _ if !is_split => {}
                 Cow::Borrowed(array) => kept_len_bytes += array.len() as u64,
@@ -121,7 +121,7 @@ impl FieldSplit {
         let mut permit = permit.map_err(IdxError::Core)?;
         let split = |patch: BoxData<'a>| {
             let mut arrays = Vec::with_capacity(self.fields.len());
-            for (array, (sample, is_split)) in patch.arrays.into_iter().zip(&self.given) {
+            for (array, (sample, is_split)) in patch.arrays.into_iter().zip(&self.originals) {
                 match is_split {
                     true => arrays.extend(components(&array, *sample)?.into_iter().map(Cow::Owned)),
                     false => arrays.push(array),
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn which_vectors_become_fields() {
-        let given = fields(&[("p", "float64"), ("v", "float64[3]"), ("w", "float64[8]"), ("s", "float64[5]")]);
+        let originals = fields(&[("p", "float64"), ("v", "float64[3]"), ("w", "float64[8]"), ("s", "float64[5]")]);
         let names = |which| {
-            let split = FieldSplit::new(&given, which);
+            let split = FieldSplit::new(&originals, which);
             split.fields().iter().map(|(name, sample)| format!("{name} {sample}")).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(names(SplitVectors::Never), "p float64, v float64[3], w float64[8], s float64[5]");

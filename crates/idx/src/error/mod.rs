@@ -239,10 +239,10 @@ pub enum IdxError {
         path: PathBuf,
     },
     /// The samples of a time step leave no memory.
-    #[error("the samples of one time step take {held_len_bytes} bytes of memory; the budget is {limit_bytes}")]
+    #[error("the samples of one time step take {needed_len_bytes} bytes of memory; the budget is {limit_bytes}")]
     SampleMemory {
         /// Length of this process's samples.
-        held_len_bytes: u64,
+        needed_len_bytes: u64,
         /// Memory budget.
         limit_bytes: u64,
     },

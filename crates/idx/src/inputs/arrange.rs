@@ -55,7 +55,7 @@ impl<A: RowArray> Inputs<A> {
         let DatasetInput { counts, mut fields, steps, others, arrays, whole } = input;
         let count = fields.len();
         if let Some(names) = request.names(count)? {
-            fields.iter_mut().zip(names).for_each(|((name, _), given)| name.clone_from(given));
+            fields.iter_mut().zip(names).for_each(|((name, _), requested)| name.clone_from(requested));
         }
         fields.iter_mut().for_each(|(_, sample)| sample.number = request.cast.unwrap_or(sample.number));
         let steps = (0..).zip(steps).map(|(at, step): (usize, _)| (step, at * count..(at + 1) * count)).collect();

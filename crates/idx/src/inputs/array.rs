@@ -32,8 +32,8 @@ pub trait RowArray {
     /// Returns the length of a row in bytes.
     fn row_len_bytes(&self) -> u64;
 
-    /// Returns the number of bytes that are held per row during a read.
-    fn held_row_len_bytes(&self) -> u64;
+    /// Returns the number of bytes that a read buffers per row.
+    fn buffered_row_len_bytes(&self) -> u64;
 
     /// Reads rows, little-endian.
     ///
@@ -105,11 +105,11 @@ pub struct Inputs<A> {
 impl<A: RowArray> Inputs<A> {
     /// Returns the number of bytes needed to read a row of a time step: its fields are read one at a time, and one of
     /// them may be converted.
-    pub fn held_row_len_bytes(&self) -> u64 {
+    pub fn buffered_row_len_bytes(&self) -> u64 {
         let row_len_bytes = self.layout.steps.first().map_or(0, |(_, arrays)| {
             self.arrays[arrays.clone()].iter().map(RowArray::row_len_bytes).fold(0, u64::saturating_add)
         });
-        let more = |array: &A| array.held_row_len_bytes().saturating_sub(array.row_len_bytes());
+        let more = |array: &A| array.buffered_row_len_bytes().saturating_sub(array.row_len_bytes());
         row_len_bytes.saturating_add(self.arrays.iter().map(more).max().unwrap_or(0))
     }
 }

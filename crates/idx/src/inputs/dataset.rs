@@ -130,7 +130,7 @@ impl RowArray for FieldArray {
         values.saturating_mul(self.number().len_bytes() as u64)
     }
 
-    fn held_row_len_bytes(&self) -> u64 {
+    fn buffered_row_len_bytes(&self) -> u64 {
         self.row_len_bytes()
     }
 

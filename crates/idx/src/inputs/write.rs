@@ -127,8 +127,8 @@ impl<A: RowArray> InputWrite<'_, A> {
     /// Returns the memory left by this rank's share of a time step.
     pub(super) fn memory_left(&self, limit_bytes: u64) -> Result<u64, IdxError> {
         let rows = self.rows();
-        let held_len_bytes = self.inputs.held_row_len_bytes().saturating_mul(rows.end - rows.start);
-        limit_bytes.checked_sub(held_len_bytes).ok_or(IdxError::SampleMemory { held_len_bytes, limit_bytes })
+        let needed_len_bytes = self.inputs.buffered_row_len_bytes().saturating_mul(rows.end - rows.start);
+        limit_bytes.checked_sub(needed_len_bytes).ok_or(IdxError::SampleMemory { needed_len_bytes, limit_bytes })
     }
 
     /// Collective. Begins the output and writes all time steps. `first` are the samples of the first one, if they were

@@ -88,7 +88,7 @@ impl PreviewFolder {
     }
 
     /// Returns the path of a file in the hidden folder.
-    pub(super) fn made(&self, name: &str) -> PathBuf {
+    pub(super) fn staged_path(&self, name: &str) -> PathBuf {
         self.staging.join(name)
     }
 
@@ -140,8 +140,8 @@ fn clear(path: &Path) -> Result<()> {
 /// Contents of [`OWNER_FILE`] for the preview of `output` in `folder`.
 fn owner_text(folder: &Path, output: &Path) -> Vec<u8> {
     let real = |path: &Path| folder_of(path).canonicalize().unwrap_or_else(|_| folder_of(path).to_path_buf());
-    let (own, name) = (real(output), output.file_name().unwrap_or_default());
-    let owner = if own == real(folder) { PathBuf::from(name) } else { own.join(name) };
+    let (output_folder, name) = (real(output), output.file_name().unwrap_or_default());
+    let owner = if output_folder == real(folder) { PathBuf::from(name) } else { output_folder.join(name) };
     owner.into_os_string().as_bytes().to_vec()
 }
 

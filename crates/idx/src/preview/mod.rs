@@ -131,7 +131,7 @@ impl Preview {
         folder.make()?;
         let mut datasets = Vec::new();
         for (of, samples) in self.plan.datasets.iter().zip(&self.samples) {
-            let mut writer = Writer::new(&folder.made(&of.file_name()), of.header.clone(), options.clone())?;
+            let mut writer = Writer::new(&folder.staged_path(&of.file_name()), of.header.clone(), options.clone())?;
             let patches: Vec<BoxData<'static>> = samples.give_up(of);
             let written = writer.write_collective(None, patches, &watch, &SingleProcess)?;
             datasets.push(PreviewOf {

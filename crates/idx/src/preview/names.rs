@@ -1,4 +1,4 @@
-//! Names of the datasets of a preview, made from paths, which may contain any byte, for any file system.
+//! Names of the datasets of a preview, derived from paths, which may contain any byte, for any file system.
 //!
 //! Invariant: the names of a list are distinct and depend on the list alone.
 

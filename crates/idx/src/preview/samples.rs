@@ -110,10 +110,10 @@ impl PreviewSamples {
                     outcome = received.iter().enumerate().filter(|(_, message)| !message.is_empty()).try_for_each(
                         |(rank, message)| {
                             let mut bytes = slab.touch()?;
-                            let own = bytes.get_mut(part.clone()).filter(|own| own.len() == message.len());
+                            let local = bytes.get_mut(part.clone()).filter(|local| local.len() == message.len());
                             let nonsense = CoreError::MessageContent { operation: "gather the preview", rank };
-                            let own = own.ok_or(IdxError::Core(nonsense))?;
-                            own.iter_mut().zip(message).for_each(|(own, other)| *own |= other);
+                            let local = local.ok_or(IdxError::Core(nonsense))?;
+                            local.iter_mut().zip(message).for_each(|(local, remote)| *local |= remote);
                             Ok(())
                         },
                     );

@@ -88,15 +88,15 @@ fn what_passes_in_boxes_is_written_and_published() {
     assert_eq!(plan.datasets[0].spacing(), [8, 2, 2]);
     let preview = Preview::new(plan.clone());
     show(&preview, 0, &[16, 8, 33], |_| true);
-    let made = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
-    let error = completed(&preview, &made).unwrap_err().to_string();
+    let staged = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
+    let error = completed(&preview, &staged).unwrap_err().to_string();
     assert!(error.contains("which is a bug in raddle"), "{error}");
     show(&preview, 1, &[1, 7, 20], |_| true);
-    let report = completed(&preview, &made).unwrap();
+    let report = completed(&preview, &staged).unwrap();
     assert!(!folder.exists());
-    made.withdraw().unwrap();
-    made.publish().unwrap();
-    drop(made);
+    staged.withdraw().unwrap();
+    staged.publish().unwrap();
+    drop(staged);
     assert_is_preview(&plan);
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1, "no lock and no hidden folder remain");
     assert_eq!(report.datasets[1].file, folder.join("a_rho.idx"));
@@ -115,18 +115,18 @@ fn an_older_preview_comes_back_unless_the_output_is_replaced() {
     std::fs::write(folder.join("a.idx"), "old").unwrap();
     std::fs::write(folder.join("a/0000.bin"), "old").unwrap();
     assert!(matches!(PreviewFolder::begin(&folder, &output, IfExists::Fail), Err(IdxError::Exists { .. })));
-    let made = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
+    let staged = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
     assert!(matches!(PreviewFolder::begin(&folder, &output, IfExists::Replace), Err(IdxError::Locked { .. })));
-    made.make().unwrap();
-    made.withdraw().unwrap();
+    staged.make().unwrap();
+    staged.withdraw().unwrap();
     assert!(!folder.exists());
-    drop(made);
+    drop(staged);
     assert_eq!(std::fs::read(folder.join("a.idx")).unwrap(), b"old");
-    let made = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
-    made.make().unwrap();
-    made.withdraw().unwrap();
-    made.publish().unwrap();
-    drop(made);
+    let staged = PreviewFolder::begin(&folder, &output, IfExists::Replace).unwrap();
+    staged.make().unwrap();
+    staged.withdraw().unwrap();
+    staged.publish().unwrap();
+    drop(staged);
     let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [".preview-of"], "the new one, without datasets");
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
@@ -142,11 +142,11 @@ fn a_preview_of_another_output_is_never_replaced() {
     let begin = |output: &Path| PreviewFolder::begin(&folder, output, IfExists::Replace);
     // An empty folder has nothing to lose.
     std::fs::create_dir(&folder).unwrap();
-    let made = begin(&output).unwrap();
-    made.make().unwrap();
-    made.withdraw().unwrap();
-    made.publish().unwrap();
-    drop(made);
+    let staged = begin(&output).unwrap();
+    staged.make().unwrap();
+    staged.withdraw().unwrap();
+    staged.publish().unwrap();
+    drop(staged);
     for other in [&elsewhere, &root.path().join("b.h5"), &root.path().join("a.nc")] {
         let refused = begin(other).unwrap_err();
         assert!(
@@ -175,10 +175,10 @@ fn ranks_bring_what_they_saw_to_the_first() {
         show(&preview, 0, &[13, 90, 40], |tile| tile as usize % 3 == ranks.rank());
         preview.gather(ranks).unwrap();
         if ranks.rank() == 0 {
-            let made = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
-            completed(&preview, &made).unwrap();
-            made.withdraw().unwrap();
-            made.publish().unwrap();
+            let staged = PreviewFolder::begin(&folder, &output, IfExists::Fail).unwrap();
+            completed(&preview, &staged).unwrap();
+            staged.withdraw().unwrap();
+            staged.publish().unwrap();
         }
     });
     assert_is_preview(&plan);

@@ -161,8 +161,8 @@ impl Dataset {
                 }
             }
             if outcome.is_ok() {
-                let own = part.as_ref().map(|part| (part, out.as_mut_slice()));
-                outcome = self.read_round(query, readers, shares, (rank, &parts), own, &mut messages);
+                let local = part.as_ref().map(|part| (part, out.as_mut_slice()));
+                outcome = self.read_round(query, readers, shares, (rank, &parts), local, &mut messages);
             }
             // Even after an error, the other ranks wait for this exchange.
             let arrived = ranks.exchange_bytes(messages)?;
@@ -222,7 +222,7 @@ impl Dataset {
         readers: &Readers<'_>,
         shares: &[Share],
         (rank, parts): (usize, &[Option<ArrayGrid>]),
-        own: Option<(&ArrayGrid, &mut [u8])>,
+        local: Option<(&ArrayGrid, &mut [u8])>,
         messages: &mut [Vec<u8>],
     ) -> Result<()> {
         let (header, field) = (self.header(), &self.header().fields[query.field]);
@@ -239,7 +239,7 @@ impl Dataset {
             parcels.push(Mutex::new(of_share.collect::<Vec<_>>()));
             numbers.push(share.block);
         }
-        let slabs = own.map(|(grid, out)| Slabs::cut(grid, out, len, readers.jobs));
+        let slabs = local.map(|(grid, out)| Slabs::cut(grid, out, len, readers.jobs));
         let stored = StoredBlocks::new(self, query.field, query.time);
         let jobs = stored.jobs(&numbers, readers.jobs);
         parallel::for_each(&jobs, readers.jobs, readers.cancel, BlockReader::default, |reader, of_job| {

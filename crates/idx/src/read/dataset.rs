@@ -88,9 +88,9 @@ impl Dataset {
     /// Whether `path` is named like one of the dataset's files: its `.idx` file or a file of blocks.
     pub fn owns(&self, path: &Path) -> bool {
         let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
-        let (Some(own), Some(path)) = (placed(&self.path), placed(path)) else { return false };
-        let within = own.parent().and_then(|folder| path.strip_prefix(folder).ok()).and_then(Path::to_str);
-        path == own || within.is_some_and(|name| self.header.files.may_name(name))
+        let (Some(header_path), Some(path)) = (placed(&self.path), placed(path)) else { return false };
+        let within = header_path.parent().and_then(|folder| path.strip_prefix(folder).ok()).and_then(Path::to_str);
+        path == header_path || within.is_some_and(|name| self.header.files.may_name(name))
     }
 
     /// Returns a query for all of a field at full resolution, at the first time step if there is one.

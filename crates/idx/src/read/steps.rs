@@ -4,7 +4,7 @@
 //! not on the numbers of the steps.
 
 use crate::dataset::template::StepNames;
-use crate::dataset::time_steps::{StepList, own_folder};
+use crate::dataset::time_steps::{StepList, exclusive_folder};
 use crate::error::{IdxError, Result};
 use crate::read::dataset::Dataset;
 use raddle_core::output::folder_of;
@@ -36,7 +36,8 @@ impl Dataset {
             let is_named = |step: &u64| time.range.is_none_or(|(first, last)| (first..=last).contains(step));
             let is_there = |step: &u64| {
                 let name = time.template.name(*step);
-                own_folder(header, &header.files.path(0, &name), &name).is_none_or(|own| folder.join(own).exists())
+                exclusive_folder(header, &header.files.path(0, &name), &name)
+                    .is_none_or(|step_folder| folder.join(step_folder).exists())
             };
             steps.extend(step.filter(is_named).filter(is_there));
         }

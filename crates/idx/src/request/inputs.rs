@@ -82,7 +82,7 @@ impl InputRequest {
                 (!self.crop.is_empty(), "crop"),
                 (self.missing_as_default, "missing_as_default"),
             ];
-            return match of_datasets.into_iter().find(|(is_given, _)| *is_given) {
+            return match of_datasets.into_iter().find(|(is_set, _)| *is_set) {
                 Some((_, option)) => Err(IdxError::Request { option, fault: RequestFault::NoDataset }),
                 None => Ok(None),
             };
@@ -94,7 +94,7 @@ impl InputRequest {
             (self.shape.is_some(), "shape"),
             (self.dtype.is_some(), "dtype"),
         ];
-        if let Some((_, option)) = of_arrays.into_iter().find(|(is_given, _)| *is_given) {
+        if let Some((_, option)) = of_arrays.into_iter().find(|(is_set, _)| *is_set) {
             return Err(IdxError::Request { option, fault: RequestFault::OnlyArrays { input: input.clone() } });
         }
         Ok(Some(Path::new(input)))
@@ -114,7 +114,7 @@ impl InputRequest {
         }
     }
 
-    /// Returns the names that are given to `count` fields, if any are.
+    /// Returns the requested names of `count` fields, if there are any.
     ///
     /// # Errors
     /// If there are more or fewer names than fields.

@@ -56,7 +56,7 @@ pub fn has_option(format: Format, name: &str) -> bool {
 pub fn begin(request: &WriteRequest, fields: &FieldSet, options: WriteOptions) -> Result<Box<dyn TargetWriter>> {
     let format = format_of(request);
     for other in Format::ALL.into_iter().filter(|other| *other != format) {
-        if let Some((option, _)) = target(other).options(request).into_iter().find(|(_, is_given)| *is_given) {
+        if let Some((option, _)) = target(other).options(request).into_iter().find(|(_, is_set)| *is_set) {
             let fault = RequestFault::OtherTarget { of: target(other).title(), output: target(format).title() };
             return Err(IdxError::Request { option, fault });
         }

@@ -72,8 +72,8 @@ pub(crate) fn gather_any_boxes(
     ranks: &dyn Communicator,
 ) -> Result<Vec<Vec<SampleBox>>> {
     let corners = patches.iter().flat_map(|patch| [patch.region.start, patch.region.end]).flatten();
-    let own: Vec<u8> = iter::once(arguments_hash).chain(corners).flat_map(u64::to_le_bytes).collect();
-    let gathered = ranks.all_gather_bytes(&own)?;
+    let local: Vec<u8> = iter::once(arguments_hash).chain(corners).flat_map(u64::to_le_bytes).collect();
+    let gathered = ranks.all_gather_bytes(&local)?;
     let words = |bytes: &Vec<u8>| -> Vec<u64> {
         bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
     };
@@ -170,7 +170,7 @@ pub(crate) fn restructure<'a>(
 ) -> Result<(Vec<BoxData<'a>>, Permit)> {
     let rank = ranks.rank();
     let begun = begin(plan, &mut patches, sample_lens, budget, rank);
-    let (mut held, permit) = ranks.agree(OPERATION, begun)?;
+    let (mut planned, permit) = ranks.agree(OPERATION, begun)?;
     let slot = |of: &PlannedBoxes<'_>, to_box: u32| of.numbers.binary_search(&to_box).unwrap_or(usize::MAX);
     let mut outcome = Ok(());
     for round in rounds(plan, sample_lens, ranks.size(), rank, MESSAGES_LEN_BYTES) {
@@ -186,14 +186,14 @@ pub(crate) fn restructure<'a>(
         let mut at = vec![0; arrived.len()];
         for parcel in round.iter().filter(|parcel| plan.transfers[parcel.transfer].from as usize != rank) {
             let Transfer { to_box, from, .. } = plan.transfers[parcel.transfer];
-            let slot = slot(&held, to_box);
-            let (from, to) = (from as usize, &mut held.patches[slot]);
+            let slot = slot(&planned, to_box);
+            let (from, to) = (from as usize, &mut planned.patches[slot]);
             let unpacked = unpack(&arrived[from], &mut at[from], parcel, sample_lens[parcel.field], to);
             outcome = outcome.and(unpacked);
         }
     }
     ranks.agree(OPERATION, outcome)?;
-    Ok((held.patches, permit))
+    Ok((planned.patches, permit))
 }
 
 /// Boxes of the plan with their samples, by number.
@@ -234,7 +234,7 @@ fn begin<'a>(
     });
     let messages_len_bytes = if is_moving { 2 * MESSAGES_LEN_BYTES.min(new_len_bytes.max(1 << 20)) } else { 0 };
     let permit = budget.try_acquire(new_len_bytes.saturating_add(messages_len_bytes), "restructuring")?;
-    let mut held = PlannedBoxes { numbers: Vec::new(), patches: Vec::new() };
+    let mut planned = PlannedBoxes { numbers: Vec::new(), patches: Vec::new() };
     for (number, owned) in owned() {
         let region = owned.region;
         let arrays = match stays(number, patches) {
@@ -242,21 +242,21 @@ fn begin<'a>(
             None => {
                 let samples = region.sample_count().unwrap_or(u64::MAX);
                 let zeros = |len: &usize| zeros(samples.saturating_mul(*len as u64)).map(Cow::Owned);
-                let mut made = BoxData { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
+                let mut patch = BoxData { region, arrays: sample_lens.iter().map(zeros).collect::<Result<_>>()? };
                 for transfer in transfers_to(number).iter().filter(|transfer| transfer.from as usize == rank) {
                     let from = &patches[transfer.from_box as usize];
                     for (field, sample_len_bytes) in sample_lens.iter().enumerate() {
-                        let to = (&region, made.arrays[field].to_mut().as_mut_slice());
+                        let to = (&region, patch.arrays[field].to_mut().as_mut_slice());
                         copy_part((&from.region, &from.arrays[field]), to, &transfer.part, *sample_len_bytes)?;
                     }
                 }
-                made.arrays
+                patch.arrays
             }
         };
-        held.numbers.push(number);
-        held.patches.push(BoxData { region, arrays });
+        planned.numbers.push(number);
+        planned.patches.push(BoxData { region, arrays });
     }
-    Ok((held, permit))
+    Ok((planned, permit))
 }
 
 /// Allocates zeroed memory for samples.
@@ -345,9 +345,9 @@ mod tests {
             let owner = |parcel: &Message| plan.boxes[plan.transfers[parcel.transfer].to_box as usize].owner as usize;
             let all: Vec<_> = (0..ranks).map(|rank| rounds(&plan, &lens, ranks, rank, limit)).collect();
             let mut moved = 0;
-            for (rank, own) in all.iter().enumerate() {
-                prop_assert_eq!(own.len(), all[0].len());
-                for round in own {
+            for (rank, local_rounds) in all.iter().enumerate() {
+                prop_assert_eq!(local_rounds.len(), all[0].len());
+                for round in local_rounds {
                     for sends in [true, false] {
                         let of = |parcel: &&Message| {
                             let from = plan.transfers[parcel.transfer].from as usize;

@@ -57,9 +57,9 @@ impl<'a> StepFiles<'a> {
     /// Creates this rank's share of the files; their folders already exist.
     pub(crate) fn create(&self, ranks: &dyn Communicator) -> Result<()> {
         for file in (ranks.rank()..self.step.files.len()).step_by(ranks.size()) {
-            let made = File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
+            let created = File::create_new(self.path(file)).map_err(self.failed(file, "create"))?;
             if self.durability == Durability::Unsynced {
-                close(made).map_err(self.failed(file, "close"))?;
+                close(created).map_err(self.failed(file, "close"))?;
             }
         }
         Ok(())

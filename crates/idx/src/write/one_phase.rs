@@ -30,9 +30,9 @@ pub(crate) fn write(
     (jobs, cancel): (usize, &CancelToken),
     (ranks, stages): (&dyn Communicator, &mut StageTable),
 ) -> Result<()> {
-    let own = samples.blocks();
+    let local_blocks = samples.blocks();
     let places = |is_home: bool| -> Vec<BlockPlace> {
-        let of_kind = own.iter().filter(|block| (homes.home(**block) == Some(ranks.rank())) == is_home);
+        let of_kind = local_blocks.iter().filter(|block| (homes.home(**block) == Some(ranks.rank())) == is_home);
         let fields = samples.header.fields.len();
         of_kind
             .flat_map(|block| {
@@ -98,7 +98,7 @@ impl Overlay {
         self.mask.resize(1 << bits, 0);
         let Some(lattice) = lattice(bitmask, bits, place.block) else { return Ok(()) };
         let runs = runs(bitmask, bits, place.block, of.default_layout(), bitmask.max_level());
-        for patch in samples.held {
+        for patch in samples.patches {
             // Marks the patch's samples in the block: ones with the layout of the samples.
             let Some(ranges) = lattice.clip(&patch.region.grid()) else { continue };
             let grid = crate::dataset::grid::ArrayGrid {
@@ -115,8 +115,8 @@ impl Overlay {
             }
         }
         let (address, len) = (step.raw_address(place), of.sample.len_bytes());
-        let held = self.mask.iter().filter(|mask| **mask == 1).count() * len;
-        count(spent, Stage::Encode, &timer.totals(held as u64, 1));
+        let local_len_bytes = self.mask.iter().filter(|mask| **mask == 1).count() * len;
+        count(spent, Stage::Encode, &timer.totals(local_len_bytes as u64, 1));
         let (timer, mut writes) = (StageTimer::start(), 0);
         let mut at = 0;
         for run in self.mask.chunk_by(|a, b| a == b) {
@@ -127,7 +127,7 @@ impl Overlay {
             }
             at += run.len();
         }
-        count(spent, Stage::Place, &timer.totals(held as u64, writes));
+        count(spent, Stage::Place, &timer.totals(local_len_bytes as u64, writes));
         Ok(())
     }
 }

@@ -129,8 +129,8 @@ impl WriteReport {
     pub(crate) fn gather(&mut self, counts: &WriteCounts, ranks: &dyn Communicator) -> Result<()> {
         let WriteCounts { stages, restructured, aggregated } = counts;
         let words = stages.to_words().chain(self.memory.to_words());
-        let own = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
-        for (rank, counts) in (0u32..).zip(ranks.all_gather_bytes(&own)?) {
+        let local = message::encode_u64s(words.chain(restructured.to_words()).chain(aggregated.to_words()));
+        for (rank, counts) in (0u32..).zip(ranks.all_gather_bytes(&local)?) {
             let mut words = MessageReader::new("count what was done", &counts);
             self.stages.extend(StageTable::from_words(&mut words)?.reports(rank));
             self.rank_memory.push(MemoryReport::from_words(words.words()?));

@@ -40,12 +40,12 @@ impl Staging {
             IfExists::Replace => Ok(()),
         };
         let folder = AtomicDir::begin(output, how, check)?;
-        let mut made = PathBuf::new();
+        let mut last_created = PathBuf::new();
         for file in &step.files {
             let parent = folder.path().join(&file.name).parent().map(Path::to_path_buf).unwrap_or_default();
-            if parent != made {
+            if parent != last_created {
                 std::fs::create_dir_all(&parent).map_err(write(&parent, "make"))?;
-                made = parent;
+                last_created = parent;
             }
         }
         Ok(Self { output: output.to_path_buf(), folder, continues })
@@ -153,13 +153,13 @@ fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std
 /// Writes the `.idx` file: temporary name, fsync, rename.
 pub(crate) fn write_header(path: &Path, header: &Header, durability: Durability) -> Result<()> {
     let temporary = beside(path, ".raddle-header");
-    let made = write_whole(&temporary, &header.to_text(), durability);
-    let made = made.and_then(|()| std::fs::rename(&temporary, path).map_err(write(path, "rename")));
-    if made.is_err() {
+    let written = write_whole(&temporary, &header.to_text(), durability);
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, path).map_err(write(path, "rename")));
+    if renamed.is_err() {
         // A failure here must not hide the first error; the next run overwrites the file.
         let _ = std::fs::remove_file(&temporary);
     }
-    made?;
+    renamed?;
     durability.names_changed(path).map_err(write(path, "fsync the folder of"))
 }
 

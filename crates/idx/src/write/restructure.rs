@@ -30,12 +30,12 @@ pub enum ImposedBox {
 #[non_exhaustive]
 pub enum PartitionFault {
     /// A box is empty or reaches beyond the dataset.
-    #[error("rank {rank} passes the box {given}, which is empty or reaches beyond the dataset")]
+    #[error("rank {rank} passes the box {region}, which is empty or reaches beyond the dataset")]
     Outside {
         /// Number of the rank.
         rank: usize,
         /// Box of the rank.
-        given: SampleBox,
+        region: SampleBox,
     },
     /// Two boxes overlap.
     #[error("ranks {first} and {second} both pass the samples {part}")]
@@ -48,10 +48,10 @@ pub enum PartitionFault {
         part: SampleBox,
     },
     /// Some samples are in no box.
-    #[error("the ranks pass {given} of the dataset's {needed} samples")]
+    #[error("the ranks pass {passed} of the dataset's {needed} samples")]
     Missing {
         /// Number of samples passed.
-        given: u64,
+        passed: u64,
         /// Number of samples of the dataset.
         needed: u64,
     },
@@ -70,9 +70,9 @@ pub enum PartitionFault {
 /// # Errors
 /// The first contradiction found.
 pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<(), PartitionFault> {
-    let (given, needed) = (check_disjoint(domain, partition)?, domain.sample_count().unwrap_or(u64::MAX));
-    if given != needed {
-        return Err(PartitionFault::Missing { given, needed });
+    let (passed, needed) = (check_disjoint(domain, partition)?, domain.sample_count().unwrap_or(u64::MAX));
+    if passed != needed {
+        return Err(PartitionFault::Missing { passed, needed });
     }
     Ok(())
 }
@@ -83,13 +83,13 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
 /// The first contradiction found.
 pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<u64, PartitionFault> {
     let mut all: Vec<(SampleBox, usize)> = Vec::new();
-    let mut given = 0u64;
+    let mut passed = 0u64;
     for (rank, boxes) in partition.iter().enumerate() {
         for of_rank in boxes {
             if of_rank.is_empty() || !domain.contains(of_rank) {
-                return Err(PartitionFault::Outside { rank, given: *of_rank });
+                return Err(PartitionFault::Outside { rank, region: *of_rank });
             }
-            given = given.saturating_add(of_rank.sample_count().unwrap_or(u64::MAX));
+            passed = passed.saturating_add(of_rank.sample_count().unwrap_or(u64::MAX));
             all.push((*of_rank, rank));
         }
     }
@@ -110,7 +110,7 @@ pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resul
         }
         open.push((next, second));
     }
-    Ok(given)
+    Ok(passed)
 }
 
 /// A box after phase 1 and the rank that holds it.
@@ -169,11 +169,11 @@ impl Restructuring {
         let number = |cell: &Point| (0..MAX_RANK).rev().fold(0, |number, axis| number * cells[axis] + cell[axis]);
         let mut transfers = Vec::new();
         for (from, of_rank) in (0u32..).zip(partition) {
-            for (from_box, held) in (0u32..).zip(of_rank) {
-                let low: Point = std::array::from_fn(|axis| held.start[axis] / counts[axis] - first[axis]);
-                let high: Point = std::array::from_fn(|axis| (held.end[axis] - 1) / counts[axis] - first[axis] + 1);
+            for (from_box, old_box) in (0u32..).zip(of_rank) {
+                let low: Point = std::array::from_fn(|axis| old_box.start[axis] / counts[axis] - first[axis]);
+                let high: Point = std::array::from_fn(|axis| (old_box.end[axis] - 1) / counts[axis] - first[axis] + 1);
                 each_point(&low, &high, |cell| {
-                    if let Some(part) = cell_box(cell).intersection(held) {
+                    if let Some(part) = cell_box(cell).intersection(old_box) {
                         transfers.push(Transfer { to_box: number(cell) as u32, from, from_box, part });
                     }
                 });
@@ -351,7 +351,7 @@ pub(crate) mod tests {
         let (left, right) = (SampleBox::new(&[0, 0], &[2, 4]), SampleBox::new(&[2, 0], &[2, 4]));
         let check = |partition: &[Vec<SampleBox>]| check_partition(&domain, partition);
         assert_eq!(check(&[vec![left], vec![], vec![right]]), Ok(()));
-        assert_eq!(check(&[vec![left]]), Err(PartitionFault::Missing { given: 8, needed: 16 }));
+        assert_eq!(check(&[vec![left]]), Err(PartitionFault::Missing { passed: 8, needed: 16 }));
         assert_eq!(
             check(&[vec![left, right], vec![left]]),
             Err(PartitionFault::Overlap { first: 0, second: 1, part: left })
@@ -429,8 +429,8 @@ pub(crate) mod tests {
 
         #[test]
         fn an_overlap_is_always_found((domain, mut partition) in partitions(), which: usize) {
-            let held: Vec<SampleBox> = partition.iter().flatten().copied().collect();
-            partition[0].push(held[which % held.len()]);
+            let all_boxes: Vec<SampleBox> = partition.iter().flatten().copied().collect();
+            partition[0].push(all_boxes[which % all_boxes.len()]);
             let overlaps = matches!(check_partition(&domain, &partition), Err(PartitionFault::Overlap { .. }));
             prop_assert!(overlaps);
         }

@@ -209,7 +209,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let after = moved.as_deref().unwrap_or(partition);
     let grid = domain.grid();
     let step = StepPlan::new(header, &grid, "");
-    let samples = RankSamples { header, domain: &grid, held: &[] };
+    let samples = RankSamples { header, domain: &grid, patches: &[] };
     let compressions = vec![crate::dataset::compression::Compression::None; header.fields.len()];
     let homes = (ranks > 1).then(|| BlockHolders::new(header, after));
     let work = StepWork::new(samples, &step, path.clone(), &compressions, options.effort, homes);
@@ -241,10 +241,12 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let of_boxes = |partition: &[Vec<SampleBox>]| -> Vec<u64> {
         partition.iter().map(|of_rank| of_rank.iter().map(len_of).sum()).collect()
     };
-    let (before, held) = (of_boxes(partition), of_boxes(after));
+    let (len_before, len_after) = (of_boxes(partition), of_boxes(after));
     let moved = |rank: usize| match &plan {
         // A box that stays unchanged takes no additional memory.
-        Some(_) if partition[rank] != after[rank] => held[rank] + 2 * MESSAGES_LEN_BYTES.min(held[rank].max(1 << 20)),
+        Some(_) if partition[rank] != after[rank] => {
+            len_after[rank] + 2 * MESSAGES_LEN_BYTES.min(len_after[rank].max(1 << 20))
+        }
         _ => 0,
     };
     let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + rehearsal.fixed_len_bytes);
@@ -266,7 +268,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
             raw_len_bytes: Spread::of(making(&raw).iter().copied()),
         },
         memory: SimulatedMemory {
-            samples_len_bytes: spread(before),
+            samples_len_bytes: spread(len_before),
             restructure_len_bytes: spread((0..ranks).map(moved).collect()),
             engine_len_bytes: spread(engine_len.collect()),
         },
@@ -448,7 +450,7 @@ mod tests {
         /// Bytes that they would send if the rank that holds most of a block always encoded it.
         nearest: f64,
         /// Samples in bytes that each rank holds after restructuring.
-        held: Spread,
+        restructured: Spread,
         /// Length of the longest block.
         longest: f64,
     }
@@ -468,20 +470,20 @@ mod tests {
             _ => partition,
         };
         let mut nearest = 0;
-        let mut held = vec![0; after.len()];
+        let mut rank_len_bytes = vec![0; after.len()];
         for of_block in SampleCounts::new(&header, &after).pieces.chunk_by(|left, right| left.0 == right.0) {
             for field in &header.fields {
                 let len = |samples: &u64| piece_len_bytes(MAX_RANK, samples * field.sample.len_bytes() as u64);
                 let of_block = of_block.iter().map(|(_, rank, samples)| (*rank as usize, len(samples)));
-                of_block.clone().for_each(|(rank, len)| held[rank] += len);
+                of_block.clone().for_each(|(rank, len)| rank_len_bytes[rank] += len);
                 let sum: u64 = of_block.clone().map(|(_, len)| len).sum();
                 nearest += sum - of_block.map(|(_, len)| len).max().unwrap_or(0);
             }
         }
-        let held = Spread::of(held.iter().map(|held| *held as f64));
+        let restructured = Spread::of(rank_len_bytes.iter().map(|len| *len as f64));
         let sent = simulation.aggregate.len_bytes.mean * simulation.ranks as f64;
         let longest = (0..header.fields.len()).map(|field| header.block_len_bytes(field)).max().unwrap_or(0) as f64;
-        Balance { simulation, sent, nearest: nearest as f64, held, longest }
+        Balance { simulation, sent, nearest: nearest as f64, restructured, longest }
     }
 
     /// Fields of S3D, the program of the paper.
@@ -511,13 +513,14 @@ mod tests {
             phases in prop::sample::select(vec![Phases::Two, Phases::Three]),
         ) {
             let options = WriteOptions { jobs: 1, phases, ..WriteOptions::default() };
-            let Balance { simulation, sent, nearest, held, longest } = balance(&ranks, &counts, &fields, &options);
+            let Balance { simulation, sent, nearest, restructured, longest } =
+                balance(&ranks, &counts, &fields, &options);
             let encoded = simulation.aggregators.raw_len_bytes;
             let all_len_bytes = encoded.mean * simulation.aggregators.count as f64;
             let mean = all_len_bytes / simulation.ranks as f64;
             let rounds = simulation.aggregate.rounds;
             prop_assert!(encoded.most <= (1.1 * mean).max(mean + rounds as f64 * longest), "{:?} {}", encoded, longest);
-            let is_even = simulation.ranks >= 8 && held.imbalance() <= 0.3;
+            let is_even = simulation.ranks >= 8 && restructured.imbalance() <= 0.3;
             if is_even && rounds == 1 {
                 let limit = if mean >= 4.0 * longest { 1.15 } else { 1.2 };
                 prop_assert!(sent <= limit * nearest, "{} of {}", sent, nearest);

@@ -8,7 +8,7 @@ use crate::dataset::compression::RECORD_LEN_BYTES;
 use crate::dataset::grid::{ArrayGrid, blocks, lattice, samples_in};
 use crate::dataset::header::Header;
 use crate::dataset::region::SampleBox;
-use crate::dataset::time_steps::own_folder;
+use crate::dataset::time_steps::exclusive_folder;
 use crate::write::holders::SampleHolders;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use raddle_core::ranks::communicator::Rank;
@@ -39,7 +39,7 @@ pub struct StepPlan {
     /// Address of the first block in every file.
     pub start_address: u64,
     /// Folder that contains only this step, if the template provides one.
-    pub own_folder: Option<PathBuf>,
+    pub step_folder: Option<PathBuf>,
     /// Folder that contains only this dataset with all its steps, if the template provides one.
     pub dataset_folder: Option<PathBuf>,
     field_count: usize,
@@ -78,8 +78,8 @@ impl StepPlan {
         let tables_len_bytes = RECORD_LEN_BYTES * (1 + fields as u64 * blocks_per_file);
         Self {
             tiles: Plan { arrays },
-            own_folder: own_folder(header, &header.files.path(0, time_name), time_name),
-            dataset_folder: own_folder(header, &header.files.path(0, ""), ""),
+            step_folder: exclusive_folder(header, &header.files.path(0, time_name), time_name),
+            dataset_folder: exclusive_folder(header, &header.files.path(0, ""), ""),
             start_address: tables_len_bytes.next_multiple_of(ALIGNMENT_LEN_BYTES),
             field_count: fields,
             files,
@@ -87,24 +87,24 @@ impl StepPlan {
         }
     }
 
-    /// Splits off the files for which `is_made` does not hold; returns the plan of the others, and those files.
-    pub fn split(self, is_made: impl Fn(&StepFile) -> bool) -> (Self, Vec<StepFile>) {
-        let (mut made, mut others, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
+    /// Splits the files; returns the plan of those that `is_selected` accepts, and the other files.
+    pub fn split(self, is_selected: impl Fn(&StepFile) -> bool) -> (Self, Vec<StepFile>) {
+        let (mut selected, mut others, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
         for (file, of_file) in self.files.into_iter().zip(self.tiles.arrays.chunks(self.field_count)) {
-            if is_made(&file) {
+            if is_selected(&file) {
                 arrays.extend_from_slice(of_file);
-                made.push(file);
+                selected.push(file);
             } else {
                 others.push(file);
             }
         }
-        (Self { files: made, tiles: Plan { arrays }, ..self }, others)
+        (Self { files: selected, tiles: Plan { arrays }, ..self }, others)
     }
 
     /// Returns the plan of another step of the same dataset.
     pub fn named(header: &Header, other: &Self, time_name: &str) -> Self {
         let mut plan = other.clone();
-        plan.own_folder = own_folder(header, &header.files.path(0, time_name), time_name);
+        plan.step_folder = exclusive_folder(header, &header.files.path(0, time_name), time_name);
         for file in &mut plan.files {
             file.name = header.files.path(file.first_block, time_name);
         }
@@ -113,13 +113,13 @@ impl StepPlan {
 
     /// Names to rename: the folder of the step, or each file.
     pub fn names(&self) -> impl Iterator<Item = &Path> {
-        self.names_in(self.own_folder.as_deref())
+        self.names_in(self.step_folder.as_deref())
     }
 
     /// Names to rename if this is the only step of its dataset: the folder of the dataset, including other files that
     /// would be read as its steps.
     pub fn names_alone(&self) -> impl Iterator<Item = &Path> {
-        self.names_in(self.dataset_folder.as_deref().or(self.own_folder.as_deref()))
+        self.names_in(self.dataset_folder.as_deref().or(self.step_folder.as_deref()))
     }
 
     fn names_in<'s>(&'s self, folder: Option<&'s Path>) -> impl Iterator<Item = &'s Path> {
@@ -177,14 +177,14 @@ impl BlockHolders {
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let mut of_blocks: HashMap<u64, SampleHolders> = HashMap::new();
         for (rank, boxes) in (0u32..).zip(partition) {
-            let mut held: HashMap<u64, u64> = HashMap::new();
+            let mut sample_counts: HashMap<u64, u64> = HashMap::new();
             for grid in boxes.iter().map(SampleBox::grid) {
                 for block in blocks(bitmask, bits, &grid, bitmask.max_level()) {
                     let samples = lattice(bitmask, bits, block).map_or(0, |lattice| samples_in(&lattice, &grid));
-                    *held.entry(block).or_default() += samples;
+                    *sample_counts.entry(block).or_default() += samples;
                 }
             }
-            for (block, samples) in held {
+            for (block, samples) in sample_counts {
                 of_blocks.entry(block).or_default().add(rank, samples);
             }
         }
@@ -227,7 +227,7 @@ mod tests {
         // 16 blocks of 4x4 samples; those beyond y = 12 do not exist.
         assert_eq!(step.files[0].blocks, [0, 1, 2, 3]);
         assert_eq!(step.start_address, 4096);
-        assert_eq!(step.own_folder.as_deref(), Some(Path::new("d")));
+        assert_eq!(step.step_folder.as_deref(), Some(Path::new("d")));
         let mut places = Vec::new();
         let index = step.tiles.tile_index();
         for ordinal in 0..step.block_count() {

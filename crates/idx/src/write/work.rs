@@ -36,14 +36,14 @@ pub(crate) struct RankSamples<'a> {
     /// All samples of the dataset.
     pub(crate) domain: &'a ArrayGrid,
     /// Patches that this rank holds.
-    pub(crate) held: &'a [BoxData<'a>],
+    pub(crate) patches: &'a [BoxData<'a>],
 }
 
 impl RankSamples<'_> {
     /// Numbers of the blocks with samples of this rank.
     pub(crate) fn blocks(&self) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
-        let grids = self.held.iter().map(|patch| patch.region.grid());
+        let grids = self.patches.iter().map(|patch| patch.region.grid());
         grids.flat_map(|grid| blocks(bitmask, bits, &grid, bitmask.max_level())).collect()
     }
 
@@ -65,7 +65,7 @@ impl RankSamples<'_> {
         let (header, len) = (self.header, self.header.fields[place.field].sample.len_bytes());
         let level = header.bitmask.max_level();
         let runs = runs(&header.bitmask, header.bits_per_block, place.block, layout, level);
-        for patch in self.held {
+        for patch in self.patches {
             let grid = patch.region.grid();
             for run in &runs {
                 kernel::encode(run, &grid, &patch.arrays[place.field], raw, len);
@@ -174,7 +174,7 @@ impl<'a> StepWork<'a> {
             }
             let Some(lattice) = lattice(&header.bitmask, header.bits_per_block, place.block) else { continue };
             let sample_len_bytes = header.fields[place.field].sample.len_bytes();
-            for patch in self.samples.held {
+            for patch in self.samples.patches {
                 piece.clear();
                 let (grid, array) = (patch.region.grid(), &patch.arrays[place.field]);
                 if array.is_empty() {

@@ -170,7 +170,7 @@ impl Writer {
 
         let run = StepState { step: &step, domain, files: &files, budget, watch, ranks };
         let mut counts = WriteCounts::default();
-        let mut made = make(self, &run, &mut counts)?;
+        let mut report = make(self, &run, &mut counts)?;
         let (publishing, timer) = (Instant::now(), StageTimer::start());
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
         ranks.agree("finish the files", finished)?;
@@ -186,12 +186,12 @@ impl Writer {
         self.header = header;
         self.continues = true;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
-        made.publish_s = publishing.elapsed().as_secs_f64();
-        made.elapsed_s = started.elapsed().as_secs_f64();
-        made.time = time;
-        made.memory = MemoryReport::of(budget);
-        made.gather(&counts, ranks)?;
-        Ok(made)
+        report.publish_s = publishing.elapsed().as_secs_f64();
+        report.elapsed_s = started.elapsed().as_secs_f64();
+        report.time = time;
+        report.memory = MemoryReport::of(budget);
+        report.gather(&counts, ranks)?;
+        Ok(report)
     }
 
     fn begin(&mut self, step: &StepPlan) -> Result<Staging> {
@@ -270,20 +270,20 @@ impl Writer {
         let StepState { step, domain, files, budget, watch, ranks } = *run;
         let begun = StageTimer::start();
         let sample_lens = self.sample_lens();
-        let (mut held, mut _permit, mut plan) = (patches, None, None);
+        let (mut local_patches, mut _permit, mut plan) = (patches, None, None);
         if self.options.phases == Phases::Three && ranks.size() > 1 {
-            let made = Restructuring::new(&self.domain(), partition, self.options.imposed);
-            let made = made.map_err(|source| partition_error(&self.path, source))?;
+            let restructuring = Restructuring::new(&self.domain(), partition, self.options.imposed);
+            let restructuring = restructuring.map_err(|source| partition_error(&self.path, source))?;
             let sent = &mut counts.restructured;
-            let (patches, permit) = restructure(&made, held, &sample_lens, budget, ranks, sent)?;
+            let (patches, permit) = restructure(&restructuring, local_patches, &sample_lens, budget, ranks, sent)?;
             counts.stages.get_mut(Stage::Restructure).add(&begun.totals(sent.len_bytes, sent.messages));
-            (held, _permit, plan) = (patches, Some(permit), Some(made));
+            (local_patches, _permit, plan) = (patches, Some(permit), Some(restructuring));
         }
         let restructure_s = begun.elapsed_s();
         let after = plan.as_ref().map(|plan| plan.partition(ranks.size()));
         let after = after.as_deref().unwrap_or(partition);
         let encoding = Instant::now();
-        let samples = RankSamples { header: &self.header, domain, held: &held };
+        let samples = RankSamples { header: &self.header, domain, patches: &local_patches };
         let (engine, stored_len_bytes) = if self.options.phases == Phases::One {
             ranks.agree("write in one phase", one_phase::check(&samples, &self.compressions))?;
             let homes = BlockHolders::new(&self.header, after);

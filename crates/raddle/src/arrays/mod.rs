@@ -165,7 +165,7 @@ impl RowArray for ArraySource {
         self.row_values().saturating_mul(self.number.len_bytes() as u64)
     }
 
-    fn held_row_len_bytes(&self) -> u64 {
+    fn buffered_row_len_bytes(&self) -> u64 {
         let stored = self.stored_as.map_or(0, |stored| self.row_values().saturating_mul(stored.len_bytes() as u64));
         self.row_len_bytes().saturating_add(stored)
     }

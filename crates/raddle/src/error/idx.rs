@@ -56,8 +56,8 @@ impl From<IdxError> for Error {
                 let what = format!("the inputs have {inputs} samples, but --into names a box of {region}");
                 Self::new(Exit::InputRefused, &what)
             }
-            IdxError::SampleMemory { held_len_bytes, limit_bytes } => {
-                let (held, limit) = (quantity::size(*held_len_bytes), quantity::size(*limit_bytes));
+            IdxError::SampleMemory { needed_len_bytes, limit_bytes } => {
+                let (held, limit) = (quantity::size(*needed_len_bytes), quantity::size(*limit_bytes));
                 let what = format!("the samples of one time step take {held} of memory; the budget is {limit}");
                 Self::new(Exit::Limit, &what).hint("raise --memory, or share the work across ranks with mpirun")
             }

@@ -108,11 +108,11 @@ pub(super) fn field_text(field: &Field) -> String {
 }
 
 /// Checks that a field would be read back unchanged.
-pub(super) fn check_field(made: &Field) -> Result<(), HeaderError> {
-    let text = field_text(made);
-    let is_one_line = !text.contains(['\n', '\r']) && !made.name.starts_with(['(', '#']);
+pub(super) fn check_field(field: &Field) -> Result<(), HeaderError> {
+    let text = field_text(field);
+    let is_one_line = !text.contains(['\n', '\r']) && !field.name.starts_with(['(', '#']);
     match fields(&text) {
-        Ok(read) if is_one_line && read.len() == 1 && read[0] == *made => Ok(()),
+        Ok(read) if is_one_line && read.len() == 1 && read[0] == *field => Ok(()),
         _ => Err(HeaderError::Field { text: short(&text) }),
     }
 }

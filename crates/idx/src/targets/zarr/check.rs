@@ -154,12 +154,12 @@ impl Image {
             let is_halved =
                 |axis: usize| self.axes().get(axis).copied().is_some_and(is_space) && before.counts[axis] > 1;
             let factors: Point = std::array::from_fn(|axis| if is_halved(axis) { 2 } else { 1 });
-            let made: Point = std::array::from_fn(|axis| before.counts[axis].div_ceil(factors[axis]));
-            if made != counts(number) || self.array(number).form.sample != self.array(0).form.sample {
+            let halved_counts: Point = std::array::from_fn(|axis| before.counts[axis].div_ceil(factors[axis]));
+            if halved_counts != counts(number) || self.array(number).form.sample != self.array(0).form.sample {
                 return None;
             }
             // Distances are not needed here.
-            levels.push(Level { counts: made, factors, spacing: before.spacing });
+            levels.push(Level { counts: halved_counts, factors, spacing: before.spacing });
         }
         Some((downsample, levels))
     }
@@ -176,22 +176,22 @@ impl Image {
         let form = &self.array(number).form;
         let Some(whole) = form.shard_box(shard).intersection(&level.domain()) else { return Ok(()) };
         let before = self.domain(number - 1);
-        let source = |made: &SampleBox| SampleBox {
-            start: std::array::from_fn(|axis| made.start[axis] * level.factors[axis]),
-            end: std::array::from_fn(|axis| (made.end[axis] * level.factors[axis]).min(before.end[axis])),
+        let source = |target: &SampleBox| SampleBox {
+            start: std::array::from_fn(|axis| target.start[axis] * level.factors[axis]),
+            end: std::array::from_fn(|axis| (target.end[axis] * level.factors[axis]).min(before.end[axis])),
         };
         let is_stored = |level: usize, shard: &Point| self.shard_path(level, shard).symlink_metadata().is_ok();
         let sources = self.shards_in(number - 1, &source(&whole));
         if !is_stored(number, shard) && !sources.iter().any(|shard| is_stored(number - 1, shard)) {
-            return Ok(()); // zeros made from zeros need no check
+            return Ok(()); // zeros computed from zeros need no check
         }
         let len = form.sample.len_bytes();
         let (mut differ, mut rest) = (0, vec![whole]);
-        while let Some(made) = rest.pop() {
-            let region = source(&made);
+        while let Some(target) = rest.pop() {
+            let region = source(&target);
             let len_bytes = region.sample_count().and_then(|samples| samples.checked_mul(len as u64));
             if len_bytes.is_none_or(|len_bytes| len_bytes > PIECE_LEN_BYTES)
-                && let Some((low, high)) = made.halves()
+                && let Some((low, high)) = target.halves()
             {
                 rest.extend([high, low]);
                 continue;
@@ -201,10 +201,10 @@ impl Image {
                 Err(IdxError::Target { .. } | IdxError::Read { .. }) => return Ok(()),
                 read => read?,
             };
-            let mut want = crate::write::exchange::zero_samples(made.sample_count(), len)?;
+            let mut want = crate::write::exchange::zero_samples(target.sample_count(), len)?;
             let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
-            halving.make(&made, &mut want, 1, cancel)?;
-            let got = self.read(number, &made)?;
+            halving.make(&target, &mut want, 1, cancel)?;
+            let got = self.read(number, &target)?;
             differ += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count();
         }
         match differ {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// Bytes computed by a thread at a time: large compared with the cost of a lock.
 const SLAB_LEN_BYTES: usize = 1 << 20;
 
-/// Method by which a level is made from the previous one.
+/// Method by which a level is computed from the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
@@ -44,7 +44,7 @@ impl Downsample {
 
     /// Returns the samples of `level` that can be computed from `region`, a box of the level before, alone. For means,
     /// the region must not cut cells.
-    pub(crate) fn made_of(self, region: &SampleBox, level: &Level) -> SampleBox {
+    pub(crate) fn target_box(self, region: &SampleBox, level: &Level) -> SampleBox {
         let first = |axis: usize| match self {
             Self::Subsample => region.start[axis].div_ceil(level.factors[axis]),
             Self::Average => region.start[axis] / level.factors[axis],
@@ -61,25 +61,25 @@ pub(crate) struct Halving<'a> {
     pub(crate) sample: SampleType,
     /// Level to compute.
     pub(crate) level: &'a Level,
-    /// Region of the level before that is held.
+    /// Region of the previous level that `samples` covers.
     pub(crate) region: &'a SampleBox,
     /// Samples of the region, x fastest.
     pub(crate) samples: &'a [u8],
 }
 
 impl Halving<'_> {
-    /// Computes `made`, samples of the level whose cells lie in the region, into `out`.
+    /// Computes `target`, samples of the level whose cells lie in the region, into `out`.
     ///
     /// # Errors
     /// If the run is cancelled.
     pub(crate) fn make(
         &self,
-        made: &SampleBox,
+        target: &SampleBox,
         out: &mut [u8],
         threads: usize,
         cancel: &CancelToken,
     ) -> Result<(), CoreError> {
-        let row_len_bytes = made.counts()[0] as usize * self.sample.len_bytes();
+        let row_len_bytes = target.counts()[0] as usize * self.sample.len_bytes();
         if row_len_bytes == 0 || out.is_empty() {
             return Ok(());
         }
@@ -97,23 +97,23 @@ impl Halving<'_> {
             |(), (first, slab)| {
                 let mut slab = slab.lock().unwrap_or_else(PoisonError::into_inner);
                 for (row, out) in slab.chunks_mut(row_len_bytes).enumerate() {
-                    self.make_row(made, first + row, out);
+                    self.make_row(target, first + row, out);
                 }
                 Ok(())
             },
         )
     }
 
-    /// Computes row number `row` of `made`.
-    fn make_row(&self, made: &SampleBox, row: usize, out: &mut [u8]) {
-        let (counts, factors) = (made.counts(), &self.level.factors);
+    /// Computes row number `row` of `target`.
+    fn make_row(&self, target: &SampleBox, row: usize, out: &mut [u8]) {
+        let (counts, factors) = (target.counts(), &self.level.factors);
         let mut rest = row as u64;
-        let mut at = made.start;
+        let mut at = target.start;
         for axis in 1..MAX_RANK {
             at[axis] += rest % counts[axis];
             rest /= counts[axis];
         }
-        let cells = Row { first: made.start[0] * factors[0] - self.region.start[0], factor: factors[0] as usize };
+        let cells = Row { first: target.start[0] * factors[0] - self.region.start[0], factor: factors[0] as usize };
         match self.downsample {
             Downsample::Subsample => {
                 let from = self.row(&std::array::from_fn(|axis| at[axis] * factors[axis]));
@@ -280,12 +280,12 @@ mod tests {
         Level { counts: point(counts), factors: point(factors), spacing: point(factors) }
     }
 
-    fn made(downsample: Downsample, sample: &str, level: &Level, region: SampleBox, samples: &[u8]) -> Vec<u8> {
+    fn downsampled(downsample: Downsample, sample: &str, level: &Level, region: SampleBox, samples: &[u8]) -> Vec<u8> {
         let sample: SampleType = sample.parse().unwrap();
-        let made = downsample.made_of(&region, level);
-        let mut out = vec![0; made.sample_count().unwrap() as usize * sample.len_bytes()];
+        let target = downsample.target_box(&region, level);
+        let mut out = vec![0; target.sample_count().unwrap() as usize * sample.len_bytes()];
         let halving = Halving { downsample, sample, level, region: &region, samples };
-        halving.make(&made, &mut out, 2, &CancelToken::new()).unwrap();
+        halving.make(&target, &mut out, 2, &CancelToken::new()).unwrap();
         out
     }
 
@@ -293,13 +293,21 @@ mod tests {
     fn every_second_sample() {
         let row: Vec<u8> = (0..10).collect();
         let whole = level(&[3, 1], &[2, 2]);
-        assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[0, 0], &[5, 2]), &row), [0, 2, 4]);
+        assert_eq!(
+            downsampled(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[0, 0], &[5, 2]), &row),
+            [0, 2, 4]
+        );
         // The box begins at odd coordinates; its first samples are not in the level.
-        assert!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 1], &[4, 1]), &row[..4]).is_empty());
-        assert_eq!(made(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 0], &[4, 1]), &row[..4]), [1, 3]);
+        assert!(
+            downsampled(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 1], &[4, 1]), &row[..4]).is_empty()
+        );
+        assert_eq!(
+            downsampled(Downsample::Subsample, "uint8", &whole, SampleBox::new(&[1, 0], &[4, 1]), &row[..4]),
+            [1, 3]
+        );
         let pairs = level(&[2], &[2]);
         assert_eq!(
-            made(Downsample::Subsample, "uint8[2]", &pairs, SampleBox::new(&[0], &[3]), &row[..6]),
+            downsampled(Downsample::Subsample, "uint8[2]", &pairs, SampleBox::new(&[0], &[3]), &row[..6]),
             [0, 1, 4, 5]
         );
     }
@@ -310,16 +318,16 @@ mod tests {
         let samples = [0, 1, 10, 2, 4, 20, 100, 102, 7];
         let region = SampleBox::new(&[0, 0], &[3, 3]);
         // (0 + 1 + 2 + 4) / 4 = 1.75; (10 + 20) / 2; (100 + 102) / 2.
-        assert_eq!(made(Downsample::Average, "uint8", &whole, region, &samples), [2, 15, 101, 7]);
+        assert_eq!(downsampled(Downsample::Average, "uint8", &whole, region, &samples), [2, 15, 101, 7]);
         let halves: Vec<u8> = [1i16, 2, 3, 4, -1, -2, -3, -4].iter().flat_map(|number| number.to_le_bytes()).collect();
-        let got = made(Downsample::Average, "int16", &level(&[4], &[2]), SampleBox::new(&[0], &[8]), &halves);
+        let got = downsampled(Downsample::Average, "int16", &level(&[4], &[2]), SampleBox::new(&[0], &[8]), &halves);
         let want: Vec<u8> = [2i16, 4, -2, -4].iter().flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!(got, want, "ties go to the even number");
         let large: Vec<u8> = [u64::MAX, u64::MAX - 2].iter().flat_map(|number| number.to_le_bytes()).collect();
-        let got = made(Downsample::Average, "uint64", &level(&[1], &[2]), SampleBox::new(&[0], &[2]), &large);
+        let got = downsampled(Downsample::Average, "uint64", &level(&[1], &[2]), SampleBox::new(&[0], &[2]), &large);
         assert_eq!(got, (u64::MAX - 1).to_le_bytes());
         let floats: Vec<u8> = [1.5f32, 2.0, f32::NAN].iter().flat_map(|number| number.to_le_bytes()).collect();
-        let got = made(Downsample::Average, "float32", &level(&[2], &[2]), SampleBox::new(&[0], &[3]), &floats);
+        let got = downsampled(Downsample::Average, "float32", &level(&[2], &[2]), SampleBox::new(&[0], &[3]), &floats);
         assert_eq!(got[..4], 1.75f32.to_le_bytes());
         assert!(f32::from_le_bytes(got[4..].try_into().unwrap()).is_nan());
     }
@@ -328,7 +336,7 @@ mod tests {
     fn axes_that_are_not_halved_stay() {
         let steps = level(&[1, 3], &[2, 1]);
         let region = SampleBox::new(&[0, 0], &[2, 3]);
-        assert_eq!(made(Downsample::Average, "uint8", &steps, region, &[1, 3, 5, 7, 9, 11]), [2, 6, 10]);
-        assert_eq!(made(Downsample::Subsample, "uint8", &steps, region, &[1, 3, 5, 7, 9, 11]), [1, 5, 9]);
+        assert_eq!(downsampled(Downsample::Average, "uint8", &steps, region, &[1, 3, 5, 7, 9, 11]), [2, 6, 10]);
+        assert_eq!(downsampled(Downsample::Subsample, "uint8", &steps, region, &[1, 3, 5, 7, 9, 11]), [1, 5, 9]);
     }
 }

@@ -32,7 +32,7 @@ pub struct ImageInfo {
     pub axes: String,
     /// Unit of distances in space.
     pub unit: Option<String>,
-    /// Name of the method by which a level is made from the previous one.
+    /// Name of the method by which a level is computed from the previous one.
     pub downsample: Option<String>,
     /// Levels, finest first.
     pub levels: Vec<LevelInfo>,

@@ -59,7 +59,7 @@ pub struct FormOptions {
     pub shard: Option<Vec<u64>>,
     /// Number of levels; `None`: halve until a level is a single chunk.
     pub levels: Option<u32>,
-    /// Method by which a level is made from the previous one.
+    /// Method by which a level is computed from the previous one.
     pub downsample: Downsample,
     /// Compression of chunks.
     pub compression: ChunkCompression,
@@ -103,7 +103,7 @@ pub struct ImageLayout {
     pub shard: Point,
     /// Levels, finest first.
     pub levels: Vec<Level>,
-    /// Method by which a level is made from the previous one.
+    /// Method by which a level is computed from the previous one.
     pub downsample: Downsample,
     /// Compression of chunks.
     pub compression: ChunkCompression,
@@ -184,11 +184,11 @@ impl ImageLayout {
     ) -> Vec<T> {
         let mut of_array: Vec<T> = self.steps.iter().map(|_| step.clone()).collect();
         let components = (self.fields[field].1.count > 1).then_some(component);
-        let own_steps = usize::from(self.has_local_steps());
+        let step_axes = usize::from(self.has_local_steps());
         let of_samples: Vec<T> = (0..self.rank()).rev().map(of_axis).collect();
-        of_array.extend_from_slice(&of_samples[..own_steps]);
+        of_array.extend_from_slice(&of_samples[..step_axes]);
         of_array.extend(components);
-        of_array.extend_from_slice(&of_samples[own_steps..]);
+        of_array.extend_from_slice(&of_samples[step_axes..]);
         of_array
     }
 

@@ -158,7 +158,7 @@ pub(crate) struct ImageMetadata {
     pub(crate) axes: Vec<char>,
     /// Unit of the x axis, if it has one.
     pub(crate) unit: Option<String>,
-    /// Method by which levels were made.
+    /// Method by which levels were computed.
     pub(crate) method: Option<String>,
     /// Path and scale, x first, of each level.
     pub(crate) levels: Vec<(String, Vec<f64>)>,

@@ -1,5 +1,5 @@
-//! OME-Zarr, the second output format of the three phases: Zarr version 3 with sharding, OME-NGFF 0.5, levels made by
-//! halving.
+//! OME-Zarr, the second output format of the three phases: Zarr version 3 with sharding, OME-NGFF 0.5, levels computed
+//! by halving.
 //!
 //! A folder holds one image (one field) or several (one group each); an image holds one array per level. An array is
 //! stored in shards, files of many chunks that can be read one by one. Samples, boxes, ranks and phases are those of

@@ -130,13 +130,13 @@ impl ShardHolders {
         let mut of_shards: HashMap<(usize, Point), SampleHolders> = HashMap::new();
         for (level, partition) in partitions.iter().enumerate() {
             for (rank, boxes) in (0u32..).zip(partition) {
-                let mut held: HashMap<Point, u64> = HashMap::new();
+                let mut sample_counts: HashMap<Point, u64> = HashMap::new();
                 boxes.iter().for_each(|of| {
                     each_shard(of, &form.shard, |number, samples| {
-                        *held.entry(number).or_default() += samples;
+                        *sample_counts.entry(number).or_default() += samples;
                     })
                 });
-                for (number, samples) in held {
+                for (number, samples) in sample_counts {
                     of_shards.entry((level, number)).or_default().add(rank, samples);
                 }
             }

@@ -1,8 +1,8 @@
-//! The samples of all levels across ranks: the first level after restructuring, every other level made from the one
-//! before.
+//! The samples of all levels across ranks: the first level after restructuring, every other level computed from the
+//! one before.
 //!
-//! Shards are made elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on every
-//! rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
+//! Shards are assembled elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on
+//! every rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
 
 use super::downsample::{Downsample, Halving};
 use super::layout::ImageLayout;
@@ -52,7 +52,7 @@ pub(crate) struct PyramidBuild<'m> {
 }
 
 impl PyramidBuild<'_> {
-    /// Collective. Makes the levels from `patches`, this rank's boxes of the first level.
+    /// Collective. Computes the levels from `patches`, this rank's boxes of the first level.
     pub(crate) fn make<'a>(
         &self,
         patches: Vec<BoxData<'a>>,
@@ -68,15 +68,15 @@ impl PyramidBuild<'_> {
             if self.form.downsample == Downsample::Average
                 && let Some(counts) = self.whole_cells(pyramid.last_partition(), level)
             {
-                let made = self.gather(&mut pyramid, ImposedBox::Counts(counts), traffic)?;
+                let imposed_counts = self.gather(&mut pyramid, ImposedBox::Counts(counts), traffic)?;
                 if pyramid.levels.len() == 1 {
-                    pyramid.imposed_counts = Some(made);
+                    pyramid.imposed_counts = Some(imposed_counts);
                 }
             }
             let halved = self.halve(&pyramid, level);
             let (patches, permit) = self.ranks.agree("make the coarser levels", halved)?;
-            let made = |of: &SampleBox| self.form.downsample.made_of(of, level);
-            let of_rank = |boxes: &Vec<SampleBox>| boxes.iter().map(made).filter(|of| !of.is_empty()).collect();
+            let downsampled = |of: &SampleBox| self.form.downsample.target_box(of, level);
+            let of_rank = |boxes: &Vec<SampleBox>| boxes.iter().map(downsampled).filter(|of| !of.is_empty()).collect();
             let partition = pyramid.last_partition().iter().map(of_rank).collect();
             pyramid.levels.push(patches);
             pyramid.partitions.push(partition);
@@ -112,8 +112,8 @@ impl PyramidBuild<'_> {
         let plan = plan.map_err(|source| partition_error(self.path, source))?;
         let sample_lens: Vec<usize> = self.form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
         let patches = pyramid.levels.pop().unwrap_or_default();
-        let (held, permit) = restructure(&plan, patches, &sample_lens, self.budget, self.ranks, traffic)?;
-        pyramid.levels.push(held);
+        let (gathered, permit) = restructure(&plan, patches, &sample_lens, self.budget, self.ranks, traffic)?;
+        pyramid.levels.push(gathered);
         pyramid.permits.push(permit);
         pyramid.partitions.pop();
         pyramid.partitions.push(plan.partition(self.ranks.size()));
@@ -123,13 +123,13 @@ impl PyramidBuild<'_> {
     /// Computes the samples of `level` from this rank's boxes of the last level.
     fn halve(&self, pyramid: &Pyramid<'_>, level: &Level) -> Result<(Vec<BoxData<'static>>, Permit)> {
         let (before, downsample) = (&pyramid.levels[pyramid.levels.len() - 1], self.form.downsample);
-        let made = |patch: &BoxData<'_>| downsample.made_of(&patch.region, level);
-        let samples: u64 = before.iter().map(|patch| made(patch).sample_count().unwrap_or(u64::MAX)).sum();
+        let downsampled = |patch: &BoxData<'_>| downsample.target_box(&patch.region, level);
+        let samples: u64 = before.iter().map(|patch| downsampled(patch).sample_count().unwrap_or(u64::MAX)).sum();
         let per_sample: u64 = self.form.fields.iter().map(|(_, sample)| sample.len_bytes() as u64).sum();
         let permit = self.budget.try_acquire(samples.saturating_mul(per_sample), "coarser levels")?;
         let mut patches = Vec::new();
         for patch in before {
-            let region = made(patch);
+            let region = downsampled(patch);
             if region.is_empty() {
                 continue;
             }

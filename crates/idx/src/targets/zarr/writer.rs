@@ -1,7 +1,8 @@
 //! Writing of a folder of images, by one process that holds whole arrays or by ranks that hold boxes of them, in the
 //! phases of [`crate::Writer`].
 //!
-//! 1. Restructure: samples move to power-of-two boxes; every level is made from the one before, box by box (`pyramid`).
+//! 1. Restructure: samples move to power-of-two boxes; every level is computed from the one before, box by box
+//!    (`pyramid`).
 //! 2. Encode: a shard is assembled and compressed by the rank that holds most of its samples, or by a neighbour if that
 //!    balances the load better (`work`, on the engine of `raddle_core`).
 //! 3. Place: that rank writes the shard as one file. Metadata is written last, then the folder is published

@@ -97,7 +97,7 @@ impl Writer {
     /// Collective. Writes all files of the step, complete but not yet durable.
     fn rewrite(&self, run: &StepState<'_>, source: &BlockSource<'_>) -> Result<WriteReport> {
         let encoding = Instant::now();
-        let samples = RankSamples { header: &self.header, domain: run.domain, held: &[] };
+        let samples = RankSamples { header: &self.header, domain: run.domain, patches: &[] };
         let (path, effort) = (self.path.clone(), self.options.effort);
         let work = StepWork::new(samples, run.step, path, &self.compressions, effort, None);
         let of_field = |field: &usize| StoredBlocks::new(source.dataset, *field, source.time);
@@ -118,7 +118,7 @@ impl Writer {
     }
 }
 
-/// Blocks of a step, made from the blocks of the source.
+/// Blocks of a step, converted from the blocks of the source.
 struct RewriteWork<'a> {
     work: StepWork<'a>,
     header: &'a Header,

@@ -43,7 +43,7 @@ fn arrays(header: &Header) -> Vec<Vec<u8>> {
     header.fields.iter().enumerate().map(array).collect()
 }
 
-fn held<'a>(domain: &SampleBox, region: &SampleBox, whole: &[Vec<u8>], header: &Header) -> BoxData<'a> {
+fn cut_patch<'a>(domain: &SampleBox, region: &SampleBox, whole: &[Vec<u8>], header: &Header) -> BoxData<'a> {
     let cut = |(array, field): (&Vec<u8>, &Field)| {
         let len = field.sample.len_bytes();
         let mut out = vec![0; region.sample_count().unwrap() as usize * len];
@@ -133,7 +133,7 @@ fn write(
     Threads::run(partition.len(), |ranks| {
         let options = WriteOptions { jobs: 1 + ranks.rank() % 2, ..options.clone() };
         let mut writer = Writer::new(&folder.join("d.idx"), header.clone(), options)?;
-        let patches = partition[ranks.rank()].iter().map(|region| held(&domain, region, whole, header)).collect();
+        let patches = partition[ranks.rank()].iter().map(|region| cut_patch(&domain, region, whole, header)).collect();
         writer.write_collective(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     })
 }
@@ -191,13 +191,13 @@ proptest! {
     fn any_ranks_put_boxes_into_a_step(
         (domain, partition) in partitions(),
         (bits, blocks_per_file) in (0u32..9, 1u64..40),
-        (first, second, given) in (0usize..7, 0usize..7, 1usize..4),
+        (first, second, field_mask) in (0usize..7, 0usize..7, 1usize..4),
         (kept, owners) in (0usize..4, 0usize..5),
     ) {
         let header = header(&domain, &[KINDS[first], KINDS[second]], bits, blocks_per_file);
         let old = arrays(&header);
         let other: Vec<Vec<u8>> = old.iter().map(|array| array.iter().map(|byte| byte ^ 0x15).collect()).collect();
-        let fields: Vec<usize> = (0..2).filter(|field| given >> field & 1 == 1).rev().collect();
+        let fields: Vec<usize> = (0..2).filter(|field| field_mask >> field & 1 == 1).rev().collect();
         let boxes: Vec<Vec<SampleBox>> =
             partition.iter().map(|of| of.iter().copied().enumerate().filter(|(at, _)| at % 4 >= kept).map(|(_, of)| of).collect()).collect();
         let mut new = old.clone();
@@ -212,7 +212,7 @@ proptest! {
             let options = WriteOptions { aggregators: NonZeroUsize::new(owners), jobs: 1 + ranks.rank() % 2, ..WriteOptions::default() };
             let mut writer = Writer::of_existing(&folder.path().join("d.idx"), options)?;
             let patch = |region: &SampleBox| {
-                let mut whole = held(&domain, region, &other, &header);
+                let mut whole = cut_patch(&domain, region, &other, &header);
                 let arrays = fields.iter().map(|field| std::mem::take(&mut whole.arrays[*field])).collect();
                 BoxData { region: *region, arrays }
             };
@@ -286,7 +286,7 @@ fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
     let update = |boxes: &[SampleBox], steps: &[Option<u64>], fields: &[usize]| {
         Threads::run(2, |ranks| {
             let mut writer = Writer::of_existing(&path, WriteOptions::default())?;
-            let patches = vec![held(&domain, &boxes[ranks.rank()], &whole, &header)];
+            let patches = vec![cut_patch(&domain, &boxes[ranks.rank()], &whole, &header)];
             let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
             writer.update_collective(steps[ranks.rank()], fields, patches, &watch, ranks)
         })
@@ -396,7 +396,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
         let mut header = header.clone();
         header.bits_per_block += u32::from(ranks.rank() == 2);
         let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), WriteOptions::default())?;
-        let patches = vec![held(&domain, &good[ranks.rank()][0], &whole, &header)];
+        let patches = vec![cut_patch(&domain, &good[ranks.rank()][0], &whole, &header)];
         writer.write_collective(None, patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     });
     let differs = |result: &Result<_>| matches!(result, Err(IdxError::Core(CoreError::PlansDiffer { rank: 2 })));
@@ -425,7 +425,7 @@ fn a_rank_that_is_stopped_leaves_nothing() {
         let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
         let mut writer = Writer::new(&folder.path().join("d.idx"), header.clone(), options).unwrap();
         let region = &partition[ranks.rank()][0];
-        let patches = vec![held(&domain, region, &whole, &header)];
+        let patches = vec![cut_patch(&domain, region, &whole, &header)];
         writer.write_collective(None, patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
     });
     assert!(results.iter().all(|result| matches!(result, Err(IdxError::Core(_)))), "{results:?}");

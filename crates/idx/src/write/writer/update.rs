@@ -72,8 +72,9 @@ impl Writer {
         });
         let (domain, dataset) = ranks.agree("check what is to be written", checked)?;
         let partition = gather_any_boxes(self.update_hash(time, fields), &patches, ranks)?;
-        let given = check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
-        if given == 0 {
+        let sample_count =
+            check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
+        if sample_count == 0 {
             return Err(self.update_error(UpdateFault::NoSamples));
         }
         let changed = self.blocks_of(partition.iter().flatten());
@@ -91,15 +92,15 @@ impl Writer {
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
         let run = StepState { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
         let (encoding, mut counts) = (Instant::now(), WriteCounts::default());
-        let held: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
-        let samples = RankSamples { header: &self.header, domain: &domain, held: &held };
+        let patches: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
+        let samples = RankSamples { header: &self.header, domain: &domain, patches: &patches };
         let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, &partition));
         let is_shared = homes.is_some();
         let (path, effort) = (self.path.clone(), self.options.effort);
         let stored = (0..self.header.fields.len()).map(|field| StoredBlocks::new(&dataset, field, time)).collect();
-        let is_given = (0..self.header.fields.len()).map(|field| fields.contains(&field)).collect();
+        let is_updated = (0..self.header.fields.len()).map(|field| fields.contains(&field)).collect();
         let work = StepWork::new(samples, &step, path, &self.compressions, effort, homes);
-        let work = UpdateWork { work, step: &step, stored, is_given, changed };
+        let work = UpdateWork { work, step: &step, stored, is_updated, changed };
         let engine = self.run_engine(&work, &|_, mask| stored_as(mask), &run)?;
         let sent = work.work.into_sent();
         if is_shared {
@@ -117,12 +118,12 @@ impl Writer {
         });
         ranks.agree("publish the output", published)?;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
-        let given_len_bytes =
-            |field: &usize| given.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);
+        let field_len_bytes =
+            |field: &usize| sample_count.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);
         let mut report = WriteReport {
             time,
             phases: crate::Phases::Two,
-            sample_len_bytes: fields.iter().map(given_len_bytes).sum(),
+            sample_len_bytes: fields.iter().map(field_len_bytes).sum(),
             stored_len_bytes: engine.stored_len_bytes,
             holders: partition.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
             encode_s,
@@ -198,7 +199,7 @@ impl Writer {
     }
 
     fn begin_update(&self, step: &StepPlan, time: Option<u64>) -> Result<Staging> {
-        if step.own_folder.is_none() {
+        if step.step_folder.is_none() {
             let template = self.header.files.text().to_owned();
             return Err(self.update_error(UpdateFault::NoFolder { template }));
         }
@@ -234,14 +235,14 @@ struct UpdateWork<'a> {
     /// Blocks of the existing step, by field.
     stored: Vec<StoredBlocks<'a>>,
     /// Whether there are new samples, by field.
-    is_given: Vec<bool>,
+    is_updated: Vec<bool>,
     /// Blocks with new samples.
     changed: BTreeSet<u64>,
 }
 
 impl UpdateWork<'_> {
     fn is_changed(&self, place: BlockPlace) -> bool {
-        self.is_given[place.field] && self.changed.contains(&place.block)
+        self.is_updated[place.field] && self.changed.contains(&place.block)
     }
 }
 

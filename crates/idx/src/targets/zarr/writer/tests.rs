@@ -31,7 +31,7 @@ fn arrays(form: &ImageLayout) -> Vec<Vec<u8>> {
     form.fields.iter().enumerate().map(array).collect()
 }
 
-fn held<'a>(form: &ImageLayout, region: &SampleBox, whole: &[Vec<u8>]) -> BoxData<'a> {
+fn cut_patch<'a>(form: &ImageLayout, region: &SampleBox, whole: &[Vec<u8>]) -> BoxData<'a> {
     let cut = |(array, (_, sample)): (&Vec<u8>, &(String, SampleType))| {
         let mut out = vec![0; region.sample_count().unwrap() as usize * sample.len_bytes()];
         copy_part((&form.domain(), array), (region, &mut out), region, sample.len_bytes()).unwrap();
@@ -43,7 +43,7 @@ fn held<'a>(form: &ImageLayout, region: &SampleBox, whole: &[Vec<u8>]) -> BoxDat
 /// Computes a level by its definition: sample by sample, from the level before.
 fn halved(form: &ImageLayout, level: usize, number: Number, before: &[f64]) -> Vec<f64> {
     let (of, counts) = (&form.levels[level], form.levels[level - 1].counts);
-    let mut made = Vec::new();
+    let mut values = Vec::new();
     for index in 0..of.domain().sample_count().unwrap() {
         let mut rest = index;
         let at: [u64; MAX_RANK] = std::array::from_fn(|axis| {
@@ -63,13 +63,13 @@ fn halved(form: &ImageLayout, level: usize, number: Number, before: &[f64]) -> V
             }
         }
         let mean: f64 = sum / cells;
-        made.push(match number {
+        values.push(match number {
             Number::Float32 => f64::from(mean as f32),
             Number::Float64 => mean,
             _ => mean.round_ties_even(),
         });
     }
-    made
+    values
 }
 
 fn write(
@@ -85,7 +85,7 @@ fn write(
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         let mut last = None;
         for _ in 0..form.steps.unwrap_or(1) {
-            let patches = partition[ranks.rank()].iter().map(|region| held(form, region, whole)).collect();
+            let patches = partition[ranks.rank()].iter().map(|region| cut_patch(form, region, whole)).collect();
             last = Some(writer.write_collective(patches, &watch, ranks)?);
         }
         let mut last = last.unwrap();
@@ -263,7 +263,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
         let mut form = form.clone();
         form.distances[0] += f64::from(u8::from(ranks.rank() == 2));
         let mut writer = ZarrWriter::new(&folder.path().join("d.zarr"), form.clone(), WriteOptions::default())?;
-        let patches = vec![held(&form, &good[ranks.rank()][0], &whole)];
+        let patches = vec![cut_patch(&form, &good[ranks.rank()][0], &whole)];
         writer.write_collective(patches, &Watch { observer: &Silent, cancel: &CancelToken::new() }, ranks)
     });
     let differs = |result: &Result<_>| matches!(result, Err(IdxError::Core(CoreError::PlansDiffer { rank: 2 })));
@@ -285,7 +285,7 @@ fn a_rank_that_is_stopped_leaves_nothing() {
         };
         let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
         let mut writer = ZarrWriter::new(&folder.path().join("d.zarr"), form.clone(), options).unwrap();
-        let patches = vec![held(&form, &partition[ranks.rank()][0], &whole)];
+        let patches = vec![cut_patch(&form, &partition[ranks.rank()][0], &whole)];
         writer.write_collective(patches, &Watch { observer: &observer, cancel: &cancel }, ranks).map(|_| ())
     });
     assert!(results.iter().all(|result| matches!(result, Err(IdxError::Core(_)))), "{results:?}");
@@ -313,8 +313,8 @@ fn what_is_there_is_replaced_whole_or_not_at_all() {
     let mut writer = ZarrWriter::new(&folder.path().join("e.zarr"), form.clone(), WriteOptions::default()).unwrap();
     let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
     let mut report =
-        writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess).unwrap();
-    let twice = writer.write_collective(vec![held(&form, &form.domain(), &whole)], &watch, &SingleProcess);
+        writer.write_collective(vec![cut_patch(&form, &form.domain(), &whole)], &watch, &SingleProcess).unwrap();
+    let twice = writer.write_collective(vec![cut_patch(&form, &form.domain(), &whole)], &watch, &SingleProcess);
     assert!(matches!(twice, Err(IdxError::Target { .. })), "{twice:?}");
     report.publish_s = 0.0;
     writer.publish(&mut report, &SingleProcess).unwrap();
