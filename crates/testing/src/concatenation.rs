@@ -5,7 +5,7 @@
 //! must have the same paths ("exact" join); anything else is a [`Difference`].
 
 use crate::canonical::{Cursor, copy_shifted};
-use crate::content::{Content, DatasetContent, Node, Path, shown};
+use crate::content::{Content, DatasetContent, Node, Path, escape_bytes};
 use raddle_hdf5::model::Dataspace;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} in file {}: {}", shown(&self.path), self.file, self.what)
+        write!(formatter, "{} in file {}: {}", escape_bytes(&self.path), self.file, self.what)
     }
 }
 
@@ -112,7 +112,7 @@ fn concatenate_dataset(
         for _ in 0..dataset.dataspace.element_count().unwrap_or(0) {
             copy_shifted(&dataset.class, &mut from, &row_offset, &mut merged.values);
         }
-        assert!(from.rest().is_empty(), "{}: values are longer than the extent says", shown(path));
+        assert!(from.rest().is_empty(), "{}: values are longer than the extent says", escape_bytes(path));
     }
     // The output can grow if the first file could, and its maximum is at least its extent.
     max_dims[0] = max_dims[0].max(*row_count);

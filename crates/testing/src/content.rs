@@ -117,7 +117,7 @@ pub fn normal_form(class: &TypeClass) -> TypeClass {
 }
 
 /// Formats a path or name for messages.
-pub fn shown(bytes: &[u8]) -> String {
+pub fn escape_bytes(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
@@ -129,12 +129,12 @@ impl Content {
         let mut lines = Vec::new();
         for (path, node) in &self.nodes {
             match found.nodes.get(path) {
-                None => lines.push(format!("{}: missing", shown(path))),
-                Some(other) => node.differences(other, &shown(path), &mut lines),
+                None => lines.push(format!("{}: missing", escape_bytes(path))),
+                Some(other) => node.differences(other, &escape_bytes(path), &mut lines),
             }
         }
         for path in found.nodes.keys().filter(|path| !self.nodes.contains_key(*path)) {
-            lines.push(format!("{}: not expected", shown(path)));
+            lines.push(format!("{}: not expected", escape_bytes(path)));
         }
         lines
     }
@@ -197,9 +197,9 @@ impl Node {
 }
 
 fn names(order: &Option<Vec<Vec<u8>>>) -> String {
-    order
-        .as_ref()
-        .map_or("not kept".to_owned(), |names| names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(" "))
+    order.as_ref().map_or("not kept".to_owned(), |names| {
+        names.iter().map(|name| escape_bytes(name)).collect::<Vec<_>>().join(" ")
+    })
 }
 
 impl DatasetContent {
@@ -246,7 +246,7 @@ fn compare_values(expected: &[u8], found: &[u8], path: &str, lines: &mut Vec<Str
 
 fn attribute_differences(expected: &Attributes, found: &Attributes, path: &str, lines: &mut Vec<String>) {
     for (name, attribute) in expected {
-        let place = format!("{path}@{}", shown(name));
+        let place = format!("{path}@{}", escape_bytes(name));
         match found.get(name) {
             None => lines.push(format!("{place}: missing")),
             Some(other) => {
@@ -257,6 +257,6 @@ fn attribute_differences(expected: &Attributes, found: &Attributes, path: &str, 
         }
     }
     for name in found.keys().filter(|name| !expected.contains_key(*name)) {
-        lines.push(format!("{path}@{}: not expected", shown(name)));
+        lines.push(format!("{path}@{}: not expected", escape_bytes(name)));
     }
 }

@@ -134,7 +134,7 @@ pub struct AttributeSpec {
 /// Compact debug output with names as text, because failing property tests print whole specs.
 mod debug {
     use super::{AttributeSpec, DatasetSpec, ObjectSpec};
-    use crate::content::shown;
+    use crate::content::escape_bytes;
     use std::fmt::{Debug, Formatter, Result};
 
     /// Bytes in hexadecimal; long ones are truncated.
@@ -151,14 +151,14 @@ mod debug {
 
     impl Debug for ObjectSpec {
         fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-            write!(formatter, "{} = {:?}", shown(&self.path), self.what)?;
+            write!(formatter, "{} = {:?}", escape_bytes(&self.path), self.what)?;
             self.attributes.iter().try_for_each(|attribute| write!(formatter, "\n    {attribute:?}"))
         }
     }
 
     impl Debug for DatasetSpec {
         fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-            let committed = self.committed.as_deref().map(shown);
+            let committed = self.committed.as_deref().map(escape_bytes);
             write!(formatter, "{:?} committed {committed:?} {:?} {:?}", self.class, self.dataspace, self.layout)?;
             write!(formatter, " filters {:?} early {}", self.filters, self.early_allocation)?;
             write!(formatter, " fill {:?} rows {}", self.fill.as_deref().map(Hex), self.written_rows)?;
@@ -168,7 +168,14 @@ mod debug {
 
     impl Debug for AttributeSpec {
         fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
-            write!(formatter, "@{} {:?} {:?} {:?}", shown(&self.name), self.class, self.dataspace, Hex(&self.values))
+            write!(
+                formatter,
+                "@{} {:?} {:?} {:?}",
+                escape_bytes(&self.name),
+                self.class,
+                self.dataspace,
+                Hex(&self.values)
+            )
         }
     }
 }
@@ -249,7 +256,7 @@ impl FileSpec {
         nodes.insert(b"/".to_vec(), Node::Group { attributes: Attributes::new(), creation_order: root_order });
         for object in &self.objects {
             let attributes = object.attributes.iter().map(AttributeSpec::content).collect();
-            let own = |path: &Path| first_paths.get(path).unwrap_or(path).clone();
+            let first_path = |path: &Path| first_paths.get(path).unwrap_or(path).clone();
             let (path, node) = match &object.what {
                 What::Group(order) if object.path == b"/" => {
                     let tracked = self.root_order.tracked || order.tracked;
@@ -263,16 +270,16 @@ impl FileSpec {
                 What::Dataset(dataset) => {
                     let dataset = DatasetContent {
                         class: normal_form(&dataset.class),
-                        committed: dataset.committed.as_ref().map(own),
+                        committed: dataset.committed.as_ref().map(first_path),
                         dataspace: dataset.dataspace.clone(),
                         values: dataset.values.clone(),
                         fill: dataset.fill.clone(),
                         attributes,
                     };
-                    (own(&object.path), Node::Dataset(Box::new(dataset)))
+                    (first_path(&object.path), Node::Dataset(Box::new(dataset)))
                 }
                 What::CommittedType(class) => {
-                    (own(&object.path), Node::CommittedType { class: normal_form(class), attributes })
+                    (first_path(&object.path), Node::CommittedType { class: normal_form(class), attributes })
                 }
                 What::HardLink(_) => continue,
                 What::SoftLink(text) => (object.path.clone(), Node::SoftLink(text.clone())),

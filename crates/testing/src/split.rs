@@ -15,8 +15,9 @@ pub fn split(whole: &FileSpec, parts: usize, part_of: &[usize]) -> Vec<FileSpec>
     let together = components(&whole.objects);
     let part = |object: usize| part_of.get(together[object] % part_of.len().max(1)).map_or(0, |part| part % parts);
     let file = |number: usize| {
-        let own: Vec<usize> = (0..whole.objects.len()).filter(|&object| part(object) == number).collect();
-        let needed: HashSet<&[u8]> = own.iter().flat_map(|&object| ancestors(&whole.objects[object].path)).collect();
+        let assigned: Vec<usize> = (0..whole.objects.len()).filter(|&object| part(object) == number).collect();
+        let needed: HashSet<&[u8]> =
+            assigned.iter().flat_map(|&object| ancestors(&whole.objects[object].path)).collect();
         let objects = whole.objects.iter().enumerate().filter_map(|(index, object)| match &object.what {
             _ if part(index) == number => Some(object.clone()),
             What::Group(order) if object.path != b"/" && needed.contains(object.path.as_slice()) => {

@@ -4,7 +4,7 @@ use super::numbers;
 use super::types::build;
 use super::values::{Arena, memory_type, to_memory};
 use crate::canonical::Cursor;
-use crate::content::shown;
+use crate::content::escape_bytes;
 use crate::spec::{AttributeSpec, DatasetSpec, FileSpec, FilterSpec, Format, LayoutSpec, ObjectSpec, What};
 use hdf5_metno_sys::h5a::{H5Acreate2, H5Awrite};
 use hdf5_metno_sys::h5d::*;
@@ -181,7 +181,7 @@ impl Maker<'_> {
                 Dataspace::Scalar => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_SCALAR)),
                 Dataspace::Null => call.handle("H5Screate", H5Screate(H5S_class_t::H5S_NULL)),
                 Dataspace::Simple { dims, max_dims } => {
-                    assert_eq!(dims.len(), max_dims.len(), "{}: ranks differ", shown(call.object));
+                    assert_eq!(dims.len(), max_dims.len(), "{}: ranks differ", escape_bytes(call.object));
                     let id = H5Screate_simple(dims.len() as c_int, dims.as_ptr(), max_dims.as_ptr());
                     call.handle("H5Screate_simple", id)
                 }

@@ -1,6 +1,6 @@
 //! Storage at the level of chunks and addresses, and storage in other files, for making hostile files.
 
-use crate::content::shown;
+use crate::content::escape_bytes;
 use hdf5_metno_sys::h5d::*;
 use hdf5_metno_sys::h5f::*;
 use hdf5_metno_sys::h5g::H5Gcreate2;
@@ -76,7 +76,7 @@ pub fn write_chunk(path: &Path, dataset: &[u8], origin: &[u64], filter_mask: u32
     unsafe {
         let space = call.handle("H5Dget_space", H5Dget_space(opened.id()))?;
         let rank = call.status("H5Sget_simple_extent_ndims", H5Sget_simple_extent_ndims(space.id()))?;
-        assert_eq!(origin.len(), rank as usize, "{}: rank of a chunk's origin", shown(dataset));
+        assert_eq!(origin.len(), rank as usize, "{}: rank of a chunk's origin", escape_bytes(dataset));
         let (origin, bytes) = (origin.as_ptr(), stored.as_ptr().cast());
         let status = H5Dwrite_chunk(opened.id(), H5P_DEFAULT, filter_mask, origin, stored.len(), bytes);
         call.status("H5Dwrite_chunk", status)?;
@@ -119,7 +119,7 @@ pub fn data_address(path: &Path, dataset: &[u8]) -> Result<u64> {
     let opened = open_dataset(call, &file)?;
     // SAFETY: the lock is held, the dataset is open.
     let address = unsafe { H5Dget_offset(opened.id()) };
-    assert_ne!(address, u64::MAX, "{}: no storage", shown(dataset));
+    assert_ne!(address, u64::MAX, "{}: no storage", escape_bytes(dataset));
     Ok(address)
 }
 
