@@ -276,7 +276,7 @@ fn spread_multiplicities(tables: &mut [Table], random: &mut Random) {
 /// Names of tables in NOvA's style: `rec.AREA.PART`, numbered once all are taken.
 #[derive(Debug, Default)]
 struct Names {
-    given: usize,
+    next_number: usize,
 }
 
 const AREAS: [&str; 12] = ["me", "sel", "trk", "vtx", "shw", "energy", "mc", "sim", "slc", "hdr", "wgt", "cosmic"];
@@ -300,8 +300,8 @@ const PARTS: [&str; 15] = [
 
 impl Names {
     fn next(&mut self) -> String {
-        let number = self.given;
-        self.given += 1;
+        let number = self.next_number;
+        self.next_number += 1;
         // Areas vary fastest, so that tables with and without rows are mixed when sorted by name.
         let (area, part) = (AREAS[number % AREAS.len()], PARTS[number / AREAS.len() % PARTS.len()]);
         match number / (AREAS.len() * PARTS.len()) {
