@@ -135,11 +135,11 @@ pub fn sizes(file: &FileResult) -> Option<Figure> {
     const OTHERS: &str = "#c4c4c4";
     let data: u64 = groups.iter().map(|(_, datasets)| stored(datasets)).sum();
     add(0, 0, data.min(whole), DATA, "data");
-    let own = file.provenance_len_bytes().min(whole - data.min(whole));
-    if own > 0 {
-        add(0, data.min(whole), own, OTHERS, "provenance (/_raddle)");
+    let provenance_len_bytes = file.provenance_len_bytes().min(whole - data.min(whole));
+    if provenance_len_bytes > 0 {
+        add(0, data.min(whole), provenance_len_bytes, OTHERS, "provenance (/_raddle)");
     }
-    let others = data.min(whole) + own;
+    let others = data.min(whole) + provenance_len_bytes;
     add(0, others, whole - others, OTHERS, "metadata and gaps");
     let mut from = 0;
     for (place, (name, datasets)) in groups.iter().enumerate() {

@@ -55,7 +55,7 @@ impl Subject {
 
     fn invocation(&self) -> &[String] {
         match self {
-            Self::Run(shown) => &shown.run.invocation,
+            Self::Run(report) => &report.run.invocation,
             Self::Measurement(done) => &done.invocation,
             Self::Verification(done) => &done.invocation,
         }
@@ -63,7 +63,7 @@ impl Subject {
 
     fn program(&self) -> Option<&str> {
         match self {
-            Self::Run(shown) => shown.run.program.as_deref(),
+            Self::Run(report) => report.run.program.as_deref(),
             Self::Measurement(done) => done.program.as_deref(),
             Self::Verification(done) => done.program.as_deref(),
         }
@@ -72,7 +72,7 @@ impl Subject {
     /// Returns all figures.
     pub fn figures(&self) -> Vec<Figure> {
         match self {
-            Self::Run(shown) => figures::all(&shown.run, shown.file.as_ref()),
+            Self::Run(report) => figures::all(&report.run, report.file.as_ref()),
             Self::Measurement(done) => comparisons::all(done),
             Self::Verification(_) => Vec::new(),
         }
@@ -85,13 +85,13 @@ pub fn page(all: &[Shown]) -> String {
         [one] => format!("raddle {}", one.subject.command().unwrap_or("run")),
         several => format!("{} raddle runs", several.len()),
     };
-    let runs = all.iter().filter_map(|shown| match &shown.subject {
-        Subject::Run(of) => Some((shown.name.as_str(), &of.run)),
+    let runs = all.iter().filter_map(|report| match &report.subject {
+        Subject::Run(of) => Some((report.name.as_str(), &of.run)),
         _ => None,
     });
     let runs: Vec<(&str, &Run)> = runs.collect();
     let compared = compared::runs(&runs) + &phases::compared(runs.into_iter());
-    let sections: String = all.iter().map(|shown| section(shown, all)).collect();
+    let sections: String = all.iter().map(|report| section(report, all)).collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -102,14 +102,14 @@ pub fn page(all: &[Shown]) -> String {
     )
 }
 
-fn section(shown: &Shown, all: &[Shown]) -> String {
-    let subject = &shown.subject;
+fn section(report: &Shown, all: &[Shown]) -> String {
+    let subject = &report.subject;
     let mut text = String::new();
     if all.len() > 1 {
-        text.push_str(&format!("<h2>{}</h2>\n", html(&shown.name)));
+        text.push_str(&format!("<h2>{}</h2>\n", html(&report.name)));
     }
     text.push_str(&match subject {
-        Subject::Run(shown) => of_run(shown, all),
+        Subject::Run(run) => of_run(run, all),
         Subject::Measurement(done) => verdicts::section(done),
         Subject::Verification(done) => done.section(),
     });
@@ -126,7 +126,7 @@ fn section(shown: &Shown, all: &[Shown]) -> String {
 /// Returns the latest verification of a run's output file among `all`.
 fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> {
     let output = run.output.as_ref()?.to_string_lossy();
-    let found = all.iter().filter_map(|shown| match &shown.subject {
+    let found = all.iter().filter_map(|report| match &report.subject {
         // An earlier verification was of an earlier file.
         Subject::Verification(done) if done.file == output && done.finished_unix_s >= run.finished_unix_s => {
             Some(&**done)
@@ -136,8 +136,8 @@ fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> 
     found.max_by(|a, b| a.finished_unix_s.unwrap_or(0.0).total_cmp(&b.finished_unix_s.unwrap_or(0.0)))
 }
 
-fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
-    let run = &shown.run;
+fn of_run(report: &ShownRun, all: &[Shown]) -> String {
+    let run = &report.run;
     let mut text = String::new();
     if let Some(output) = &run.output {
         text.push_str(&format!("<p>{}</p>\n", html(&output.to_string_lossy())));
@@ -151,7 +151,7 @@ fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
     }
     text.extend(verification.map(Verification::differences));
     text.push_str(&particulars::of(run));
-    for figure in figures::all(run, shown.file.as_ref()) {
+    for figure in figures::all(run, report.file.as_ref()) {
         text.push_str(&markup::figure(&figure));
         if figure.name == "stages" {
             text.push_str(&stage_table(run));
@@ -159,7 +159,7 @@ fn of_run(shown: &ShownRun, all: &[Shown]) -> String {
             text.push_str(&predictions(run));
         }
     }
-    if let Some(reason) = &shown.file_missing {
+    if let Some(reason) = &report.file_missing {
         text.push_str(&format!("<p class=\"soft\">The file is not shown: {}</p>\n", html(reason)));
     }
     text
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn shown(text: &str) -> Shown {
+    fn report_of(text: &str) -> Shown {
         let run = Run::parse(Path::new("run.json"), text.as_bytes()).unwrap();
         let subject = Subject::Run(Box::new(ShownRun { run, ..ShownRun::default() }));
         Shown { name: "run.json".to_owned(), subject }
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_page_is_whole_and_asks_nothing_of_a_network() {
-        let page = page(&[shown(RUN)]);
+        let page = page(&[report_of(RUN)]);
         for part in [
             "<svg",
             "Time by stage",
@@ -363,7 +363,7 @@ mod tests {
             "skipped": [{"path": "bad.h5", "reason": "cut off"}], "input_files": [{"path": "d/a.h5", "len_bytes": 1024}],"#,
             1,
         );
-        let run = shown(&text);
+        let run = report_of(&text);
         let alone = page(std::slice::from_ref(&run));
         for part in [
             "<dt>date</dt><dd>2024-12-31 23:59 UTC</dd>",
@@ -399,7 +399,7 @@ mod tests {
     /// A heading must not be printed at the end of a page: the style keeps sections whole if they fit.
     #[test]
     fn headings_are_printed_with_what_follows() {
-        let page = page(&[shown(RUN), shown(RUN)]);
+        let page = page(&[report_of(RUN), report_of(RUN)]);
         assert!(
             STYLE.contains("h2, h3, summary { break-after: avoid; }")
                 && STYLE.contains("section { break-inside: avoid; }")
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn several_runs_have_names() {
-        let page = page(&[shown(RUN), shown(RUN)]);
+        let page = page(&[report_of(RUN), report_of(RUN)]);
         assert!(page.find("Runs compared").unwrap() < page.find("<h2>run.json</h2>").unwrap());
         assert_eq!(page.matches("<h2>run.json</h2>").count(), 2);
         assert!(page.contains("<title>2 raddle runs</title>"));

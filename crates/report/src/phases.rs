@@ -39,7 +39,7 @@ pub fn memory(run: &Run) -> Option<Figure> {
     let buffers = |at: usize| run.rank_memory[at].budget_peak_bytes.unwrap_or(0);
     let count = run.rank_memory.len();
     let most = (0..count).map(|at| resident(at).max(buffers(at))).max().filter(|most| *most > 0 && count > 1)?;
-    let shown: Vec<usize> = match count {
+    let drawn_ranks: Vec<usize> = match count {
         0..=MAX_RANKS => (0..count).collect(),
         _ => (0..MAX_RANKS).map(|at| at * (count - 1) / (MAX_RANKS - 1)).collect(),
     };
@@ -49,8 +49,8 @@ pub fn memory(run: &Run) -> Option<Figure> {
     };
     let caption = format!("Peak memory of each rank, and the part of it in buffers of the writer.{of}");
     let mut figure = Figure::new("memory", "Memory of ranks", caption);
-    let (left, right, height) = (72.0, WIDTH - 80.0, if shown.len() > 16 { 10.0 } else { 22.0 });
-    for (row, rank) in shown.into_iter().enumerate() {
+    let (left, right, height) = (72.0, WIDTH - 80.0, if drawn_ranks.len() > 16 { 10.0 } else { 22.0 });
+    for (row, rank) in drawn_ranks.into_iter().enumerate() {
         let y = row as f64 * (height + 4.0);
         let width = |len_bytes: u64| len_bytes as f64 / most as f64 * (right - left);
         let (all, part) = (quantity::size(resident(rank)), quantity::size(buffers(rank)));
@@ -68,12 +68,12 @@ pub fn memory(run: &Run) -> Option<Figure> {
 pub fn phase_table(run: &Run) -> String {
     let (Some(phases), Some(ranks)) = (&run.phases, run.ranks.filter(|ranks| *ranks > 0)) else { return String::new() };
     let mut rows = Vec::new();
-    let mut row = |title: &str, values: &[f64], shown: &dyn Fn(f64) -> String| {
+    let mut row = |title: &str, values: &[f64], format_value: &dyn Fn(f64) -> String| {
         let (least, most) =
             (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
         if most > 0.0 {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            rows.push(vec![title.to_owned(), shown(least), shown(mean), shown(most)]);
+            rows.push(vec![title.to_owned(), format_value(least), format_value(mean), format_value(most)]);
         }
     };
     for stage in STAGES {
@@ -92,8 +92,8 @@ pub fn phase_table(run: &Run) -> String {
         row(&format!("{title}: messages"), &of(|of| of.messages), &count);
         row(&format!("{title}: bytes sent"), &of(|of| of.len_bytes), &size);
     }
-    let held: Vec<f64> = run.rank_memory.iter().map(|of| of.peak_rss_bytes.unwrap_or(0) as f64).collect();
-    row("memory", &held, &size);
+    let peak_rss_bytes: Vec<f64> = run.rank_memory.iter().map(|of| of.peak_rss_bytes.unwrap_or(0) as f64).collect();
+    row("memory", &peak_rss_bytes, &size);
     part(&format!("Phases of ranks ({phases} phases)"), &table(&["per rank", "minimum", "mean", "maximum"], &rows))
 }
 
@@ -112,7 +112,7 @@ pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
         sent.add(&Messages::sum(&run.aggregate_messages));
         let rate =
             run.sample_len_bytes.zip(run.elapsed_s).map(|(len_bytes, elapsed_s)| quantity::rate(len_bytes, elapsed_s));
-        let held = run.rank_memory.iter().filter_map(|of| of.peak_rss_bytes).max();
+        let peak_rss_bytes = run.rank_memory.iter().filter_map(|of| of.peak_rss_bytes).max();
         let mut cells = vec![
             (*name).to_owned(),
             run.phases.clone().unwrap_or_default(),
@@ -123,7 +123,7 @@ pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
         cells.extend(STAGES.map(mean));
         let mean_len = sent.len_bytes.checked_div(sent.messages);
         cells.extend([quantity::count(sent.messages), mean_len.map_or("-".to_owned(), quantity::size)]);
-        cells.push(held.map_or("-".to_owned(), quantity::size));
+        cells.push(peak_rss_bytes.map_or("-".to_owned(), quantity::size));
         cells
     };
     let titles: Vec<&str> = ["run", "phases", "ranks", "time", "rate"]

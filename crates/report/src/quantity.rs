@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn numbers_have_four_digits() {
-        let shown = [0.0, 1.211_34, -0.000_17, 2.5e-9, 123_456.0, f64::INFINITY].map(number);
-        assert_eq!(shown, ["0", "1.211", "-0.00017", "2.5e-9", "123500", "inf"]);
+        let texts = [0.0, 1.211_34, -0.000_17, 2.5e-9, 123_456.0, f64::INFINITY].map(number);
+        assert_eq!(texts, ["0", "1.211", "-0.00017", "2.5e-9", "123500", "inf"]);
     }
 
     #[test]
     fn sizes_have_three_digits_and_never_reach_the_next_unit() {
-        let shown = [0, 1023, 1024, 1536, 1_048_575, 235_929_600, u64::MAX].map(size);
-        assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "225 MiB", "16.0 EiB"]);
+        let texts = [0, 1023, 1024, 1536, 1_048_575, 235_929_600, u64::MAX].map(size);
+        assert_eq!(texts, ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "1.00 MiB", "225 MiB", "16.0 EiB"]);
     }
 
     #[test]

@@ -307,8 +307,8 @@ impl FileResult {
 
     /// Returns the stored bytes of the datasets recorded by raddle.
     pub fn provenance_len_bytes(&self) -> u64 {
-        let own = self.datasets.iter().filter(|dataset| dataset.path.starts_with(PROVENANCE));
-        own.fold(0, |sum, dataset| sum.saturating_add(dataset.stored_len_bytes))
+        let provenance = self.datasets.iter().filter(|dataset| dataset.path.starts_with(PROVENANCE));
+        provenance.fold(0, |sum, dataset| sum.saturating_add(dataset.stored_len_bytes))
     }
 }
 

@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn round_times_are_distinguished() {
-        let shown = [2e-6, 1.1e-5, 5e-5, 1e-3, 0.0015, 0.5, 1.0, 20.0].map(time);
-        assert_eq!(shown, ["2 µs", "11 µs", "50 µs", "1 ms", "1.5 ms", "500 ms", "1 s", "20 s"]);
+        let texts = [2e-6, 1.1e-5, 5e-5, 1e-3, 0.0015, 0.5, 1.0, 20.0].map(time);
+        assert_eq!(texts, ["2 µs", "11 µs", "50 µs", "1 ms", "1.5 ms", "500 ms", "1 s", "20 s"]);
     }
 }

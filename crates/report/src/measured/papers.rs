@@ -46,7 +46,7 @@ fn here(line: &Line) -> String {
 
 fn planned(table_of: &Planned) -> String {
     let names: BTreeSet<&String> = table_of.rows.iter().flat_map(|row| row.here.keys()).collect();
-    let shown = |row: &PlannedRow, name: &str| {
+    let cell = |row: &PlannedRow, name: &str| {
         let Some(here) = row.here.get(name) else { return "-".to_owned() };
         match row.paper.get(name) {
             Some(paper) if paper != here => {
@@ -56,7 +56,7 @@ fn planned(table_of: &Planned) -> String {
         }
     };
     let rows = table_of.rows.iter().map(|row| {
-        let numbers = names.iter().map(|name| shown(row, name));
+        let numbers = names.iter().map(|name| cell(row, name));
         let verdict = match row.verdict.as_str() {
             "equal" => "as in the paper",
             "differs" => "differs",

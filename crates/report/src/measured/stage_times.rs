@@ -32,8 +32,8 @@ struct Shown {
 impl Shown {
     /// Returns the sum of its times in `stages`; `None` if it does not occur.
     fn seconds(&self, stages: &[StageTime]) -> Option<f64> {
-        let own = stages.iter().filter(|time| time.stage == self.stage && time.phase == self.phase);
-        own.map(|time| time.wall_s).reduce(|sum, more| sum + more)
+        let times = stages.iter().filter(|time| time.stage == self.stage && time.phase == self.phase);
+        times.map(|time| time.wall_s).reduce(|sum, more| sum + more)
     }
 }
 
@@ -46,7 +46,7 @@ fn of_ranks(run: &MeasuredRun) -> Vec<&[StageTime]> {
 }
 
 /// Returns the stages that runs of an experiment have.
-fn shown(experiment: &Experiment) -> Vec<Shown> {
+fn measured_stages(experiment: &Experiment) -> Vec<Shown> {
     let runs = || experiment.sweep.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
     let phases: [Option<&str>; 3] = [None, Some("write"), Some("read")];
     let all = phases.into_iter().flat_map(|phase| STAGES.map(|(stage, title)| (phase, stage, title)));
@@ -71,7 +71,7 @@ fn panels<'a>(
 ) -> Option<Figure> {
     let mut figure = Figure::new(name, title, caption);
     let mut top = 0.0;
-    for stage in shown(experiment) {
+    for stage in measured_stages(experiment) {
         let curves: Vec<Curve<'a>> = names.iter().enumerate().map(|(place, name)| (*name, of(&stage, place))).collect();
         if curves.iter().all(|(_, times)| times.is_empty()) {
             continue;
