@@ -275,15 +275,15 @@ mod tests {
         TrialConditions { library: None, seed: 3, syncs: false, rule: StopRule::default(), deadline: None }
     }
 
-    fn found(made: &SimulatedRuns, levels: &[u64], conditions: &TrialConditions) -> Result<Findings> {
-        found_of(made, &candidates(levels), conditions)
+    fn found(simulated: &SimulatedRuns, levels: &[u64], conditions: &TrialConditions) -> Result<Findings> {
+        found_of(simulated, &candidates(levels), conditions)
     }
 
-    fn found_of(made: &SimulatedRuns, candidates: &[Candidate], conditions: &TrialConditions) -> Result<Findings> {
+    fn found_of(simulated: &SimulatedRuns, candidates: &[Candidate], conditions: &TrialConditions) -> Result<Findings> {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
-        let bench = Bench { executor: made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let bench = Bench { executor: simulated, scratch: &scratch, observer: &Silent, cancel: &cancel };
         carry_out(candidates, conditions, &bench)
     }
 
@@ -369,9 +369,9 @@ mod tests {
 
     #[test]
     fn blocks_have_equal_values_and_orders_of_their_own() {
-        let made = SimulatedRuns::new(0.3);
-        found(&made, &[1, 2, 3], &conditions()).unwrap();
-        let asked = made.asked.into_inner().unwrap();
+        let simulated = SimulatedRuns::new(0.3);
+        found(&simulated, &[1, 2, 3], &conditions()).unwrap();
+        let asked = simulated.asked.into_inner().unwrap();
         let blocks: Vec<&[Request]> = asked.chunk_by(|a, b| a.seed == b.seed).collect();
         assert!(blocks.len() >= statistics::MIN_BLOCKS);
         assert!(blocks[..5].iter().all(|block| block.len() == 4));
@@ -518,8 +518,8 @@ mod tests {
     fn an_experiment_that_time_ended_continues_as_if_it_had_not() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
-        let (made, cancel) = (SimulatedRuns::new(0.1), CancelToken::new());
-        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let (simulated, cancel) = (SimulatedRuns::new(0.1), CancelToken::new());
+        let bench = Bench { executor: &simulated, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let few = TrialConditions { rule: StopRule { max_blocks: 3, ..StopRule::default() }, ..conditions() };
         let mut campaign = Campaign::of(&candidates(&[1, 6, 2])).unwrap();
         campaign.go_on(&few, &bench).unwrap();

@@ -205,12 +205,12 @@ pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRu
     }
     let pairs = (0..arm.runs.len()).filter_map(|block| {
         let of = |arm: &Arm| Some(compared.value(arm.runs.get(block)?.as_ref()?));
-        let (first, own) = (of(default)?, of(arm)?);
+        let (first, candidate) = (of(default)?, of(arm)?);
         let second = of(sentinel).filter(|_| has_sentinel).unwrap_or(first);
-        Some(((first * second).sqrt(), own))
+        Some(((first * second).sqrt(), candidate))
     });
-    let (default, own): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    statistics::estimate(&default, &own, rule.error())
+    let (default, candidate): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    statistics::estimate(&default, &candidate, rule.error())
 }
 
 fn variation(arms: &[Arm], compared: Compared) -> f64 {
@@ -333,7 +333,7 @@ impl Findings {
         let mut finding = |arm: &Arm| {
             let medians = medians(arm);
             let default_len = self::medians(&arms[default_of(arms, arm)]).map(|medians| medians.file_len_bytes);
-            let inflation = medians.zip(default_len).map(|(own, default)| own.file_len_bytes / default);
+            let inflation = medians.zip(default_len).map(|(medians, default)| medians.file_len_bytes / default);
             let (arm, phases) = (arm.clone(), of_phases.next().unwrap_or_default());
             let (estimate, verdict) = (None, None);
             Finding { arm, estimate, wall: None, cpu: None, medians, inflation, verdict, alone: None, phases }

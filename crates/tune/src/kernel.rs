@@ -402,7 +402,7 @@ impl Kernel {
         self
     }
 
-    /// Returns the work of one rank, from that of `ranks` ranks made by [`Self::for_each_of`].
+    /// Returns the work of one rank of `ranks` ranks. Inverts [`Self::for_each_of`].
     #[must_use]
     pub fn of_one_of(mut self, ranks: u32) -> Self {
         if let Some(count) = self.work_mut() {

@@ -302,14 +302,14 @@ knobs = { alignment = [4096], meta_block = [65536] }
     }
 
     fn measured_by(
-        made: &SimulatedRuns,
+        simulated: &SimulatedRuns,
         limits: Option<&Limits>,
         time: Option<Duration>,
     ) -> (Measurement, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
-        let bench = Bench { executor: made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let bench = Bench { executor: simulated, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let deadline = time.map(|time| Instant::now() + time);
         let conditions = TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline };
         let workload = Workload::parse(Path::new("mine.toml"), TEXT, Scale::Tiny).unwrap();

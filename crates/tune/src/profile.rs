@@ -251,7 +251,7 @@ impl Profile {
 
 /// Returns the folder of the user's profiles: `$XDG_CONFIG_HOME/raddle/profiles`, otherwise
 /// `~/.config/raddle/profiles`.
-pub fn own_folder() -> Option<PathBuf> {
+pub fn user_profile_folder() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(config.join("raddle").join("profiles"))

@@ -58,7 +58,7 @@ impl Workers {
     ///
     /// # Errors
     /// If the system does not report the path of the executable.
-    pub fn own(limit: Duration, launcher: PathBuf) -> Result<Self> {
+    pub fn of_current_executable(limit: Duration, launcher: PathBuf) -> Result<Self> {
         let failed = |source| io(Path::new("raddle"), "asking for its own path", source);
         Ok(Self::of(std::env::current_exe().map_err(failed)?, limit, launcher))
     }
@@ -231,16 +231,16 @@ fn all_ranks(file: &Path, ranks: u32) -> Option<Answer> {
     let mut stages = slowest.stages.clone();
     for stage in &mut stages {
         let all = done.iter().flat_map(|outcome| &outcome.stages);
-        let own = all.filter(|own| (own.stage, own.phase) == (stage.stage, stage.phase));
-        stage.cpu_s = own.map(|own| own.cpu_s).sum();
+        let matching = all.filter(|time| (time.stage, time.phase) == (stage.stage, stage.phase));
+        stage.cpu_s = matching.map(|time| time.cpu_s).sum();
     }
     let calls = done.iter().map(|outcome| outcome.calls).collect::<Option<Vec<_>>>();
     Some(Answer::Done(KernelOutcome {
         stages,
-        calls: calls.map(|all| all.iter().fold(Calls::default(), |sum, own| sum.plus(*own))),
-        reads: done.iter().map(|outcome| outcome.reads).fold(None, |sum, own| match (sum, own) {
-            (Some(sum), Some(own)) => Some(Reads::plus(sum, own)),
-            (sum, own) => sum.or(own),
+        calls: calls.map(|all| all.iter().fold(Calls::default(), |sum, calls| sum.plus(*calls))),
+        reads: done.iter().map(|outcome| outcome.reads).fold(None, |sum, reads| match (sum, reads) {
+            (Some(sum), Some(reads)) => Some(Reads::plus(sum, reads)),
+            (sum, reads) => sum.or(reads),
         }),
         peak_rss_bytes: done.iter().map(|outcome| outcome.peak_rss_bytes).max().flatten(),
         ranks: done.iter().map(|outcome| outcome.stages.clone()).collect(),

@@ -292,8 +292,8 @@ mod tests {
     fn found(limits: &Limits) -> Search {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
-        let (made, cancel) = (SimulatedRuns::default(), CancelToken::new());
-        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let (simulated, cancel) = (SimulatedRuns::default(), CancelToken::new());
+        let bench = Bench { executor: &simulated, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let conditions =
             TrialConditions { library: None, seed: 5, syncs: false, rule: StopRule::default(), deadline: None };
         search(&experiment(), limits, &conditions, &bench).unwrap()

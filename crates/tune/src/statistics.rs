@@ -270,14 +270,14 @@ mod tests {
     const ONCE: f64 = ERROR;
 
     /// Returns times of `blocks` blocks with log-normal noise: of the default, and of a candidate with this ratio.
-    fn made(seed: u64, blocks: usize, noise: f64, ratio: f64) -> (Vec<f64>, Vec<f64>) {
+    fn simulated_times(seed: u64, blocks: usize, noise: f64, ratio: f64) -> (Vec<f64>, Vec<f64>) {
         let mut random = Random::of(&[seed, 77]);
         let mut time = |mean: f64| mean * (noise * random.normal()).exp();
         (0..blocks).map(|_| (time(2.0), time(2.0 * ratio))).unzip()
     }
 
     fn verdict_of(seed: u64, blocks: usize, noise: f64, ratio: f64) -> Verdict {
-        let (default, candidate) = made(seed, blocks, noise, ratio);
+        let (default, candidate) = simulated_times(seed, blocks, noise, ratio);
         StopRule::of_one_look().verdicts(&[estimate(&default, &candidate, ONCE)], 1.0)[0]
     }
 
@@ -337,14 +337,14 @@ mod tests {
     fn the_interval_covers_the_truth_and_agrees_with_the_probability() {
         for blocks in [5, 8, 13, 34] {
             let covered = share(1000, |seed| {
-                let (default, candidate) = made(seed, blocks, 0.1, 1.3);
+                let (default, candidate) = simulated_times(seed, blocks, 0.1, 1.3);
                 let [low, high] = estimate(&default, &candidate, ONCE).unwrap().interval;
                 low <= 1.3 && 1.3 <= high
             });
             // 95 % with a standard deviation of 0.7 %.
             assert!((0.93..0.975).contains(&covered), "{blocks} blocks: {covered}");
             for seed in 0..300 {
-                let (default, candidate) = made(seed, blocks, 0.1, 1.05);
+                let (default, candidate) = simulated_times(seed, blocks, 0.1, 1.05);
                 let Estimate { interval: [low, high], p, .. } = estimate(&default, &candidate, ONCE).unwrap();
                 assert_eq!(low > 1.0 || high < 1.0, p < ONCE, "{low} {high} {p}");
             }
@@ -393,7 +393,7 @@ mod tests {
         let any_called = share(300, |seed| {
             let family: Vec<_> = (0..20)
                 .map(|arm| {
-                    let (default, candidate) = made(seed * 1000 + arm, 8, 0.1, 1.0);
+                    let (default, candidate) = simulated_times(seed * 1000 + arm, 8, 0.1, 1.0);
                     estimate(&default, &candidate, ONCE)
                 })
                 .collect();
@@ -471,7 +471,7 @@ mod tests {
             mean * neighbour * (noise * random.normal()).exp()
         };
         let mut runs = vec![(Vec::new(), Vec::new()); truth.len()];
-        let reported = |(default, own): &(Vec<f64>, Vec<f64>)| estimate(default, own, rule.error());
+        let reported = |(default, candidate): &(Vec<f64>, Vec<f64>)| estimate(default, candidate, rule.error());
         for _ in 0..rule.max_blocks {
             let default = (time(1.0) * time(1.0)).sqrt();
             for (arm, ratio) in runs.iter_mut().zip(truth) {

@@ -14,7 +14,7 @@ use raddle_inject::measure::usual_knobs;
 use raddle_tune::kernel::Verify;
 use raddle_tune::knob::{Knob, LibraryVersion, SettingValue};
 use raddle_tune::measurement::{Measurement, profile_path};
-use raddle_tune::profile::{Profile, own_folder};
+use raddle_tune::profile::{Profile, user_profile_folder};
 use raddle_tune::search::Limits;
 use raddle_tune::workload::Workload;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl TuneArgs {
             }
             Some(path) => path.clone(),
             None => {
-                let folder = own_folder()
+                let folder = user_profile_folder()
                     .ok_or_else(|| Error::usage("no home folder for profiles").hint("name the profile with -o"))?;
                 std::fs::create_dir_all(&folder).map_err(|cause| Error::writing(&folder, &cause))?;
                 profile_path(&folder, workload)

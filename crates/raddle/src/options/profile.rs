@@ -3,7 +3,7 @@
 use crate::error::Error;
 use raddle_tune::TuneError;
 use raddle_tune::fingerprint::{FileSystem, Machine};
-use raddle_tune::profile::{Profile, own_folder};
+use raddle_tune::profile::{Profile, user_profile_folder};
 use std::convert::Infallible;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,6 @@ impl ProfileChoice {
 /// # Errors
 /// If the folder does not exist, or profiles cannot be listed.
 pub fn newest(folder: &Path) -> Result<Option<(PathBuf, Profile)>, TuneError> {
-    let Some(profiles) = own_folder() else { return Ok(None) };
+    let Some(profiles) = user_profile_folder() else { return Ok(None) };
     Profile::find(&profiles, &Machine::here(), &FileSystem::of_folder(folder)?)
 }

@@ -69,12 +69,12 @@ fn values(run: &KernelRun<'_>, dataset: u64, block: &Range<u64>) -> impl Iterato
 /// Writes the file; returns `None` if it is not an HDF5 file.
 pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<Done<'a>>> {
     let bursts = Bursts::of(run)?;
-    let own = (0..bursts.portions()).filter(|portion| run.team.has(*portion));
-    let own = own.flat_map(|portion| bursts.blocks(portion));
+    let local_portions = (0..bursts.portions()).filter(|portion| run.team.has(*portion));
+    let local_blocks = local_portions.flat_map(|portion| bursts.blocks(portion));
     if bursts.api != Api::Hdf5 {
         let mut bytes = Vec::new();
         let mut write = |clock: &mut Clock, write_at: &dyn Fn(u64, &[u8]) -> Result<()>| {
-            own.clone().try_for_each(|block| {
+            local_blocks.clone().try_for_each(|block| {
                 bytes.clear();
                 bytes.extend(values(run, 0, &block).flat_map(f64::to_le_bytes));
                 clock.time(RunStage::Write, || write_at(block.start * 8, &bytes))
@@ -104,7 +104,7 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<D
         if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
-        for block in own.clone() {
+        for block in local_blocks.clone() {
             block_values.clear();
             block_values.extend(values(run, place, &block));
             let (values, count) = (MemoryValues::F64(&block_values), block.end - block.start);
@@ -125,13 +125,13 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<D
 /// Reads the file that all ranks wrote, and checks every value.
 pub(super) fn read_back(run: &KernelRun<'_>, order: ReadBack, clock: &mut Clock) -> Result<()> {
     let bursts = Bursts::of(run)?;
-    let own = run.team.reads(order, run.seed, bursts.portions());
-    let own: Vec<Range<u64>> = own.into_iter().flat_map(|portion| bursts.blocks(portion)).collect();
+    let local_portions = run.team.reads(order, run.seed, bursts.portions());
+    let local_blocks: Vec<Range<u64>> = local_portions.into_iter().flat_map(|portion| bursts.blocks(portion)).collect();
     let len = |block: &Range<u64>| usize::try_from(block.end - block.start).unwrap_or(usize::MAX);
     if bursts.api != Api::Hdf5 {
         let mut bytes = Vec::new();
         let mut read = |clock: &mut Clock, read_at: &dyn Fn(u64, &mut [u8]) -> Result<()>| {
-            own.iter().try_for_each(|block| {
+            local_blocks.iter().try_for_each(|block| {
                 bytes.resize(len(block) * 8, 0);
                 clock.time(RunStage::Read, || read_at(block.start * 8, &mut bytes))?;
                 let expected = values(run, 0, block).flat_map(f64::to_le_bytes);
@@ -160,7 +160,7 @@ pub(super) fn read_back(run: &KernelRun<'_>, order: ReadBack, clock: &mut Clock)
         if bursts.collective && run.team.mpi().is_some() {
             dataset.together()?;
         }
-        for block in &own {
+        for block in &local_blocks {
             found.resize(len(block), 0.0);
             let (start, count) = ([block.start], [block.end - block.start]);
             clock.time(RunStage::Read, || Ok(dataset.read_f64(&mut found, &start, &count)?))?;
@@ -174,9 +174,9 @@ pub(super) fn read_back(run: &KernelRun<'_>, order: ReadBack, clock: &mut Clock)
 /// Opens the file on all ranks after the first has created it.
 fn create_plain(run: &KernelRun<'_>) -> Result<File> {
     let failed = |source| io(run.path, "writing", source);
-    let made = (run.team.rank == 0).then(|| File::create_new(run.path).map_err(failed)).transpose()?;
+    let created = (run.team.rank == 0).then(|| File::create_new(run.path).map_err(failed)).transpose()?;
     run.team.wait()?;
-    made.map_or_else(|| File::options().write(true).open(run.path).map_err(failed), Ok)
+    created.map_or_else(|| File::options().write(true).open(run.path).map_err(failed), Ok)
 }
 
 fn close_plain(clock: &mut Clock, file: File) -> Result<()> {

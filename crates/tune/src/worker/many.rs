@@ -29,15 +29,17 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>
     let Kernel::Many { datasets, elements, attributes, reads } = run.kernel else {
         return Err(super::not_this_kernel());
     };
-    let own = run.team.share(elements);
+    let local = run.team.share(elements);
     if reads {
         let file = clock.time(RunStage::Open, || run.open())?;
-        let mut read = vec![0.0_f32; usize::try_from(own.end - own.start).unwrap_or(usize::MAX)];
+        let mut read = vec![0.0_f32; usize::try_from(local.end - local.start).unwrap_or(usize::MAX)];
         for place in 0..datasets {
             let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&name(place))?))?;
-            clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut read, &[own.start], &[own.end - own.start])?))?;
+            clock.time(RunStage::Read, || {
+                Ok(dataset.read_f32(&mut read, &[local.start], &[local.end - local.start])?)
+            })?;
             let expected = values(run.seed, place, elements).into_iter().map(|value| value as f32);
-            check(&name(place), &[own.start], expected.skip(own.start as usize), &read)?;
+            check(&name(place), &[local.start], expected.skip(local.start as usize), &read)?;
             clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
         }
         return Ok(Done { file, sample: Some(last(run.seed, datasets, elements)) });
@@ -52,9 +54,9 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>
             }
             Ok(dataset)
         })?;
-        let part = &values[own.start as usize..own.end as usize];
+        let part = &values[local.start as usize..local.end as usize];
         clock.time(RunStage::Write, || {
-            Ok(dataset.write(MemoryValues::F64(part), &[own.start], &[part.len() as u64])?)
+            Ok(dataset.write(MemoryValues::F64(part), &[local.start], &[part.len() as u64])?)
         })?;
         clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }

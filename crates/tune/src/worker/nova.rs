@@ -134,14 +134,14 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Option<D
 /// Opens this rank's inputs and queries the size of each dataset. The totals are known beforehand, so ranks do not
 /// exchange sizes; a barrier stands for the exchange.
 fn collect<'a>(run: &KernelRun<'a>, nova: &Nova, clock: &mut Clock) -> Result<Vec<(u64, LibraryFile<'a>)>> {
-    let own = match nova.partition {
+    let local_inputs = match nova.partition {
         Partition::Files => run.team.share(nova.inputs),
         Partition::Datasets => 0..nova.inputs,
     };
     let settings = FileSettings::default();
     clock.time(RunStage::Collect, || {
         let mut files = Vec::new();
-        for input in own {
+        for input in local_inputs {
             let path = input_path(run, input);
             let file = match (nova.partition, run.team.mpi()) {
                 (Partition::Datasets, Some(mpi)) => {
@@ -264,10 +264,10 @@ fn concatenate(
     let mut rest = read.as_mut_slice();
     for (input, file) in inputs {
         let count = [nova.rows_of(*input), nova.columns];
-        let (own, others) = rest.split_at_mut(usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX));
+        let (buffer, remaining) = rest.split_at_mut(usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX));
         let part = InputRows { input: *input, file, rows: 0..count[0], is_shared: false };
-        read_part(run, nova, clock, place, part, own)?;
-        rest = others;
+        read_part(run, nova, clock, place, part, buffer)?;
+        rest = remaining;
     }
     if run.team.mpi().is_some() {
         // Compressed chunks are written collectively.
@@ -291,12 +291,12 @@ fn concatenate_together(
         output.together()?;
     }
     for (input, file) in inputs {
-        let own = part(nova.rows_of(*input), run.team.rank, run.team.size);
-        let count = [own.end - own.start, nova.columns];
+        let local_rows = part(nova.rows_of(*input), run.team.rank, run.team.size);
+        let count = [local_rows.end - local_rows.start, nova.columns];
         let mut read = vec![0.0_f32; usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX)];
-        let part = InputRows { input: *input, file, rows: own.clone(), is_shared };
+        let part = InputRows { input: *input, file, rows: local_rows.clone(), is_shared };
         read_part(run, nova, clock, place, part, &mut read)?;
-        let first = nova.first_row_of(*input) + own.start;
+        let first = nova.first_row_of(*input) + local_rows.start;
         clock.time(RunStage::Write, || Ok(output.write(MemoryValues::F32(&read), &[first, 0], &count)?))?;
     }
     Ok(())

@@ -62,9 +62,9 @@ pub(super) fn read<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a
         let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&path)?))?;
         for place in (0..parts).filter(|place| run.team.has(*place)) {
             let Range { start, end } = part(particles, place, parts);
-            let mut own = vec![0.0_f32; usize::try_from(end - start).unwrap_or(usize::MAX)];
-            clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut own, &[start], &[end - start])?))?;
-            check(&path, &[start], values(run.seed, variable_place, start..end), &own)?;
+            let mut found = vec![0.0_f32; usize::try_from(end - start).unwrap_or(usize::MAX)];
+            clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut found, &[start], &[end - start])?))?;
+            check(&path, &[start], values(run.seed, variable_place, start..end), &found)?;
         }
         clock.time(RunStage::Objects, || Ok(dataset.close()?))?;
     }

@@ -101,8 +101,8 @@ fn writing_and_reading_are_distinguished() {
         };
         let outcome = carry_out(&request).unwrap();
         let reads = outcome.reads.expect("Linux counts what is read");
-        let own = outcome.file_len_bytes.min(outcome.len_bytes);
-        assert!(reads.len_bytes >= own / 2, "{kernel:?}: {reads:?} of {own}");
+        let data_len_bytes = outcome.file_len_bytes.min(outcome.len_bytes);
+        assert!(reads.len_bytes >= data_len_bytes / 2, "{kernel:?}: {reads:?} of {data_len_bytes}");
         let has = |phase, stage| outcome.stages.iter().any(|time| (time.phase, time.stage) == (phase, stage));
         if kernel.read_back().is_some() {
             let (write, read) = (Some(Phase::Write), Some(Phase::Read));

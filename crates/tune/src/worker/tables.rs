@@ -35,9 +35,9 @@ pub(super) fn write<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'
     let tables = clock.time(RunStage::Objects, || (0..datasets).map(create).collect::<Result<Vec<_>>>())?;
     for input in 0..inputs {
         for (place, table) in (0..).zip(&tables) {
-            let own = values(run.seed, place, input, 0..rows, columns);
+            let table_values = values(run.seed, place, input, 0..rows, columns);
             clock.time(RunStage::Write, || {
-                Ok(table.write(MemoryValues::F32(&own), &[input * rows, 0], &[rows, columns])?)
+                Ok(table.write(MemoryValues::F32(&table_values), &[input * rows, 0], &[rows, columns])?)
             })?;
         }
     }
@@ -59,14 +59,14 @@ pub(super) fn read<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a
     let tables = clock.time(RunStage::Objects, || (0..datasets).map(open).collect::<Result<Vec<_>>>())?;
     let ranges = usize::try_from(rows.div_ceil(rows_per_read)).unwrap_or(usize::MAX);
     let order = if shuffled { order_of_block(run.seed, 0, ranges) } else { (0..ranges).collect() };
-    let mut own = Vec::new();
+    let mut found = Vec::new();
     for range in order {
         let first = range as u64 * rows_per_read;
         let count = rows_per_read.min(rows - first);
-        own.resize(usize::try_from(count * columns).unwrap_or(usize::MAX), 0.0_f32);
+        found.resize(usize::try_from(count * columns).unwrap_or(usize::MAX), 0.0_f32);
         for (place, table) in (0..).zip(&tables) {
-            clock.time(RunStage::Read, || Ok(table.read_f32(&mut own, &[first, 0], &[count, columns])?))?;
-            check(&name(place), &[first, 0], values(run.seed, place, 0, first..first + count, columns), &own)?;
+            clock.time(RunStage::Read, || Ok(table.read_f32(&mut found, &[first, 0], &[count, columns])?))?;
+            check(&name(place), &[first, 0], values(run.seed, place, 0, first..first + count, columns), &found)?;
         }
     }
     for table in tables {

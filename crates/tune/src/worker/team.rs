@@ -75,8 +75,11 @@ mod tests {
                 for rank in 0..size {
                     let team = Team { mpi: None, rank, size };
                     let places = team.reads(order, 9, count);
-                    let is_own = |place: &u64| team.has(*place);
-                    assert!(order == ReadBack::Random || size == 1 || !places.iter().any(is_own), "{size} {places:?}");
+                    let is_local = |place: &u64| team.has(*place);
+                    assert!(
+                        order == ReadBack::Random || size == 1 || !places.iter().any(is_local),
+                        "{size} {places:?}"
+                    );
                     all.extend(places);
                 }
                 all.sort_unstable();

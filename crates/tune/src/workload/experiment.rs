@@ -24,7 +24,7 @@ pub struct Experiment {
     pub is_factorial: bool,
     /// Number of MPI ranks that share each run; 1 is a process without MPI.
     pub ranks: u32,
-    /// Whether kernels were given as the work of one rank.
+    /// Whether the workload describes kernels as the work of one rank.
     pub is_per_rank: bool,
     /// The libhdf5 of the experiment's runs, if it names one.
     pub library: Option<PathBuf>,

@@ -88,7 +88,7 @@ const MAX_PATTERNS: u32 = 1000;
 
 pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
     let of_form = |source| TuneError::Form { path: path.to_path_buf(), what: "workload", source: Box::new(source) };
-    let WorkloadText { name, title, profile_from, parts, experiment, planned: own } =
+    let WorkloadText { name, title, profile_from, parts, experiment, planned: planned_tables } =
         toml::from_str(text).map_err(of_form)?;
     let fault = |experiment: &str, fault| {
         let experiment = experiment.to_owned();
@@ -116,7 +116,7 @@ pub(super) fn parse(path: &Path, text: &str, scale: Scale) -> Result<Workload> {
             experiments.extend(text.experiment(scale).map_err(|found| fault(&name, found))?);
         }
     }
-    for table in own {
+    for table in planned_tables {
         if !names.insert(table.name.clone()) {
             return Err(fault(&table.name, WorkloadFault::Twice));
         }
@@ -179,7 +179,7 @@ impl ExperimentText {
             let kernel = if self.per_rank { kernel.for_each_of(self.ranks) } else { kernel };
             kernel.check().map(|()| kernel)
         };
-        let variant_of = |own: &toml::Table, change: &toml::Table| {
+        let variant_of = |case_kernel: &toml::Table, change: &toml::Table| {
             let mut change = change.clone();
             let library = match change.remove("library") {
                 None => None,
@@ -190,13 +190,13 @@ impl ExperimentText {
                 None => None,
                 Some(ranks) => Some(ranks.try_into().map_err(|_| WorkloadFault::Ranks { max: MAX_RANKS })?),
             };
-            Ok(Variant { kernel: kernel_of(&[scaled, own, &change])?, library, ranks })
+            Ok(Variant { kernel: kernel_of(&[scaled, case_kernel, &change])?, library, ranks })
         };
-        let case_of = |name: Option<String>, own: &toml::Table, base: &Settings| {
+        let case_of = |name: Option<String>, case_kernel: &toml::Table, base: &Settings| {
             let variants = self.variants.iter();
-            let variants = variants.map(|(name, change)| Ok((name.clone(), variant_of(own, change)?)));
+            let variants = variants.map(|(name, change)| Ok((name.clone(), variant_of(case_kernel, change)?)));
             let variants = variants.collect::<Result<_, WorkloadFault>>()?;
-            Ok(Case { name, kernel: kernel_of(&[scaled, own])?, base: self.base.with(base), variants })
+            Ok(Case { name, kernel: kernel_of(&[scaled, case_kernel])?, base: self.base.with(base), variants })
         };
         let names: BTreeSet<&str> = self.cases.iter().map(|case| case.name.as_str()).collect();
         if names.len() < self.cases.len() {
