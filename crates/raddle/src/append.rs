@@ -158,12 +158,12 @@ impl AppendRequest {
             None | Some(AppendAttributes::First) => AttributePolicy::First,
             Some(AppendAttributes::Error) => AttributePolicy::Error,
         };
-        let given = [
+        let explicit_flags = [
             ("join", self.join.is_some()),
             ("scalars", self.scalars.is_some()),
             ("attributes", self.attributes.is_some()),
         ];
-        options.explicit = given.into_iter().filter(|one| one.1).map(|one| one.0).collect();
+        options.explicit = explicit_flags.into_iter().filter(|one| one.1).map(|one| one.0).collect();
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;
         options.compress = self.compress;

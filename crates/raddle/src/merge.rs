@@ -162,7 +162,7 @@ impl MergeRequest {
                 "--part places chunks without knowing those of other parts: leave out --align",
             ),
         ];
-        match refused.into_iter().find(|(is_given, _)| self.part.is_some() && *is_given) {
+        match refused.into_iter().find(|(is_requested, _)| self.part.is_some() && *is_requested) {
             Some((_, why)) => Err(Error::usage(why)),
             None => Ok(()),
         }
@@ -206,7 +206,7 @@ pub(crate) fn check_axis(options: &MergeOptions) -> Result<(), Error> {
         (options.link.is_external(), "an output of external links concatenates nothing"),
         (has_tiles && gives_columns, "--add-column and --attributes stack make rows of inputs, which tiles are not"),
     ];
-    match conflicts.into_iter().find(|(is_given, _)| *is_given) {
+    match conflicts.into_iter().find(|(is_requested, _)| *is_requested) {
         Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out {option}"))),
         None => Ok(()),
     }
@@ -224,7 +224,7 @@ pub(crate) fn check_subset(options: &MergeOptions) -> Result<(), Error> {
         (options.link != Link::No, "--link stores no values"),
         (gives_columns, "--add-column and --attributes stack make a row for every row of the inputs"),
     ];
-    match conflicts.into_iter().find(|(is_given, _)| *is_given) {
+    match conflicts.into_iter().find(|(is_requested, _)| *is_requested) {
         Some((_, reason)) => Err(Error::usage(&format!("{reason}: leave out --select"))),
         None => Ok(()),
     }
@@ -460,21 +460,21 @@ fn lost_filters(plan: &MergePlan) -> Vec<String> {
 /// Maximum number of groups named in a warning.
 const NAMES_IN_WARNING: usize = 5;
 
-/// Returns warnings about new columns, to be shown before they are written.
-pub fn key_warnings(made: &DerivedColumns) -> Vec<String> {
+/// Returns warnings about derived columns, to print before the columns are written.
+pub fn key_warnings(derived: &DerivedColumns) -> Vec<String> {
     let mut warnings = Vec::new();
-    if made.replaced > 0 {
-        warnings.push(format!("{} replaced", quantity::counted(made.replaced, "dataset")));
+    if derived.replaced > 0 {
+        warnings.push(format!("{} replaced", quantity::counted(derived.replaced, "dataset")));
     }
-    if !made.without.is_empty() {
-        let some = if made.without.len() == 1 { "group lacks" } else { "groups lack" };
-        let count = quantity::count(made.without.len() as u64);
-        warnings.push(format!("{count} {some} ids and got no keys: {}", names(&made.without)));
+    if !derived.without.is_empty() {
+        let some = if derived.without.len() == 1 { "group lacks" } else { "groups lack" };
+        let count = quantity::count(derived.without.len() as u64);
+        warnings.push(format!("{count} {some} ids and got no keys: {}", names(&derived.without)));
     }
-    for pattern in &made.unmatched_skips {
+    for pattern in &derived.unmatched_skips {
         warnings.push(format!("--key-skip {pattern}: skips no group; patterns match whole paths, such as '/rec.*'"));
     }
-    for fault in &made.descending {
+    for fault in &derived.descending {
         warnings.push(format!(
             "{}: row {} belongs to {}, so it has no counts and offsets",
             fault.group,
@@ -486,17 +486,17 @@ pub fn key_warnings(made: &DerivedColumns) -> Vec<String> {
 }
 
 /// Returns a warning about groups whose datasets a selection of events copies whole.
-fn unselected(made: &DerivedColumns) -> Option<String> {
+fn unselected(derived: &DerivedColumns) -> Option<String> {
     let copied =
-        if made.without.len() == 1 { "has no key and is copied whole" } else { "have no key and are copied whole" };
-    (!made.without.is_empty()).then(|| format!("{} {copied}", names(&made.without)))
+        if derived.without.len() == 1 { "has no key and is copied whole" } else { "have no key and are copied whole" };
+    (!derived.without.is_empty()).then(|| format!("{} {copied}", names(&derived.without)))
 }
 
 /// Formats `/a, /b and 3 more`.
 fn names(groups: &[String]) -> String {
-    let shown: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
+    let listed: Vec<&str> = groups.iter().take(NAMES_IN_WARNING).map(String::as_str).collect();
     match groups.len().checked_sub(NAMES_IN_WARNING) {
-        Some(more @ 1..) => format!("{} and {} more", shown.join(", "), quantity::count(more as u64)),
-        _ => shown.join(", "),
+        Some(more @ 1..) => format!("{} and {} more", listed.join(", "), quantity::count(more as u64)),
+        _ => listed.join(", "),
     }
 }

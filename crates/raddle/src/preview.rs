@@ -96,14 +96,14 @@ impl MergePreview {
         let asked_samples = request.max_samples();
         let max_len_bytes = plan.options.memory_limit_bytes / SHARE_OF_MEMORY;
         let options = PreviewOptions { folder, max_samples: asked_samples, max_len_bytes };
-        let made = PreviewPlan::new(&candidates, &options).map_err(|error| Error::of_idx(&error))?;
-        let made = made.ok_or_else(|| {
+        let preview_plan = PreviewPlan::new(&candidates, &options).map_err(|error| Error::of_idx(&error))?;
+        let preview_plan = preview_plan.ok_or_else(|| {
             let (datasets, limit) =
                 (quantity::counted(candidates.len() as u64, "dataset"), quantity::size(max_len_bytes));
             let what = format!("previews of {datasets} do not fit {limit}, a quarter of the memory");
             Error::new(Exit::Limit, &what).hint("raise --memory, or merge fewer datasets with --include or --exclude")
         })?;
-        let (preview, jobs, report) = (Preview::new(made), plan.options.jobs, OnceLock::new());
+        let (preview, jobs, report) = (Preview::new(preview_plan), plan.options.jobs, OnceLock::new());
         Ok(Some(Self { preview, dataset_of, undecodable, asked_samples, jobs, folder: None, report }))
     }
 

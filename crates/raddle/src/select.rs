@@ -1,7 +1,7 @@
 //! Selection of events: a file with the rows of all tables that belong to events that satisfy conditions.
 //!
 //! The events are found by a search, and the output is a merge of a single input that is restricted to their rows, with
-//! partition keys made again.
+//! partition keys derived again.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -137,13 +137,13 @@ impl SelectRequest {
         let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
         let settled = if context.leads() { settle(&self.file).map(drop).map_err(of_file) } else { Ok(()) };
         context.ranks.agree("complete an interrupted append", settled)?;
-        let found = self.key(&options).and_then(|(spec, made)| {
+        let found = self.key(&options).and_then(|(spec, derived)| {
             let selection = select(&self.file, &self.conditions, &spec, options.jobs, context)?;
-            Ok((selection, made))
+            Ok((selection, derived))
         });
-        let (selection, made) = context.ranks.agree("select events", found)?;
+        let (selection, derived) = context.ranks.agree("select events", found)?;
         options.rows = Some(Arc::new(selection));
-        options.made = made;
+        options.made = derived;
         plan_output(
             vec![self.file.clone()],
             &SortOptions::default(),
@@ -154,7 +154,8 @@ impl SelectRequest {
         )
     }
 
-    /// Returns the key of the events, and everything that is computed again: this key, and what else the file records.
+    /// Returns the specification of the key of the events, and those of all columns to derive: this key first, then the
+    /// others that the file records.
     fn key(&self, options: &MergeOptions) -> Result<(KeySpec, Vec<DerivedSpec>), Error> {
         let Some(first) = self.conditions.first() else {
             return Err(Error::usage("no condition: give one with --where, such as 'rec.slc: calE > 2'"));
@@ -164,23 +165,23 @@ impl SelectRequest {
         let key = of_table.map_err(|error| Error::of_query(&error))?;
         let records = records_of(&self.file, options)
             .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
-        let mut made = records.made;
+        let mut derived = records.made;
         if !self.keys.is_empty() {
             let spec = self.making.spec(&self.keys, true);
             if name_of(&spec) != key {
                 let what = format!("--keys makes {}.seq, and the events are those of {key}.seq", name_of(&spec));
                 return Err(Error::usage(&what));
             }
-            made.retain(|known| named_key(known, &key).is_none());
-            made.insert(0, DerivedSpec::Keys(spec));
+            derived.retain(|known| named_key(known, &key).is_none());
+            derived.insert(0, DerivedSpec::Keys(spec));
         }
-        made.iter_mut().for_each(DerivedSpec::allow_replacing);
-        let spec = made.iter().find_map(|spec| named_key(spec, &key)).cloned().ok_or_else(|| {
+        derived.iter_mut().for_each(DerivedSpec::allow_replacing);
+        let spec = derived.iter().find_map(|spec| named_key(spec, &key)).cloned().ok_or_else(|| {
             let what = format!("{} does not record how {key}.seq was made", self.file.display());
             Error::usage(&what)
                 .hint("name its id columns with --keys, such as --keys /spill/run,/spill/subrun,/spill/evt")
         })?;
-        let of_inputs = made.iter().find_map(|spec| match spec {
+        let of_inputs = derived.iter().find_map(|spec| match spec {
             DerivedSpec::Keys(spec) if spec.scope == KeyScope::Input => Some(name_of(spec)),
             _ => None,
         });
@@ -192,8 +193,8 @@ impl SelectRequest {
             return Err(Error::usage(&what).hint(advice));
         }
         // Verification finds the key of the events in the first place.
-        made.sort_by_key(|known| named_key(known, &key).is_none());
-        Ok((spec, made))
+        derived.sort_by_key(|known| named_key(known, &key).is_none());
+        Ok((spec, derived))
     }
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn select(
     Ok(selection)
 }
 
-/// Returns the selection by which a file was made from `input`, if it records one.
+/// Returns the selection that produced the file `output` from `input`, if the file records one.
 pub(crate) fn recorded_selection(
     output: &Path,
     input: &Path,

@@ -57,8 +57,8 @@ impl From<IdxError> for Error {
                 Self::new(Exit::InputRefused, &what)
             }
             IdxError::SampleMemory { needed_len_bytes, limit_bytes } => {
-                let (held, limit) = (quantity::size(*needed_len_bytes), quantity::size(*limit_bytes));
-                let what = format!("the samples of one time step take {held} of memory; the budget is {limit}");
+                let (needed, limit) = (quantity::size(*needed_len_bytes), quantity::size(*limit_bytes));
+                let what = format!("the samples of one time step take {needed} of memory; the budget is {limit}");
                 Self::new(Exit::Limit, &what).hint("raise --memory, or share the work across ranks with mpirun")
             }
             IdxError::IsInput { .. } => Self::of_idx(&error).hint("name another output"),

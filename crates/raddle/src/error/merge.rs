@@ -28,8 +28,8 @@ impl Error {
             }
         };
         failure = failure.advise(Advice::one_of(&["leave them out with --skip-bad"]));
-        let shown = |file: &FailedFile| SkippedInput { path: file.path.clone(), reason: file.reason.clone() };
-        failure.faults.bad_inputs = failed.iter().map(shown).collect();
+        let skipped_input = |file: &FailedFile| SkippedInput { path: file.path.clone(), reason: file.reason.clone() };
+        failure.faults.bad_inputs = failed.iter().map(skipped_input).collect();
         failure.caused_by(errno)
     }
 
@@ -59,8 +59,8 @@ impl Error {
                     bad => Self::new(failure.exit, &what).details(differences::bad_inputs(bad)),
                 };
                 let mut failure = failure.advise(Advice::on_bad_inputs(bad.iter().map(|bad| &bad.error)));
-                let shown = |bad: &BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
-                failure.faults.bad_inputs = bad.iter().map(shown).collect();
+                let skipped_input = |bad: &BadInput| SkippedInput { path: bad.path.clone(), reason: bad.error.to_string() };
+                failure.faults.bad_inputs = bad.iter().map(skipped_input).collect();
                 failure.caused_by(errno)
             }
             MergeError::SortKeys { missing } => {

@@ -106,8 +106,8 @@ pub struct ConventionChoices {
 }
 
 impl ConventionChoices {
-    /// Returns the options that have a default value, with whether they were given.
-    pub fn given(&self) -> [(&'static str, bool); 6] {
+    /// Returns the names of the options that have a default value, each with whether it is set.
+    pub fn explicit_flags(&self) -> [(&'static str, bool); 6] {
         [
             ("axis", self.axis.is_some()),
             ("packing", self.packing.is_some()),
@@ -131,7 +131,7 @@ impl ConventionChoices {
         if self.axis.is_some_and(|axis| matches!(axis, ConcatAxis::Number(_)))
             && let Some(option) = [(self.dim.is_some(), "--dim"), (self.new_dim.is_some(), "--new-dim")]
                 .into_iter()
-                .find_map(|(is_given, option)| is_given.then_some(option))
+                .find_map(|(is_set, option)| is_set.then_some(option))
         {
             return Err(Error::usage(&format!("--axis and {option} both choose an axis: leave out one of them")));
         }
@@ -175,7 +175,7 @@ impl ConventionChoices {
             (self.units.is_some(), "--units"),
             (self.overlap.is_some(), "--overlap"),
         ];
-        match refused.into_iter().find(|(is_given, _)| self.tiles.is_some() && *is_given) {
+        match refused.into_iter().find(|(is_set, _)| self.tiles.is_some() && *is_set) {
             Some((_, option)) => {
                 Err(Error::usage(&format!("--tiles joins the values of tiles as they are stored: leave out {option}")))
             }

@@ -233,7 +233,7 @@ impl LayoutOptions {
             ),
         ];
         let of_all = refused_of_all.iter().filter(|_| below.is_none());
-        match refused.iter().chain(of_all).find(|(is_given, _)| *is_given) {
+        match refused.iter().chain(of_all).find(|(is_requested, _)| *is_requested) {
             Some((_, why)) => Err(Error::usage(why)),
             None => Ok(()),
         }
@@ -250,7 +250,7 @@ fn check_rules(rules: &[LayoutRule], is_extendible: bool, options: &MergeOptions
         (options.align.is_some(), "--align", "have no chunks to align"),
         (!options.ordered, "--unordered", "store values in their order"),
     ];
-    match refused.iter().find(|(is_given, ..)| *is_given) {
+    match refused.iter().find(|(is_requested, ..)| *is_requested) {
         Some((_, option, why)) => Err(Error::usage(&format!(
             "--layout {:?} makes datasets that {why}: leave out {option}, or {}",
             rule.to_string(),
@@ -319,13 +319,13 @@ mod tests {
         let found = options(LayoutOptions::default(), None);
         assert_eq!((found.chunk, found.compress), (Some(Chunk::Shape(vec![11, 360, 32])), Effort::Gzip(4).into()));
         assert_eq!((found.align, found.compat), (Some(Align::Stripes(1 << 20)), Format::V18));
-        let given = LayoutOptions {
+        let explicit = LayoutOptions {
             compress: Some(Compress::default()),
             chunk: Some(Chunk::Rows(10)),
             compat: Some(Compat::V110),
             ..LayoutOptions::default()
         };
-        let found = options(given, Some(Align::Auto));
+        let found = options(explicit, Some(Align::Auto));
         assert_eq!((found.chunk, found.compress), (Some(Chunk::Rows(10)), Compress::default()));
         assert_eq!((found.align, found.compat), (Some(Align::Auto), Format::V110));
     }

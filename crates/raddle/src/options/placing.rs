@@ -49,7 +49,7 @@ impl PlacementOptions {
             ("--contiguous", layout.contiguous.is_some()),
             ("--keys", has_keys),
         ];
-        if let Some((option, _)) = of_union.into_iter().find(|(_, is_given)| self.union && *is_given) {
+        if let Some((option, _)) = of_union.into_iter().find(|(_, is_set)| self.union && *is_set) {
             return Err(Error::usage(&format!("--union copies datasets as they are: leave out {option}")));
         }
         if self.link.is_some() && layout.contiguous.is_some() {

@@ -100,13 +100,17 @@ impl SchemaOptions {
             attributes: self.attributes.unwrap_or_default(),
             add_columns: self.add_column.clone(),
         };
-        let given = [
+        let explicit_flags = [
             ("join", self.join.is_some()),
             ("scalars", self.scalars.is_some()),
             ("attributes", self.attributes.is_some()),
         ];
-        options.explicit =
-            given.into_iter().chain(self.conventions.given()).filter(|one| one.1).map(|one| one.0).collect();
+        options.explicit = explicit_flags
+            .into_iter()
+            .chain(self.conventions.explicit_flags())
+            .filter(|one| one.1)
+            .map(|one| one.0)
+            .collect();
         options.conventions = self.conventions.options()?;
         options.skip_bad = self.skip_bad;
         options.follow_foreign_files = self.follow_foreign_files;

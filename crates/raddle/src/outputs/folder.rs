@@ -61,13 +61,13 @@ pub(crate) fn check_folder(
             &format!("{}: exists; use --force to replace it, or name another folder", one.display()),
         )),
         many => {
-            let shown = many.iter().take(MAX_NAMES).map(|path| format!("  {}\n", escape::path(path)));
+            let lines = many.iter().take(MAX_NAMES).map(|path| format!("  {}\n", escape::path(path)));
             let rest = match many.len().checked_sub(MAX_NAMES) {
                 Some(more @ 1..) => format!("  … and {} more\n", quantity::count(more as u64)),
                 _ => String::new(),
             };
             let what = format!("{} of the outputs exist; nothing was written", quantity::count(many.len() as u64));
-            let error = Error::new(Exit::Output, &what).details(shown.collect::<String>() + &rest);
+            let error = Error::new(Exit::Output, &what).details(lines.collect::<String>() + &rest);
             Err(error.hint("use --force to replace them, or name another folder"))
         }
     }

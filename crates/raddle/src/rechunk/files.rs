@@ -152,7 +152,7 @@ impl RechunkRequest {
                 "--dir and --in-place run in one process: leave out mpirun, or start a process for each share of the files",
             ),
         ];
-        match refused.into_iter().find(|(is_given, _)| *is_given) {
+        match refused.into_iter().find(|(is_refused, _)| *is_refused) {
             Some((_, why)) => Err(Error::usage(why)),
             None => Ok(()),
         }

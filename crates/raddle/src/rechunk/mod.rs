@@ -185,7 +185,7 @@ impl RechunkRequest {
     /// Refuses several destinations at once.
     fn check_destination(&self) -> Result<(), Error> {
         let Destination { output, dir, in_place } = &self.destination;
-        match [output.is_some(), dir.is_some(), *in_place].into_iter().filter(|is_given| *is_given).count() {
+        match [output.is_some(), dir.is_some(), *in_place].into_iter().filter(|is_set| *is_set).count() {
             0 | 1 => Ok(()),
             _ => Err(Error::usage("an output file, --dir and --in-place exclude each other")),
         }

@@ -1,6 +1,6 @@
 //! Merging of files into several outputs: one per variable, or of limited length, or both.
 //!
-//! Each output is a merge of its own, of all inputs or some of them. `planning` divides the merge and names the outputs,
+//! Each output is a separate merge of all or some of the inputs. `planning` divides the merge and names the outputs,
 //! `writing` writes them one after the other.
 
 mod planning;

@@ -98,9 +98,9 @@ fn holders(numbers: &[u32], inputs: &[PathBuf]) -> String {
     if numbers.len() > 1 && numbers.len() == inputs.len() {
         return format!("all {} inputs", numbers.len());
     }
-    let shown = if numbers.len() == NAMES_IN_CELL + 1 { NAMES_IN_CELL + 1 } else { NAMES_IN_CELL };
-    let names: Vec<String> = numbers.iter().take(shown).map(name).collect();
-    match numbers.len().checked_sub(shown) {
+    let name_count = if numbers.len() == NAMES_IN_CELL + 1 { NAMES_IN_CELL + 1 } else { NAMES_IN_CELL };
+    let names: Vec<String> = numbers.iter().take(name_count).map(name).collect();
+    match numbers.len().checked_sub(name_count) {
         Some(more @ 1..) => format!("{} and {} more", names.join(", "), quantity::count(more as u64)),
         _ => names.join(", "),
     }

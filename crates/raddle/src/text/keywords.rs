@@ -145,8 +145,8 @@ fn option(text: &str) -> Option<(String, &str)> {
         return None;
     }
     // Handles the notation of clap: `--compress <HOW>`, `--preview[=<FOLDER>]`.
-    let shown = behind.trim_start_matches(['[', '=', ' ']);
-    if let Some((_, behind)) = shown.strip_prefix('<').and_then(|shown| shown.split_once('>')) {
+    let placeholder = behind.trim_start_matches(['[', '=', ' ']);
+    if let Some((_, behind)) = placeholder.strip_prefix('<').and_then(|placeholder| placeholder.split_once('>')) {
         return Some((keyword, behind.trim_start_matches(']')));
     }
     let joined = behind.strip_prefix('=');
@@ -154,9 +154,9 @@ fn option(text: &str) -> Option<(String, &str)> {
     let is_listed = !word.is_empty() && OPTIONS.iter().any(|options| options.takes(&keyword, word));
     let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
     // Options with a letter are only followed by a value or one of these words.
-    let is_given = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
+    let is_value = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
     match word {
-        _ if is_given && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
+        _ if is_value && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
         _ if is_listed || (joined.is_some() && !word.is_empty()) => Some((format!("{keyword}={word:?}"), others)),
         _ if stands_for_a_value && !takes_nothing => Some((format!("{keyword}={word}"), others)),
         _ if takes_nothing => Some((format!("{keyword}=True"), behind)),
