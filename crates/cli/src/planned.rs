@@ -31,8 +31,8 @@ pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> 
 fn row(case: &Case) -> Result<Row, Error> {
     let not_started =
         |cause: std::io::Error| Error::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
-    let own = std::env::current_exe().map_err(not_started)?;
-    let mut command = Command::new(&own);
+    let executable = std::env::current_exe().map_err(not_started)?;
+    let mut command = Command::new(&executable);
     command.args(case.command.split_whitespace()).args(["--json", "--progress", "never"]).stdin(Stdio::null());
     let output = command.output().map_err(not_started)?;
     let failed = |why: &str| Error::new(Exit::Internal, &format!("raddle {}: {}", case.command, why.trim()));

@@ -92,7 +92,7 @@ impl Ranks {
 
     fn of(world: World) -> Result<Self, Error> {
         let ranks = world.communicator();
-        let gather = |own: Vec<u8>| ranks.all_gather_bytes(&own).map_err(Error::of_ranks);
+        let gather = |local: Vec<u8>| ranks.all_gather_bytes(&local).map_err(Error::of_ranks);
         let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
         let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
         Ok(Self { world: Some(world), jobs, machines })
@@ -171,11 +171,12 @@ impl Ranks {
             };
         };
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
-        let own = ExitMessage::of(&result);
-        let give_up = || anstream::eprint!("{}", own.text_of(rank));
-        let received = world.end(&own.to_bytes(), has_failed.then_some(PATIENCE), own.exit_code, give_up);
+        let local_message = ExitMessage::of(&result);
+        let give_up = || anstream::eprint!("{}", local_message.text_of(rank));
+        let received =
+            world.end(&local_message.to_bytes(), has_failed.then_some(PATIENCE), local_message.exit_code, give_up);
         let received: Vec<ExitMessage> = received.iter().map(|bytes| ExitMessage::from_bytes(bytes)).collect();
-        let (cause_rank, cause) = cause(&received).unwrap_or((rank, &own));
+        let (cause_rank, cause) = cause(&received).unwrap_or((rank, &local_message));
         if rank == 0 {
             answer(answers_json, &cause.json);
             anstream::eprint!("{}", cause.text_of(cause_rank));

@@ -42,14 +42,14 @@ impl Rasteriser {
         let pixels = [width, height].map(|units| (units * PIXELS_PER_UNIT).ceil() as u64);
         let mut command = Command::new(&self.program);
         // A separate settings folder, because the user's browser may be running.
-        let own = tempfile::tempdir()?;
+        let settings_folder = tempfile::tempdir()?;
         if self.is_browser {
             command.args(["--headless", "--disable-gpu", "--hide-scrollbars"]);
             if is_root() {
                 // A browser run by root refuses its sandbox; the page it shows is trusted.
                 command.args(["--no-sandbox", "--no-zygote"]);
             }
-            command.arg(with("--user-data-dir=", own.path()));
+            command.arg(with("--user-data-dir=", settings_folder.path()));
             command.arg(format!("--window-size={},{}", pixels[0], pixels[1]));
             command.arg(with("--screenshot=", &std::path::absolute(png)?));
             command.arg(with("file://", &std::path::absolute(svg)?));
@@ -57,8 +57,8 @@ impl Rasteriser {
             command.args(["--width", &pixels[0].to_string(), "--output"]).arg(png).arg(svg);
         }
         let done = command.stdin(Stdio::null()).output()?;
-        let is_made = std::fs::metadata(png).is_ok_and(|found| found.len() > 0);
-        if is_made && done.status.success() {
+        let has_picture = std::fs::metadata(png).is_ok_and(|found| found.len() > 0);
+        if has_picture && done.status.success() {
             return Ok(());
         }
         let words = String::from_utf8_lossy(&done.stderr);
@@ -76,5 +76,5 @@ fn with(option: &str, path: &Path) -> OsString {
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     // Files of this process in /proc belong to its user.
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }

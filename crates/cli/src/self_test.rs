@@ -1,7 +1,7 @@
 //! Steps of `raddle self-test`: small files are generated, processed in most of raddle's ways, and read back.
 //!
-//! Each step checks its own result, where possible without the code that made it: values that are known beforehand, or
-//! those of the inputs read one by one. Invariant: all files are in the given folder, whose owner removes it.
+//! Each step checks its result, where possible without the code that produced it: against values known in advance, or
+//! against the inputs read one by one. Invariant: all files are in the folder that the caller passes and removes.
 
 use crate::exit::Exit;
 use crate::render::quantity;
@@ -395,9 +395,9 @@ impl Files<'_> {
         let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| wrong("products have other names"))?;
         let all: Vec<usize> = (0..places.len()).collect();
         let unread = |error: ColumnsError| failed(error.into());
-        let own = source.reader(&all).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
-        let theirs = found.reader(&places).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
-        if found.len_entries() != EVENTS || own.ids != theirs.ids || own.columns != theirs.columns {
+        let expected = source.reader(&all).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
+        let actual = found.reader(&places).and_then(|mut reader| reader.read(0..EVENTS)).map_err(unread)?;
+        if found.len_entries() != EVENTS || expected.ids != actual.ids || expected.columns != actual.columns {
             return Err(wrong("the events are not those that were written"));
         }
         let products = quantity::counted(places.len() as u64, "product");

@@ -54,8 +54,8 @@ fn vectors(folder: &Path, name: &str, shape: &[u64], samples: &[Vec<f32>]) {
 
 #[test]
 fn vectors_that_became_fields_are_compared_as_vectors() {
-    let made = tempfile::tempdir().unwrap();
-    let folder = made.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let mut samples: Vec<Vec<f32>> =
         (0..60).map(|at| (0..9).map(|component| (at * 10 + component) as f32).collect()).collect();
     vectors(folder, "v.npy", &[3, 4, 5], &samples);
@@ -98,8 +98,8 @@ const HEADER_OF_PIDX: &str = "(version)\n6.1\n(io mode)\nidx\n(box)\n0 4 0 3 0 2
 
 #[test]
 fn the_order_is_that_of_the_blocks() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     let orders = |name: &str| {
         let info: Value = serde_json::from_str(&done(folder, &["idx", "info", name, "--json"])).unwrap();
         let fields = info["fields"].as_array().unwrap();
@@ -139,8 +139,8 @@ fn the_order_is_that_of_the_blocks() {
 
 #[test]
 fn a_box_is_put_into_a_step() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     array(folder, "p.npy", &[2, 4, 1], 200);
     let layout = ["--as", "steps", "--name", "v", "--bits-per-block", "3", "--blocks-per-file", "2", "-q"];
     done(folder, &[&["idx", "write", "a.npy", "b.npy", "-o", "st.idx"], &layout[..]].concat());
@@ -196,8 +196,8 @@ fn a_box_is_put_into_a_step() {
 
 #[test]
 fn what_cannot_be_replaced_in_part_is_refused() {
-    let made = tempfile::tempdir().unwrap();
-    let folder = made.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let scalars: Vec<Vec<f32>> = (0..60).map(|at| vec![at as f32]).collect();
     vectors(folder, "v.npy", &[3, 4, 5], &scalars);
     vectors(folder, "p.npy", &[1, 4, 5], &scalars[..20]);
@@ -217,8 +217,8 @@ fn what_cannot_be_replaced_in_part_is_refused() {
 
 #[test]
 fn a_dataset_is_written_again() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     let steps = ["--as", "steps", "--name", "v", "--step", "3", "--bits-per-block", "3", "-q"];
     done(folder, &[&["idx", "write", "a.npy", "b.npy", "-o", "old.idx"], &steps[..]].concat());
     done(
@@ -280,8 +280,8 @@ fn a_dataset_is_written_again() {
 
 #[test]
 fn where_samples_lie_in_the_world_is_kept_of_a_whole_dataset() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     done(folder, &["idx", "write", "a.npy", "-o", "old.idx", "-q"]);
     let text = std::fs::read_to_string(folder.join("old.idx")).unwrap();
     let keys = "(axis)\nX Y Z\n(physic_box)\n0 1 0 2 0 3\n(missing_blocks)\n0\n";
@@ -298,8 +298,8 @@ fn where_samples_lie_in_the_world_is_kept_of_a_whole_dataset() {
 
 #[test]
 fn a_missing_step_is_reported() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     let against = ["idx", "verify", "st.idx", "--against", "a.npy", "b.npy", "--as", "steps"];
     done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "st.idx", "--as", "steps", "-q"]);
     done(folder, &against);
@@ -330,8 +330,8 @@ fn a_missing_step_is_reported() {
 
 #[test]
 fn equal_is_reported_of_everything_or_not_at_all() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     done(folder, &["idx", "write", "a.npy", "b.npy", "-o", "f.idx", "-q"]);
     done(folder, &["idx", "verify", "f.idx", "--against", "a.npy", "b.npy"]);
     ends(folder, &["idx", "verify", "f.idx", "--against", "a.npy"], 8, "NOT COMPARED: f.idx: not everything");
@@ -354,8 +354,8 @@ fn equal_is_reported_of_everything_or_not_at_all() {
 
 #[test]
 fn a_slice_of_all_axes_but_one_is_a_line() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     array(folder, "flat.npy", &[3, 4], 0);
     array(folder, "line.npy", &[7], 0);
     for name in ["a", "flat", "line"] {
@@ -376,8 +376,8 @@ fn a_slice_of_all_axes_but_one_is_a_line() {
 
 #[test]
 fn only_a_file_of_others_is_replaced() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.join("fifo.npy"), 0o600.into()).unwrap();
     std::os::unix::fs::symlink("o.idx", folder.join("link.npy")).unwrap();
@@ -404,8 +404,8 @@ fn only_a_file_of_others_is_replaced() {
 
 #[test]
 fn reading_writes_its_report() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
     done(folder, &["idx", "read", "o.idx", "-o", "p.npy", "--box", "x=0:2", "--report", "report.json"]);
     let report: Value = serde_json::from_slice(&std::fs::read(folder.join("report.json")).unwrap()).unwrap();
@@ -415,8 +415,8 @@ fn reading_writes_its_report() {
 
 #[test]
 fn boxes_name_existing_axes_once() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     done(folder, &["idx", "write", "a.npy", "-o", "o.idx", "-q"]);
     let read = |along: &'static str| ["idx", "read", "o.idx", "-o", "p.npy", "--box", along];
     ends(folder, &read("u=0:1"), 2, "--box names axis u, but the dataset has x y z");
@@ -427,8 +427,8 @@ fn boxes_name_existing_axes_once() {
 
 #[test]
 fn a_plan_that_takes_too_much_memory_is_refused() {
-    let made = tempfile::tempdir().unwrap();
-    let folder = made.path();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
     let plan = |ranks: &'static str, more: &[&'static str]| {
         [&["idx", "plan", "--progress", "never", "--per-rank", "1", "--ranks", ranks], more].concat()
     };
@@ -441,8 +441,8 @@ fn a_plan_that_takes_too_much_memory_is_refused() {
 
 #[test]
 fn anything_but_an_array_is_reported_as_what_it_is() {
-    let made = two_arrays();
-    let folder = made.path();
+    let temporary = two_arrays();
+    let folder = temporary.path();
     std::fs::write(folder.join("r.raw"), b"numbers").unwrap();
     ends(folder, &["idx", "write", "r.raw", "-o", "r.idx"], 3, "a raw file needs --shape and --dtype");
     array(folder, "thin.npy", &[1, 9], 0);

@@ -61,16 +61,16 @@ fn what_helps_becomes_a_profile_that_apply_takes() {
     assert_eq!(arm["arm"]["runs"][0]["found"]["chunk_cache"], 8 << 20);
     assert_eq!(names(folder.path()), ["mine.toml", "rows.toml", "run.json"]);
 
-    let (code, shown, _) = outcome(folder.path(), &["apply", "mine.toml", "--dry-run", "--", "true"]);
-    assert!(code == 0 && shown.contains("chunk_cache=8388608"), "{shown}");
+    let (code, stdout, _) = outcome(folder.path(), &["apply", "mine.toml", "--dry-run", "--", "true"]);
+    assert!(code == 0 && stdout.contains("chunk_cache=8388608"), "{stdout}");
     let (code, _, stderr) = outcome(folder.path(), &["tune", "rows.toml", "-o", "mine.toml", "-q"]);
     assert!(code == 5 && stderr.contains("--force"), "{stderr}");
 
     // Among the user's profiles, it is found by machine and file system.
     let (code, reported, _) = outcome(folder.path(), &["tune", "rows.toml", "-q"]);
     assert!(code == 0 && reported.contains("profiles/rows.toml"), "{reported}");
-    let (code, shown, _) = outcome(folder.path(), &["apply", "--dry-run", "--", "true"]);
-    assert!(code == 0 && shown.contains("chunk_cache=8388608"), "{shown}");
+    let (code, stdout, _) = outcome(folder.path(), &["apply", "--dry-run", "--", "true"]);
+    assert!(code == 0 && stdout.contains("chunk_cache=8388608"), "{stdout}");
 }
 
 #[test]

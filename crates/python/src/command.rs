@@ -4,7 +4,7 @@ use crate::attached::detached;
 use crate::errors;
 use pyo3::prelude::*;
 use raddle::text::json;
-use raddle_cli::doctor::{Report, Section, declare_own};
+use raddle_cli::doctor::{Report, Section, add_sections};
 use raddle_cli::ranks::Ranks;
 use raddle_hdf5::child::{READER_ARGUMENT, ReaderCommand};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ pub fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
 /// Adds sections, given as JSON, to the reports of `raddle doctor` that [`main`] prints.
 #[pyfunction]
 pub fn declare_sections(py: Python<'_>, sections: &str) -> PyResult<()> {
-    declare_own(read_sections(py, sections)?);
+    add_sections(read_sections(py, sections)?);
     Ok(())
 }
 

@@ -71,7 +71,7 @@ fn parse_workload(name: &str) -> Result<Workload, String> {
 pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
     let session = Session::start(&arguments.running.verbosity, "demo", NO_FILES)?;
     session.conclude(|watch| {
-        // Held until the end: dropping it removes the files.
+        // Kept until the end, because dropping it removes the files.
         let temporary;
         let folder = match &arguments.keep {
             Some(folder) => {
@@ -79,8 +79,8 @@ pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
                 folder.as_path()
             }
             None => {
-                let made = tempfile::Builder::new().prefix("raddle-demo-").tempdir();
-                temporary = made.map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
+                let created = tempfile::Builder::new().prefix("raddle-demo-").tempdir();
+                temporary = created.map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
                 temporary.path()
             }
         };
@@ -99,20 +99,18 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     let started = std::time::Instant::now();
     watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
     let mut reported = 0;
-    let mut progress = |made: &GenerateProgress| {
-        let bytes = made.raw_len_bytes - reported;
-        reported = made.raw_len_bytes;
+    let mut progress = |generated: &GenerateProgress| {
+        let bytes = generated.raw_len_bytes - reported;
+        reported = generated.raw_len_bytes;
         watch.observer.event(&Event::Advanced { stage: Stage::Create, bytes, items: 0 });
     };
     let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
-    let made = generate(folder, workload, arguments.seed, jobs, watch.cancel, &mut progress);
+    let generated = generate(folder, workload, arguments.seed, jobs, watch.cancel, &mut progress);
     let elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Create, elapsed_s });
-    made.map_err(
-        |error| {
-            if watch.cancel.is_cancelled() { stopped() } else { Error::new(Exit::Output, &format!("{error:#}")) }
-        },
-    )
+    generated.map_err(|error| {
+        if watch.cancel.is_cancelled() { stopped() } else { Error::new(Exit::Output, &format!("{error:#}")) }
+    })
 }
 
 /// Creates the failure for a signal that arrived while no merge was running.

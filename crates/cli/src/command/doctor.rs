@@ -40,7 +40,7 @@ pub fn run(arguments: &DoctorArgs, team: &Ranks) -> Result<Exit, Error> {
     if !team.leads() {
         return Ok(Exit::Done);
     }
-    let report = Report::of(&arguments.folder, team, doctor::own());
+    let report = Report::of(&arguments.folder, team, doctor::added_sections());
     print(&if arguments.json { render::json(&report) } else { render::doctor::text(&report) })?;
     Ok(Exit::of_code(report.exit_code))
 }

@@ -106,9 +106,10 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Error> {
     let ranks = team.ranks();
     // Each rank inspects one file per round, so that output appears in the order of the files.
     for (round, of_round) in files.chunks(ranks.size()).enumerate() {
-        let own = of_round.get(ranks.rank());
-        let own_output = own.map(|path| inspect_file(arguments, path, library.as_ref(), &mut sum)).unwrap_or_default();
-        for (place, printed) in of_all(team, &own_output)?.into_iter().take(of_round.len()).enumerate() {
+        let local_path = of_round.get(ranks.rank());
+        let local_output =
+            local_path.map(|path| inspect_file(arguments, path, library.as_ref(), &mut sum)).unwrap_or_default();
+        for (place, printed) in of_all(team, &local_output)?.into_iter().take(of_round.len()).enumerate() {
             if printed.exit_code != Exit::Done.code() {
                 exit = Exit::of_code(printed.exit_code);
             }
@@ -135,8 +136,8 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Error> {
 }
 
 /// Collective. Returns the values of all ranks, in rank order.
-fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, own: &T) -> Result<Vec<T>, Error> {
-    team.ranks().all_gather_values("inspect the files", own).map_err(Error::of_ranks)
+fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, local: &T) -> Result<Vec<T>, Error> {
+    team.ranks().all_gather_values("inspect the files", local).map_err(Error::of_ranks)
 }
 
 fn inspect_file(arguments: &InspectArgs, path: &Path, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
@@ -170,8 +171,8 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         return Err(Error::usage("--refs writes JSON")
             .hint("in Python: raddle.references(\"file.h5\", \"file.parquet\"), or give a name that ends with .json"));
     }
-    let own = std::path::absolute(path).map_err(|cause| Error::writing(output, &cause))?;
-    let url = arguments.refs_url.clone().unwrap_or_else(|| own.to_string_lossy().into_owned());
+    let absolute_path = std::path::absolute(path).map_err(|cause| Error::writing(output, &cause))?;
+    let url = arguments.refs_url.clone().unwrap_or_else(|| absolute_path.to_string_lossy().into_owned());
     let file = std::fs::File::create_new(output).map_err(|cause| Error::writing(output, &cause))?;
     let written = write_references(path, &url, arguments.reader.child().as_ref(), &mut BufWriter::new(file));
     let left_out = written.inspect_err(|_| {

@@ -149,7 +149,7 @@ impl OutputCommand<'_> {
         context: &Context<'_>,
         team: &Ranks,
     ) -> Result<(), Error> {
-        let (input_files, made) = (planned.inputs(), keys::made(&planned.plan().made));
+        let (input_files, keys_summary) = (planned.inputs(), keys::summary(&planned.plan().made));
         let Some(merged) = planned.run_with(context, self.io.of_ranks(team))? else { return Ok(()) };
         let record = MergeRecord { merged: &merged, prediction, input_files };
         self.verbosity.write_report(&record)?;
@@ -161,11 +161,11 @@ impl OutputCommand<'_> {
                     let of = quantity::counted(events.of, "event");
                     format!("  {} of {of} selected\n", quantity::count(events.selected))
                 });
-                let made = if made.is_empty() { made } else { format!("  {made}\n") };
+                let keys_summary = if keys_summary.is_empty() { keys_summary } else { format!("  {keys_summary}\n") };
                 let preview = merged.preview.as_ref().map_or(String::new(), preview_text::written);
                 let index =
                     merged.index.as_deref().map_or(String::new(), |path| format!("  index {}\n", escape::path(path)));
-                print(&(report::merged(&merged.report) + &selected + &made + &index + &preview))
+                print(&(report::merged(&merged.report) + &selected + &keys_summary + &index + &preview))
             }
         }
     }

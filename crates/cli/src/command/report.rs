@@ -74,8 +74,8 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Error> {
     // Checked before reading the files of the runs, which may take long.
     let mut files = arguments.runs.clone();
     check(arguments, &arguments.output, "--output", Text::Page, &mut files)?;
-    let shown = arguments.runs.iter().map(|path| shown(arguments, path)).collect::<Result<Vec<_>, _>>()?;
-    let figures = figures(arguments, &shown);
+    let reports = arguments.runs.iter().map(|path| read_report(arguments, path)).collect::<Result<Vec<_>, _>>()?;
+    let figures = figures(arguments, &reports);
     for (folder, option, text) in [(&arguments.svg, "--svg", Text::Page), (&arguments.png, "--png", Text::Picture)] {
         // A folder that does not exist yet is empty.
         for folder in folder.iter().filter(|folder| folder.is_dir()) {
@@ -84,7 +84,7 @@ pub fn run(arguments: &ReportArgs) -> Result<Exit, Error> {
             }
         }
     }
-    write(&arguments.output, page(&shown).as_bytes(), arguments.force)?;
+    write(&arguments.output, page(&reports).as_bytes(), arguments.force)?;
     let mut written = vec![escape::path(&arguments.output)];
     write_figures(arguments, &figures, &mut written)?;
     print(&written.iter().map(|path| format!("{path}\n")).collect::<String>())?;
@@ -116,22 +116,22 @@ fn check(arguments: &ReportArgs, path: &Path, option: &str, text: Text, files: &
 }
 
 /// Returns all figures, each with its file name without extension; empty if no figures are requested.
-fn figures(arguments: &ReportArgs, shown: &[Shown]) -> Vec<(String, Figure)> {
+fn figures(arguments: &ReportArgs, reports: &[Shown]) -> Vec<(String, Figure)> {
     if arguments.svg.is_none() && arguments.png.is_none() {
         return Vec::new();
     }
-    let prefix = |place: usize| if shown.len() > 1 { format!("{}-", place + 1) } else { String::new() };
-    let of = |(place, shown): (usize, &Shown)| {
-        shown.subject.figures().into_iter().map(move |figure| (format!("{}{}", prefix(place), figure.name), figure))
+    let prefix = |place: usize| if reports.len() > 1 { format!("{}-", place + 1) } else { String::new() };
+    let of = |(place, report): (usize, &Shown)| {
+        report.subject.figures().into_iter().map(move |figure| (format!("{}{}", prefix(place), figure.name), figure))
     };
-    shown.iter().enumerate().flat_map(of).collect()
+    reports.iter().enumerate().flat_map(of).collect()
 }
 
 /// Writes figures to separate files, if requested.
 fn write_figures(arguments: &ReportArgs, figures: &[(String, Figure)], written: &mut Vec<String>) -> Result<(), Error> {
-    let made = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Error::writing(folder, &cause));
+    let create_folder = |folder: &Path| std::fs::create_dir_all(folder).map_err(|cause| Error::writing(folder, &cause));
     if let Some(folder) = &arguments.svg {
-        made(folder)?;
+        create_folder(folder)?;
         for (name, figure) in figures {
             let path = folder.join(format!("{name}.svg"));
             write(&path, figure.file().as_bytes(), arguments.force)?;
@@ -143,9 +143,9 @@ fn write_figures(arguments: &ReportArgs, figures: &[(String, Figure)], written: 
             Error::usage(&format!("--png: none of {} is on PATH", Rasteriser::known()))
                 .hint("install one of them, or use --svg")
         })?;
-        made(folder)?;
-        let own = tempfile::tempdir().map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
-        let (svg, png) = (own.path().join("figure.svg"), own.path().join("figure.png"));
+        create_folder(folder)?;
+        let scratch = tempfile::tempdir().map_err(|cause| Error::writing(&std::env::temp_dir(), &cause))?;
+        let (svg, png) = (scratch.path().join("figure.svg"), scratch.path().join("figure.png"));
         for (name, figure) in figures {
             let path = folder.join(format!("{name}.png"));
             let picture = std::fs::write(&svg, figure.file())
@@ -159,7 +159,7 @@ fn write_figures(arguments: &ReportArgs, figures: &[(String, Figure)], written: 
 }
 
 /// Reads the report at `path`.
-fn shown(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
+fn read_report(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text =
         std::fs::read(path).map_err(|source| of_report(&ReportError::Io { path: path.to_path_buf(), source }))?;
@@ -190,7 +190,7 @@ fn look(arguments: &ReportArgs, path: &Path) -> Result<FileResult, String> {
     let looked = InputFile::open(path)
         .and_then(|file| inspect(&file, &ReadLimits::default(), arguments.reader.child().as_ref()));
     let inspection = looked.map_err(|error| error.to_string())?;
-    // Converted through the JSON of `inspect --json`, from which figures are made.
+    // Converted through the JSON of `inspect --json`, from which figures are drawn.
     serde_json::to_value(&inspection).and_then(serde_json::from_value).map_err(|error| error.to_string())
 }
 

@@ -78,20 +78,20 @@ pub fn run(arguments: &SelfTestArgs) -> Result<Exit, Error> {
             // Datasets are named by text: FILE:/DATASET.
             return Err(Error::usage("the path of the folder is not text").hint("name another one with --folder"));
         }
-        // Held until the end: dropping it removes the files.
-        let made = tempfile::Builder::new().prefix("raddle-self-test-").tempdir_in(&parent);
-        let made = made.map_err(|cause| {
+        // Kept until the end, because dropping it removes the files.
+        let scratch = tempfile::Builder::new().prefix("raddle-self-test-").tempdir_in(&parent);
+        let scratch = scratch.map_err(|cause| {
             Error::writing(&parent, &cause).hint("name a folder that can be written to with --folder")
         })?;
         let watch = Watch { observer: &Silent, cancel: watch.cancel };
         let context =
             Context { default_jobs: jobs.map_or_else(default_jobs, NonZeroUsize::get), ..Context::new(watch) };
         let (started, mut steps) = (Instant::now(), Vec::new());
-        let tested = self_test::run(made.path(), &context, &mut |step| {
+        let tested = self_test::run(scratch.path(), &context, &mut |step| {
             steps.push(step.clone());
             if *quiet { Ok(()) } else { print(&line("ok", step.name, &step.done, Some(step.elapsed_s))) }
         });
-        let (elapsed_s, files_len_bytes) = (started.elapsed().as_secs_f64(), len_bytes_below(made.path()));
+        let (elapsed_s, files_len_bytes) = (started.elapsed().as_secs_f64(), len_bytes_below(scratch.path()));
         tested.map_err(|failed| explained(failed, *quiet))?;
         if !quiet {
             let (steps, elapsed) = (quantity::counted(steps.len() as u64, "step"), quantity::seconds(elapsed_s));
@@ -99,8 +99,8 @@ pub fn run(arguments: &SelfTestArgs) -> Result<Exit, Error> {
         }
         verbosity.write_report(&SelfTest { steps, elapsed_s, files_len_bytes })?;
         // Reports what cannot be removed, which dropping would not.
-        let path = made.path().to_path_buf();
-        made.close().map_err(|cause| {
+        let path = scratch.path().to_path_buf();
+        scratch.close().map_err(|cause| {
             Error::new(Exit::Output, &format!("{}: cannot be removed: {cause}", escape::path(&path)))
         })?;
         Ok(Exit::Done)
@@ -122,7 +122,7 @@ fn explained(failed: FailedStep, quiet: bool) -> Error {
         let _ = print(&line("failed", name, "", None));
     }
     match error.exit {
-        // Of the machine, and with advice of its own; or standard output was closed.
+        // Failures of the machine, which have their own advice, and a closed standard output.
         Exit::Output | Exit::Limit | Exit::Locked | Exit::Usage | Exit::Interrupted | Exit::Done => *error,
         exit => Error::new(exit, &format!("self-test, step {name}: {}", error.message())).hint(&format!(
             "report this message and the output of raddle doctor at {ISSUES}, and do not rely on this raddle"

@@ -51,11 +51,11 @@ fn plugins(path: Option<&OsStr>) -> Vec<Check> {
 }
 
 fn in_folder(name: &str, folder: &Path) -> Check {
-    let shown = escape::path(folder);
+    let path_text = escape::path(folder);
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(cause) => {
-            return Check::note(name, format!("{shown}: {cause}"))
+            return Check::note(name, format!("{path_text}: {cause}"))
                 .value(json!([]))
                 .remedy(&format!("correct {PLUGIN_PATH}, which other programs use; raddle does not"));
         }
@@ -66,8 +66,8 @@ fn in_folder(name: &str, folder: &Path) -> Check {
         .collect();
     objects.sort_unstable();
     let found = match objects.len() {
-        0 => format!("none in {shown}"),
-        count => format!("{} in {shown}: {}", quantity::count(count as u64), escape::text(&objects.join(", "))),
+        0 => format!("none in {path_text}"),
+        count => format!("{} in {path_text}: {}", quantity::count(count as u64), escape::text(&objects.join(", "))),
     };
     Check::ok(name, found).value(json!(objects))
 }

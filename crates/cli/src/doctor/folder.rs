@@ -15,20 +15,20 @@ use std::path::Path;
 /// Makes the section.
 pub(super) fn section(folder: &Path) -> Section {
     let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let shown = escape::path(&path);
+    let path_text = escape::path(&path);
     let mut checks = Vec::new();
     match std::fs::metadata(folder) {
         Ok(found) if found.is_dir() => {
-            checks.push(Check::ok("path", shown).value(path.to_string_lossy()));
+            checks.push(Check::ok("path", path_text).value(path.to_string_lossy()));
             checks.extend(file_system(folder));
             checks.extend(try_folder(folder).iter().map(of_trial));
         }
         Ok(_) => {
-            let check = Check::broken("path", format!("{shown} is not a folder"), Exit::Output);
+            let check = Check::broken("path", format!("{path_text} is not a folder"), Exit::Output);
             checks.push(check.remedy("name a folder with --folder"));
         }
         Err(cause) => {
-            let check = Check::broken("path", format!("{shown}: {cause}"), Exit::Output);
+            let check = Check::broken("path", format!("{path_text}: {cause}"), Exit::Output);
             checks.push(check.remedy("create it first, or name another with --folder"));
         }
     }

@@ -147,16 +147,16 @@ impl Report {
 }
 
 /// Sections of the program that contains the command.
-static OWN: OnceLock<Vec<Section>> = OnceLock::new();
+static ADDED_SECTIONS: OnceLock<Vec<Section>> = OnceLock::new();
 
-/// Adds sections to the reports of the command in this process, which may be done once.
-pub fn declare_own(sections: Vec<Section>) {
-    OWN.get_or_init(|| sections);
+/// Adds sections to the reports that the command prints in this process. Only the first call has an effect.
+pub fn add_sections(sections: Vec<Section>) {
+    ADDED_SECTIONS.get_or_init(|| sections);
 }
 
 /// Returns the sections of the program that contains the command.
-pub fn own() -> &'static [Section] {
-    OWN.get().map_or(&[], Vec::as_slice)
+pub fn added_sections() -> &'static [Section] {
+    ADDED_SECTIONS.get().map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

@@ -43,14 +43,14 @@ impl EventsWork {
     pub(super) fn new(events: &Events, request: &Request, folder: &Path) -> Result<Self, Error> {
         let failed = |error| Error::of_events(&error, None);
         let seed = values::bytes(&[request.seed], 8).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let made = RandomProducts::new(RandomOptions {
+        let products = RandomProducts::new(RandomOptions {
             len_entries: events.events,
             products: usize::try_from(events.products).unwrap_or(usize::MAX),
             size: SizeLaw::Exponential { mean_len_bytes: events.product_len_bytes },
             seed,
         });
         // Held in memory, so that generating events is not measured.
-        let source = CyclicSource::new(&made, events.kept.min(events.events), events.events)
+        let source = CyclicSource::new(&products, events.kept.min(events.events), events.events)
             .map_err(|error| failed(error.into()))?;
         let options = WriteOptions {
             batch: Batch::Events(NonZeroU64::new(events.batch).unwrap_or(NonZeroU64::MIN)),
@@ -74,20 +74,20 @@ impl EventsWork {
 
 impl EventsWork {
     /// Whether the products of two blocks have the same bytes. Packed data streams pad products to whole words.
-    fn are_equal(&self, own: &Block, theirs: &Block) -> bool {
+    fn are_equal(&self, expected: &Block, actual: &Block) -> bool {
         let padding_len_bytes = self.options.map_or(1, |options| options.layout.padding_len_bytes());
         let len_of = |len: usize| len.next_multiple_of(padding_len_bytes);
         let of_entry = |(offsets, bytes): (&[u64], &'_ [u8]), at: usize| -> Option<Vec<u8>> {
             Some(bytes.get(*offsets.get(at)? as usize..*offsets.get(at + 1)? as usize)?.to_vec())
         };
-        own.columns.len() == theirs.columns.len()
-            && own.columns.iter().zip(&theirs.columns).all(|(own, theirs)| {
-                let (Some(own), Some(theirs)) = (own.as_bytes(), theirs.as_bytes()) else { return false };
-                own.0.len() == theirs.0.len()
-                    && (0..own.0.len() - 1).all(|at| {
-                        let Some(mut wanted) = of_entry(own, at) else { return false };
+        expected.columns.len() == actual.columns.len()
+            && expected.columns.iter().zip(&actual.columns).all(|(expected, actual)| {
+                let (Some(expected), Some(actual)) = (expected.as_bytes(), actual.as_bytes()) else { return false };
+                expected.0.len() == actual.0.len()
+                    && (0..expected.0.len() - 1).all(|at| {
+                        let Some(mut wanted) = of_entry(expected, at) else { return false };
                         wanted.resize(len_of(wanted.len()), 0);
-                        of_entry(theirs, at) == Some(wanted)
+                        of_entry(actual, at) == Some(wanted)
                     })
             })
     }
@@ -138,15 +138,16 @@ impl Work for EventsWork {
         let places = schema.products.iter().map(|product| found.schema().position(&product.name));
         let places: Vec<usize> = places.collect::<Option<_>>().ok_or_else(|| differs("names of products"))?;
         let all: Vec<usize> = (0..places.len()).collect();
-        let mut own: Box<dyn RangeReader> = self.source.reader(&all).map_err(unread)?;
-        let mut theirs: Box<dyn RangeReader> = found.reader(&places).map_err(unread)?;
+        let mut source_reader: Box<dyn RangeReader> = self.source.reader(&all).map_err(unread)?;
+        let mut file_reader: Box<dyn RangeReader> = found.reader(&places).map_err(unread)?;
         // Each process compares its share.
         let bound = |rank: usize| events * rank as u64 / ranks.size() as u64;
         let (mut at, end) = (bound(ranks.rank()), bound(ranks.rank() + 1));
         while at < end {
             let next = (at + COMPARED_ENTRIES).min(end);
-            let (own, theirs) = (own.read(at..next).map_err(unread)?, theirs.read(at..next).map_err(unread)?);
-            if (found.has_ids() && own.ids != theirs.ids) || !self.are_equal(&own, &theirs) {
+            let (expected, actual) =
+                (source_reader.read(at..next).map_err(unread)?, file_reader.read(at..next).map_err(unread)?);
+            if (found.has_ids() && expected.ids != actual.ids) || !self.are_equal(&expected, &actual) {
                 return Err(differs(&format!("events {at} to {next}")));
             }
             at = next;

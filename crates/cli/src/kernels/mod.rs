@@ -53,10 +53,10 @@ trait Work {
 pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> {
     let Some(file) = file else { return worker::say(&alone(request)) };
     worker::sign(file)?;
-    let own = launcher::launched();
-    let rank = own.and_then(|launched| launched.rank).and_then(|rank| u32::try_from(rank).ok()).unwrap_or(0);
+    let launched = launcher::launched();
+    let rank = launched.and_then(|launched| launched.rank).and_then(|rank| u32::try_from(rank).ok()).unwrap_or(0);
     let refused = |why: &str| worker::say_of_rank(file, rank, &Answer::NotApplicable(why.to_owned()));
-    let Some(launched) = own else { return refused("no launcher of MPI started this process") };
+    let Some(launched) = launched else { return refused("no launcher of MPI started this process") };
     let world = match World::join(&launched) {
         Ok(world) => world,
         Err(error) => return refused(&error.to_string()),
@@ -110,11 +110,11 @@ fn carry_out(
     processes: Option<Processes>,
 ) -> Result<KernelOutcome, Error> {
     let folder = request.path.with_file_name("written");
-    let made = match ranks.rank() {
+    let created = match ranks.rank() {
         0 => std::fs::create_dir(&folder).map_err(|cause| Error::writing(&folder, &cause)),
         _ => Ok(()),
     };
-    ranks.agree("make a folder", made)?;
+    ranks.agree("make a folder", created)?;
     let work: Box<dyn Work> = match &request.kernel {
         Kernel::Samples(samples) => Box::new(samples::SamplesWork::new(samples, request, &folder, ranks)?),
         Kernel::Events(events) => Box::new(events::EventsWork::new(events, request, &folder)?),

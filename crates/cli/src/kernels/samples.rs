@@ -85,11 +85,11 @@ impl<'a> SamplesWork<'a> {
     }
 
     fn options(&self) -> WriteOptions {
-        let held = self.arrays.iter().map(|array| array.len() as u64).sum::<u64>();
+        let samples_len_bytes = self.arrays.iter().map(|array| array.len() as u64).sum::<u64>();
         WriteOptions {
             durability: if self.syncs { Durability::Synced } else { Durability::Unsynced },
             jobs: threads_of(self.processes),
-            memory_limit_bytes: MEMORY_LEN_BYTES + 16 * held,
+            memory_limit_bytes: MEMORY_LEN_BYTES + 16 * samples_len_bytes,
             phases: match self.samples.phases {
                 1 => Phases::One,
                 2 => Phases::Two,
@@ -123,7 +123,7 @@ impl<'a> SamplesWork<'a> {
         self.folder.join(format!("{rank}.raw"))
     }
 
-    fn write_own_file(&self, rank: usize) -> Result<(), Error> {
+    fn write_rank_file(&self, rank: usize) -> Result<(), Error> {
         let path = self.raw(rank);
         let write = || {
             let file = File::create_new(&path)?;
@@ -158,8 +158,8 @@ impl<'a> SamplesWork<'a> {
     fn write_shared(&self, ranks: &dyn Communicator) -> Result<(), Error> {
         let path = self.shared();
         let failed = |cause: std::io::Error| Error::writing(&path, &cause);
-        let made = if ranks.rank() == 0 { File::create_new(&path).map(|_| ()).map_err(failed) } else { Ok(()) };
-        ranks.agree("create the shared file", made)?;
+        let created = if ranks.rank() == 0 { File::create_new(&path).map(|_| ()).map_err(failed) } else { Ok(()) };
+        ranks.agree("create the shared file", created)?;
         let write = || {
             let file = File::options().write(true).open(&path)?;
             for (field, array) in self.arrays.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Work for SamplesWork<'_> {
         let written = match self.samples.output {
             OutputFormat::Idx => self.write_idx(ranks)?,
             OutputFormat::FilePerProcess => {
-                ranks.agree("write raw files", self.write_own_file(ranks.rank()))?;
+                ranks.agree("write raw files", self.write_rank_file(ranks.rank()))?;
                 KernelOutput::default()
             }
             OutputFormat::SharedFile => {

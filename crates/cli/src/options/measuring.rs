@@ -118,7 +118,7 @@ struct AnyRun {
 impl Executor for AnyRun {
     fn run(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
         if request.kernel.local_processes().is_some() {
-            return self.run_own(request, cancel);
+            return self.run_raddle_kernel(request, cancel);
         }
         if !matches!(request.kernel, Kernel::Program { .. }) {
             return self.workers.run(request, cancel);
@@ -133,7 +133,7 @@ impl Executor for AnyRun {
 
 impl AnyRun {
     /// Executes a run with MPI ranks if this raddle supports MPI and a launcher is used, otherwise with threads.
-    fn run_own(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
+    fn run_raddle_kernel(&self, request: &Request, cancel: &CancelToken) -> raddle_tune::Result<Answer> {
         if cfg!(feature = "mpi") && request.ranks > 1 {
             match self.workers.run(request, cancel)? {
                 Answer::NotApplicable(_) => {}

@@ -136,19 +136,19 @@ fn ranks(measured: &[Measured]) -> String {
     let mut columns = Columns::new(&titles);
     let rows = measured.iter().flat_map(|case| case.converted.ranks.iter().enumerate().map(move |rank| (case, rank)));
     let mut has_rows = false;
-    for (Measured { sink, threads, .. }, (rank, own)) in rows {
+    for (Measured { sink, threads, .. }, (rank, work)) in rows {
         has_rows = true;
         columns.row(&[
             sink.clone(),
             threads.to_string(),
             rank.to_string(),
-            quantity::count(own.entries),
-            quantity::seconds(own.read_s),
-            quantity::seconds(own.prepare_s),
-            quantity::seconds(own.encode_s),
-            quantity::seconds(own.commit_s),
-            quantity::seconds(own.message_s),
-            format!("{:.0} %", 100.0 * own.message_s / own.elapsed_s.max(f64::MIN_POSITIVE)),
+            quantity::count(work.entries),
+            quantity::seconds(work.read_s),
+            quantity::seconds(work.prepare_s),
+            quantity::seconds(work.encode_s),
+            quantity::seconds(work.commit_s),
+            quantity::seconds(work.message_s),
+            format!("{:.0} %", 100.0 * work.message_s / work.elapsed_s.max(f64::MIN_POSITIVE)),
         ]);
     }
     if has_rows { format!("\n{}", columns.render()) } else { String::new() }

@@ -71,8 +71,13 @@ fn of_choice(choice: &Choice) -> String {
     };
     let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
     let mut columns = Columns::new(&titles);
-    let mut row = |title: &str, spread: Spread, shown: &dyn Fn(f64) -> String| {
-        columns.row(&[title.to_owned(), shown(spread.least), shown(spread.mean), shown(spread.most)]);
+    let mut row = |title: &str, spread: Spread, format_value: &dyn Fn(f64) -> String| {
+        columns.row(&[
+            title.to_owned(),
+            format_value(spread.least),
+            format_value(spread.mean),
+            format_value(spread.most),
+        ]);
     };
     let whole = |value: f64| count(value.round() as u64);
     let bytes = |value: f64| size(value as u64);

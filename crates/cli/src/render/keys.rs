@@ -15,11 +15,11 @@ use std::path::Path;
 /// Maximum number of rows of a table on the terminal.
 const MAX_TABLE_ROWS: usize = 50;
 
-/// Summarises keys; empty if none were made.
-pub fn made(made: &DerivedColumns) -> String {
-    let Some(index) = made.tables.first() else { return String::new() };
-    let rows: u64 = made.tables.iter().skip(1).map(|table| table.rows).sum();
-    let of = match made.tables.len() {
+/// Formats a summary of the partition keys; empty if there are none.
+pub fn summary(derived: &DerivedColumns) -> String {
+    let Some(index) = derived.tables.first() else { return String::new() };
+    let rows: u64 = derived.tables.iter().skip(1).map(|table| table.rows).sum();
+    let of = match derived.tables.len() {
         1 => String::new(),
         tables => format!(", {} in {}", quantity::counted(rows, "row"), quantity::counted(tables as u64 - 1, "table")),
     };
@@ -58,7 +58,7 @@ pub fn shares(shares: &[EventShare]) -> String {
 /// Formats the columns that a file got, or would get.
 pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> String {
     let what = plan.options.made.iter().map(|spec| match spec {
-        DerivedSpec::Keys(_) => made(&plan.made),
+        DerivedSpec::Keys(_) => summary(&plan.made),
         DerivedSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.made_path())).into_owned(),
         _ => String::new(),
     });

@@ -376,11 +376,11 @@ mod tests {
                     kernel = { kind = \"vpic\", particles = 10 }\nknobs = { meta_block = [65536] }\n";
         let workload = Workload::parse(Path::new("mine.toml"), text, Scale::Tiny).unwrap();
         let of_sweep = (0..200).map(|block| Random::of(&[SEED, block, 1]).bits()).collect();
-        let made = SimulatedExecutor { runs: AtomicU64::new(0), of_sweep, elsewhere };
+        let executor = SimulatedExecutor { runs: AtomicU64::new(0), of_sweep, elsewhere };
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let cancel = CancelToken::new();
-        let bench = Bench { executor: &made, scratch: &scratch, observer: &Silent, cancel: &cancel };
+        let bench = Bench { executor: &executor, scratch: &scratch, observer: &Silent, cancel: &cancel };
         let conditions =
             TrialConditions { library: None, seed: SEED, syncs: false, rule: StopRule::default(), deadline: None };
         let done = measure(&workload, Some(limits), &conditions, &bench, &mut |_| {}).unwrap();

@@ -35,8 +35,8 @@ pub fn planned(plan: &PreviewPlan) -> String {
     let lines = lines(plan.datasets.iter().zip(&files).map(|(of, (file, spacing))| {
         (file.as_path(), of.lattice.shape.as_slice(), spacing.as_slice(), of.path.as_str())
     }));
-    let held = quantity::size(plan.len_bytes());
-    format!("preview: {datasets} in {}, {held} of memory until the end\n{lines}", escape::path(&plan.folder))
+    let memory = quantity::size(plan.len_bytes());
+    format!("preview: {datasets} in {}, {memory} of memory until the end\n{lines}", escape::path(&plan.folder))
 }
 
 /// Formats a finished preview.

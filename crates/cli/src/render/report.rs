@@ -62,14 +62,14 @@ pub fn merged(report: &MergeReport) -> String {
 pub fn part(report: &PartReport) -> String {
     let (number, count) = (report.part.number(), report.part.count());
     let tiles = quantity::counted(report.tiles, "chunk");
-    let made = match &report.engine {
+    let summary = match &report.engine {
         Some(engine) => {
             let (stored, elapsed) = (quantity::size(engine.stored_len_bytes), quantity::seconds(engine.elapsed_s));
             format!("{tiles}, {stored}, made in {elapsed}")
         }
         None => format!("{tiles}, made before"),
     };
-    let mut text = format!("{}: part {number} of {count}: {made}\n", escape::path(&report.output));
+    let mut text = format!("{}: part {number} of {count}: {summary}\n", escape::path(&report.output));
     let missing: Vec<String> = report.missing.iter().map(u32::to_string).collect();
     match (&report.merged, missing.as_slice()) {
         (Some(done), _) => text.push_str(&merged(done)),

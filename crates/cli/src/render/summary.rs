@@ -55,10 +55,10 @@ fn of_table(table: &ResultTable) -> String {
 /// Formats a number, followed by the paper's number if it differs.
 fn number(row: &Row, name: &str) -> String {
     let Some(here) = row.here.get(name) else { return "-".to_owned() };
-    let shown = quantity::named(name, *here);
+    let text = quantity::named(name, *here);
     match row.paper.get(name).map(|paper| quantity::named(name, *paper)) {
-        Some(paper) if paper != shown => format!("{shown} (paper: {paper})"),
-        _ => shown,
+        Some(paper) if paper != text => format!("{text} (paper: {paper})"),
+        _ => text,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `raddle doctor` and `raddle self-test` on this machine, and under conditions in which raddle cannot work.
 
-use crate::made::{json, names, outcome, raddle};
+use crate::support::{json, names, outcome, raddle};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json as value};
 use std::ffi::OsString;

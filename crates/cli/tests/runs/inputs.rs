@@ -1,6 +1,6 @@
 //! Inputs that are named but cannot be read, and the advice of commands about them.
 
-use crate::made::{make, outcome, raddle, two_files};
+use crate::support::{make, outcome, raddle, two_files};
 
 #[test]
 fn all_missing_inputs_are_named_however_they_were_given() {

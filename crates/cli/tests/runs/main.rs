@@ -3,14 +3,13 @@
 
 mod doctor;
 mod inputs;
-mod made;
 mod patterns;
 mod rechunk;
 mod reported;
+mod support;
 mod tables;
 mod text_files;
 
-use made::{json, make, names, outcome, raddle, two_files};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -18,6 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use support::{json, make, names, outcome, raddle, two_files};
 
 #[test]
 fn a_list_on_standard_input_keeps_its_order() {
@@ -276,8 +276,9 @@ fn signals_stop_a_demo_soon_and_remove_its_folder() {
             .spawn()
             .unwrap();
         let is_generating = || {
-            let made = std::fs::read_dir(folder.path()).unwrap().flatten();
-            made.flat_map(|demo| std::fs::read_dir(demo.path()))
+            let demos = std::fs::read_dir(folder.path()).unwrap().flatten();
+            demos
+                .flat_map(|demo| std::fs::read_dir(demo.path()))
                 .flatten()
                 .flatten()
                 .any(|file| file.path().extension().is_some_and(|ending| ending == "partial"))

@@ -1,6 +1,6 @@
 //! Patterns for objects that match nothing are always reported.
 
-use crate::made::{outcome, raddle, two_files};
+use crate::support::{outcome, raddle, two_files};
 
 #[test]
 fn nothing_included_is_refused() {

@@ -1,6 +1,6 @@
 //! `raddle rechunk` with many files: to a folder and in place, and the files that are refused.
 
-use crate::made::{json, make, names, outcome, raddle, two_files};
+use crate::support::{json, make, names, outcome, raddle, two_files};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Output for programs: the JSON of every outcome, of logs and of reports, including refusals.
 
-use crate::made::{json, make, outcome, raddle, two_files};
+use crate::support::{json, make, outcome, raddle, two_files};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Tables of plans and inspections for unusual files.
 
-use crate::made::{make_several, outcome, raddle};
+use crate::support::{make_several, outcome, raddle};
 
 #[test]
 fn a_group_has_one_line_however_its_datasets_lie() {

@@ -1,6 +1,6 @@
 //! Reports, logs and lists never overwrite anything that a command reads or writes, nor any other file.
 
-use crate::made::{json, names, outcome, raddle, two_files};
+use crate::support::{json, names, outcome, raddle, two_files};
 
 /// Checks that `arguments` are refused for `reason`; all files, including `file`, are unchanged.
 #[track_caller]

@@ -87,8 +87,8 @@ pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: 
     let candidates = candidates(request, subject, ranks.size());
     let folder = folder_of(&request.output);
     let make = || tempfile::Builder::new().prefix(".raddle-tune-").tempdir_in(folder);
-    let made = team.leads().then(make).transpose().map_err(|cause| Error::writing(folder, &cause));
-    let scratch = team.agree("make a folder for trials", made)?;
+    let created = team.leads().then(make).transpose().map_err(|cause| Error::writing(folder, &cause));
+    let scratch = team.agree("make a folder for trials", created)?;
     let path = team.paths_of_first(|| Ok(scratch.iter().map(|folder| folder.path().to_path_buf()).collect()))?;
     let axes = subject.header.rank;
     let mut arms = vec![request.clone()];
@@ -176,9 +176,9 @@ fn trial(
     header.blocks_per_file = arm.blocks.blocks_per_file.unwrap_or(header.blocks_per_file);
     let options = apply_ranks(arm, subject.options.clone(), axes)?;
     let split = FieldSplit::new(subject.fields, arm.blocks.split_vectors);
-    let made =
+    let created =
         Writer::new(&folder.join("trial.idx"), header, options).map(|writer| writer.split(split)).map_err(failed);
-    let mut writer = team.agree("begin a trial", made)?;
+    let mut writer = team.agree("begin a trial", created)?;
     let patches = subject.patches.iter().map(borrowed).collect();
     let started = Instant::now();
     let silent = Watch { observer: &Silent, cancel: watch.cancel };

@@ -86,19 +86,19 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Error> {
     let header = dataset.header();
     check_apart(&arguments.output, &dataset, arguments.force)?;
     let mut query = arguments.request.query(&dataset)?;
-    let shown = sides(&dataset, &query, &arguments.slice)?;
+    let picture_axes = sides(&dataset, &query, &arguments.slice)?;
     if arguments.request.resolution.is_none() {
         let is_small = |resolution: &u32| {
             let mut coarser = query;
             coarser.resolution = *resolution;
             let grid = dataset.grid(&coarser);
-            grid.is_ok_and(|grid| shown.iter().all(|axis| grid.counts[*axis] <= MAX_SIDE))
+            grid.is_ok_and(|grid| picture_axes.iter().all(|axis| grid.counts[*axis] <= MAX_SIDE))
         };
         query.resolution = (0..=query.resolution).rev().find(is_small).unwrap_or(0);
     }
     // Rounds the slice down to a sample of the resolution.
     let spacing = header.bitmask.log2_spacing(query.resolution);
-    for axis in (0..header.rank).filter(|axis| !shown.contains(axis)) {
+    for axis in (0..header.rank).filter(|axis| !picture_axes.contains(axis)) {
         let named = arguments.slice.iter().find(|at| at.axis == axis).map(|at| at.sample);
         let sample = named.unwrap_or(query.start[axis] + (query.end[axis] - query.start[axis]) / 2);
         let sample = (sample >> spacing[axis] << spacing[axis]).max(header.start[axis]);
@@ -114,7 +114,7 @@ pub fn run(arguments: &ViewArgs) -> Result<Exit, Error> {
     let samples = dataset.read_by(&query, &Readers { jobs, cancel: &CancelToken::new() }).map_err(failed)?;
     let at = arguments.component * sample.number.len_bytes();
     let values = samples.chunks(sample.len_bytes()).map(|bytes| sample.number.value_of(&bytes[at..])).collect();
-    let side = |number: usize| shown.get(number).map_or(1, |axis| grid.counts[*axis]);
+    let side = |number: usize| picture_axes.get(number).map_or(1, |axis| grid.counts[*axis]);
     let (width, height) = (side(0), side(1));
     let picture = Picture { width, height, values };
     let png = picture
@@ -135,11 +135,11 @@ fn sides(dataset: &Dataset, query: &Query, slice: &[At]) -> Result<Vec<usize>, E
         }
     }
     let is_free = |axis: &usize| slice.iter().all(|at| at.axis != *axis);
-    let shown: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
-    if shown.is_empty() {
+    let picture_axes: Vec<usize> = (0..header.rank).filter(is_free).take(2).collect();
+    if picture_axes.is_empty() {
         return Err(Error::usage("--slice leaves no axis to show; name one axis fewer"));
     }
-    Ok(shown)
+    Ok(picture_axes)
 }
 
 #[cfg(test)]

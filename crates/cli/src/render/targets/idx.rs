@@ -24,7 +24,7 @@ fn shape(counts: &[u64]) -> String {
 /// Formats a note on the fields with these names, whose samples OpenVisus cannot read; empty if there are none.
 fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
     let names: Vec<String> = names.map(|name| escape::shorten(&escape::text(name)).into_owned()).collect();
-    let Some(shown) = names.get(..names.len().min(MAX_NAMES)).filter(|shown| !shown.is_empty()) else {
+    let Some(listed) = names.get(..names.len().min(MAX_NAMES)).filter(|listed| !listed.is_empty()) else {
         return String::new();
     };
     let more = if names.len() > MAX_NAMES { ", ..." } else { "" };
@@ -32,7 +32,7 @@ fn not_for_openvisus<'f>(names: impl Iterator<Item = &'f str>) -> String {
     format!(
         "note: OpenVisus does not read {field} {}{more}: it takes samples of 1 to 32, 64, 128, 256, 512 or 1024 bytes\n  \
          idx write --split-vectors wide writes their components as fields, which it reads\n",
-        shown.join(", ")
+        listed.join(", ")
     )
 }
 

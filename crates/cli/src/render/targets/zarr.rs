@@ -53,9 +53,9 @@ pub fn described(info: &FolderInfo) -> String {
     for image in &info.images {
         let name = escape::shorten(&escape::text(&image.name)).into_owned();
         let unit = image.unit.as_ref().map(|unit| format!(" in {}", escape::text(unit))).unwrap_or_default();
-        let made = image.downsample.as_ref().map(|how| format!(", {}", escape::text(how))).unwrap_or_default();
+        let downsampling = image.downsample.as_ref().map(|how| format!(", {}", escape::text(how))).unwrap_or_default();
         let axes = escape::text(&image.axes);
-        text.push_str(&format!("\n{name}: {}, axes {axes}{unit}{made}\n", image.dtype));
+        text.push_str(&format!("\n{name}: {}, axes {axes}{unit}{downsampling}\n", image.dtype));
         let titles = [
             ("level", Align::Right),
             ("samples", Align::Left),
