@@ -28,11 +28,11 @@ fn make(py: Python<'_>, parts: Parts<'_>) -> PyErr {
     let Parts { kind, exit_code, message, details, hint, errno, differences } = parts;
     let (message, hint) = (as_keywords(message), hint.map(as_keywords));
     let differences = json(&differences);
-    let made = py
+    let created = py
         .import("raddle.errors")
         .and_then(|module| module.getattr("_make"))
         .and_then(|make| make.call1((kind, exit_code, message, details, hint, errno, differences)));
-    match made {
+    match created {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
     }

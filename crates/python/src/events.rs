@@ -242,8 +242,8 @@ pub fn events_write(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let schema: Schema = serde_json::from_str(schema).map_err(|error| errors::usage(py, &error.to_string()))?;
-    let copied = |given: Given<'_>| {
-        Ok::<_, numpy::AsSliceError>(match given {
+    let copied = |array: Given<'_>| {
+        Ok::<_, numpy::AsSliceError>(match array {
             Given::Offsets(offsets) => Buffer::Offsets(offsets.as_slice()?.to_vec()),
             Given::Values(bytes) => Buffer::Values(bytes.as_slice()?.to_vec()),
         })

@@ -38,10 +38,10 @@ pub fn read<T: DeserializeOwned + Serialize + Default>(keywords: &str, arguments
 /// fields do not name it.
 fn wrong_keyword<T: DeserializeOwned>(keywords: Map<String, Value>, error: &serde_json::Error) -> Error {
     let found = keywords.into_iter().find_map(|(name, value)| {
-        let shown = format!("{name}={value}");
+        let text = format!("{name}={value}");
         let alone = Map::from_iter([(name, value)]);
         let error = serde_json::from_value::<T>(Value::Object(alone)).err()?;
-        Some(format!("{shown}: {}", reason(&error)))
+        Some(format!("{text}: {}", reason(&error)))
     });
     Error::usage(&found.unwrap_or_else(|| error.to_string()))
 }

@@ -192,12 +192,12 @@ pub fn verify(
 /// Returns statistics of a file.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let inspected = detached(py, || raddle::inspect(&path, own_reader().as_ref()))?;
+    let inspected = detached(py, || raddle::inspect(&path, child_reader().as_ref()))?;
     inspected.map(|inspection| json(&inspection)).map_err(|error| errors::of_error(py, &error))
 }
 
 /// Returns the process that reads what raddle does not read natively.
-fn own_reader() -> Option<ChildReader> {
+fn child_reader() -> Option<ChildReader> {
     ReaderCommand::of_this_program().map(|command| ChildReader::with_options(command, ChildOptions::default()))
 }
 
@@ -207,7 +207,7 @@ fn own_reader() -> Option<ChildReader> {
 pub fn references(py: Python<'_>, path: PathBuf, url: &str) -> PyResult<(String, Vec<(String, String)>)> {
     let written = detached(py, || {
         let mut text = Vec::new();
-        write_references(&path, url, own_reader().as_ref(), &mut text).map(|left_out| (text, left_out))
+        write_references(&path, url, child_reader().as_ref(), &mut text).map(|left_out| (text, left_out))
     })?;
     let (text, left_out) = written.map_err(|error| errors::of_error(py, &error))?;
     // Keys and values are created from text.
