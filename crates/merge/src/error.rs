@@ -123,14 +123,14 @@ pub enum MergeError {
         repeated: Vec<(PathBuf, PathBuf)>,
     },
     /// An option contradicts the file's record of the merge that wrote it.
-    #[error("{}: was merged with {known}, not with {given}; leave that option out, or merge all inputs again", path.display())]
+    #[error("{}: was merged with {known}, not with {requested}; leave that option out, or merge all inputs again", path.display())]
     Contradiction {
         /// Path of the file.
         path: PathBuf,
         /// Option of the recorded merge.
         known: String,
         /// Option of this run.
-        given: String,
+        requested: String,
     },
     /// The output path cannot be used.
     #[error("{}: {reason}", path.display())]

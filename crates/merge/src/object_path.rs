@@ -26,20 +26,20 @@ pub(crate) fn is_named(path: &[u8], name: &str) -> bool {
 
 /// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
 pub fn display_path(path: &[u8]) -> String {
-    let mut shown = String::new();
+    let mut text = String::new();
     for chunk in path.utf8_chunks() {
         for character in chunk.valid().chars() {
             let bidirectional =
                 matches!(character, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
             if character.is_control() || bidirectional {
-                shown.extend(character.escape_unicode());
+                text.extend(character.escape_unicode());
             } else {
-                shown.push(character);
+                text.push(character);
             }
         }
-        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
     }
-    shown
+    text
 }
 
 #[cfg(test)]

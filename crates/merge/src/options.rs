@@ -146,7 +146,7 @@ pub struct MergeOptions {
     /// Whether to write `/_raddle`.
     pub provenance: bool,
     /// Datasets to add to those of the inputs.
-    pub made: Vec<DerivedSpec>,
+    pub derived: Vec<DerivedSpec>,
     /// Whether to continue without inputs that cannot be read.
     pub skip_bad: bool,
     /// Whether the output is byte-identical for any number of threads; otherwise tiles are placed as they become ready.
@@ -199,7 +199,7 @@ impl MergeOptions {
             link: Link::default(),
             link_paths: LinkPaths::default(),
             provenance: true,
-            made: Vec::new(),
+            derived: Vec::new(),
             skip_bad: false,
             ordered: true,
             align: None,

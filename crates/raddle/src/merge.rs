@@ -139,13 +139,13 @@ impl MergeRequest {
             options.align = None;
         }
         if !self.keys.is_empty() {
-            options.made.push(DerivedSpec::Keys(self.making.spec(&self.keys, true)));
+            options.derived.push(DerivedSpec::Keys(self.making.spec(&self.keys, true)));
         }
         self.placing.apply(&mut options);
-        if options.link.is_external() && !options.made.is_empty() {
+        if options.link.is_external() && !options.derived.is_empty() {
             return Err(Error::usage("an output of external links has no datasets to make keys for: leave out --keys"));
         }
-        if options.empty == Empty::Null && !options.made.is_empty() {
+        if options.empty == Empty::Null && !options.derived.is_empty() {
             return Err(Error::usage("--empty null leaves tables without columns to make keys for: leave out --keys"));
         }
         check_axis(&options)?;
@@ -201,7 +201,7 @@ pub(crate) fn check_axis(options: &MergeOptions) -> Result<(), Error> {
     let has_tiles = conventions.tiles.is_some();
     let gives_columns = !options.join.add_columns.is_empty() || options.join.attributes == AttributePolicy::Stack;
     let conflicts = [
-        (!options.made.is_empty(), "--keys needs tables whose rows are on the first axis"),
+        (!options.derived.is_empty(), "--keys needs tables whose rows are on the first axis"),
         (options.join.join == Join::Union, "--union copies datasets as they are"),
         (options.link.is_external(), "an output of external links concatenates nothing"),
         (has_tiles && gives_columns, "--add-column and --attributes stack make rows of inputs, which tiles are not"),
@@ -219,7 +219,7 @@ pub(crate) fn check_subset(options: &MergeOptions) -> Result<(), Error> {
     }
     let gives_columns = !options.join.add_columns.is_empty() || options.join.attributes == AttributePolicy::Stack;
     let conflicts = [
-        (!options.made.is_empty(), "--keys describes all rows of the tables"),
+        (!options.derived.is_empty(), "--keys describes all rows of the tables"),
         (options.join.join == Join::Union, "--union copies datasets as they are"),
         (options.link != Link::No, "--link stores no values"),
         (gives_columns, "--add-column and --attributes stack make a row for every row of the inputs"),
@@ -350,8 +350,8 @@ impl PlannedMerge {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = layout_warnings(&self.plan);
         match self.plan.options.rows {
-            Some(_) => warnings.extend(unselected(&self.plan.made)),
-            None => warnings.extend(key_warnings(&self.plan.made)),
+            Some(_) => warnings.extend(unselected(&self.plan.derived)),
+            None => warnings.extend(key_warnings(&self.plan.derived)),
         }
         warnings.extend(self.preview.iter().flat_map(MergePreview::warnings));
         warnings

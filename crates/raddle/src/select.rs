@@ -143,7 +143,7 @@ impl SelectRequest {
         });
         let (selection, derived) = context.ranks.agree("select events", found)?;
         options.rows = Some(Arc::new(selection));
-        options.made = derived;
+        options.derived = derived;
         plan_output(
             vec![self.file.clone()],
             &SortOptions::default(),

@@ -149,7 +149,7 @@ impl OutputCommand<'_> {
         context: &Context<'_>,
         team: &Ranks,
     ) -> Result<(), Error> {
-        let (input_files, keys_summary) = (planned.inputs(), keys::summary(&planned.plan().made));
+        let (input_files, keys_summary) = (planned.inputs(), keys::summary(&planned.plan().derived));
         let Some(merged) = planned.run_with(context, self.io.of_ranks(team))? else { return Ok(()) };
         let record = MergeRecord { merged: &merged, prediction, input_files };
         self.verbosity.write_report(&record)?;

@@ -57,9 +57,9 @@ pub fn shares(shares: &[EventShare]) -> String {
 
 /// Formats the columns that a file got, or would get.
 pub fn added(file: &Path, plan: &MergePlan, written: Option<&MergeReport>) -> String {
-    let what = plan.options.made.iter().map(|spec| match spec {
-        DerivedSpec::Keys(_) => summary(&plan.made),
-        DerivedSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.made_path())).into_owned(),
+    let what = plan.options.derived.iter().map(|spec| match spec {
+        DerivedSpec::Keys(_) => summary(&plan.derived),
+        DerivedSpec::FirstValue(spec) => escape::text(&String::from_utf8_lossy(&spec.derived_path())).into_owned(),
         _ => String::new(),
     });
     let what = what.collect::<Vec<_>>().join(", ");

@@ -105,19 +105,20 @@ pub struct AppendReport {
 /// # Errors
 /// [`MergeError::Locked`] if another process is writing it, [`MergeError::Output`] if it cannot be written.
 pub fn open_for_append(path: &Path) -> Result<AppendLock> {
-    let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    let canonical_path =
+        std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let refuse = |reason: &str| Err(MergeError::Output { path: path.to_path_buf(), reason: reason.to_owned() });
-    if !own.is_file() {
+    if !canonical_path.is_file() {
         return refuse("is not a regular file; name the HDF5 file to append to");
     }
-    let lock = Some(OutputLock::take(&own)?);
-    let file = open(&own)?;
-    let settled = redo::settle_locked(&own)?;
+    let lock = Some(OutputLock::take(&canonical_path)?);
+    let file = open(&canonical_path)?;
+    let settled = redo::settle_locked(&canonical_path)?;
     // libhdf5 takes an exclusive lock on files that it writes; programs that only read may continue until the end.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: own }),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: canonical_path }),
         // File systems without locks offer no way to detect such programs.
-        _ => Ok(AppendLock { path: own, settled, file, _lock: lock }),
+        _ => Ok(AppendLock { path: canonical_path, settled, file, _lock: lock }),
     }
 }
 
@@ -132,31 +133,31 @@ fn open(path: &Path) -> Result<File> {
 /// As [`open_for_append`], on every rank.
 pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Result<AppendLock> {
     const OPERATION: &str = "lock the file";
-    let held = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();
-    let held = ranks.agree(OPERATION, held)?;
-    let code = held.as_ref().map_or(0, |held| held.settled.code());
+    let lock = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();
+    let lock = ranks.agree(OPERATION, lock)?;
+    let code = lock.as_ref().map_or(0, |lock| lock.settled.code());
     let settled = Recovery::of_code(ranks.all_gather_u64(code)?[0]);
     let of_others = || {
-        let own =
+        let canonical_path =
             std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
-        Ok(AppendLock { file: open(&own)?, path: own, settled, _lock: None })
+        Ok(AppendLock { file: open(&canonical_path)?, path: canonical_path, settled, _lock: None })
     };
-    let held = held.map_or_else(of_others, Ok);
-    ranks.agree(OPERATION, held)
+    let lock = lock.map_or_else(of_others, Ok);
+    ranks.agree(OPERATION, lock)
 }
 
-/// Plans to append `inputs` to the file that is `held`. `again` allows inputs that are already in the file.
+/// Plans to append `inputs` to the file that `lock` locks. `again` allows inputs that are already in the file.
 ///
 /// # Errors
 /// As [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot grow.
 pub fn plan(
-    held: &AppendLock,
+    lock: &AppendLock,
     inputs: &[PathBuf],
     again: bool,
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    plan_collective(held, inputs, again, options, watch, &SingleProcess)
+    plan_collective(lock, inputs, again, options, watch, &SingleProcess)
 }
 
 /// Collective. Like [`plan`], with each input scanned by one of the `ranks`.
@@ -164,37 +165,37 @@ pub fn plan(
 /// # Errors
 /// As [`plan`], on every rank.
 pub fn plan_collective(
-    held: &AppendLock,
+    lock: &AppendLock,
     inputs: &[PathBuf],
     again: bool,
     options: &MergeOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    if let Some(input) = inputs.iter().find(|input| same_file(input, &held.path)) {
+    if let Some(input) = inputs.iter().find(|input| same_file(input, &lock.path)) {
         let reason = format!("is also an input ({}); leave it out", input.display());
-        return Err(MergeError::Output { path: held.path.clone(), reason });
+        return Err(MergeError::Output { path: lock.path.clone(), reason });
     }
-    let stored = ranks.agree(APPENDING, stored::find(&held.path, options))?;
+    let stored = ranks.agree(APPENDING, stored::find(&lock.path, options))?;
     if let Some(stored) = &stored {
         let repeated = if again { Vec::new() } else { repeated_collective(stored, inputs, ranks)? };
         if !repeated.is_empty() {
-            return Err(MergeError::Repeated { file: held.path.clone(), repeated });
+            return Err(MergeError::Repeated { file: lock.path.clone(), repeated });
         }
     }
     let options = MergeOptions {
-        output: held.path.clone(),
+        output: lock.path.clone(),
         layout: LayoutPolicy::Keep,
         chunk: None,
         provenance: stored.is_some(),
-        made: stored.as_ref().map_or_else(Vec::new, |stored| stored.made.clone()),
+        derived: stored.as_ref().map_or_else(Vec::new, |stored| stored.derived.clone()),
         ordered: true,
         resume: false,
-        ..ranks.agree(APPENDING, recall(stored.as_ref(), options, held))?
+        ..ranks.agree(APPENDING, recall(stored.as_ref(), options, lock))?
     };
-    let all: Vec<PathBuf> = std::iter::once(&held.path).chain(inputs).cloned().collect();
+    let all: Vec<PathBuf> = std::iter::once(&lock.path).chain(inputs).cloned().collect();
     let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, ranks)?;
-    if let Some(file) = plan.skipped.iter().position(|bad| bad.path == held.path) {
+    if let Some(file) = plan.skipped.iter().position(|bad| bad.path == lock.path) {
         // Unreadable inputs may be skipped, but not the file that they are appended to.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
     }
@@ -205,7 +206,7 @@ pub fn plan_collective(
     if plan.convention == Some(Choice::Anndata) {
         let reason =
             "is an AnnData file, whose categories, names and shapes depend on all inputs; merge all inputs again";
-        return Err(MergeError::Output { path: held.path.clone(), reason: reason.to_owned() });
+        return Err(MergeError::Output { path: lock.path.clone(), reason: reason.to_owned() });
     }
     let counts_rows = |entry: &&SchemaEntry| entry.attributes.iter().any(|attribute| attribute.name == b"NROWS");
     if plan.convention == Some(Choice::Pandas)
@@ -226,7 +227,7 @@ pub fn plan_collective(
 }
 
 /// Completes `options` with the records of the file, and exempts the file from the selection.
-fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, held: &AppendLock) -> Result<MergeOptions> {
+fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, lock: &AppendLock) -> Result<MergeOptions> {
     let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
     if recalled.join.join == Join::Union {
         // Rows are added to the datasets of all inputs.
@@ -236,24 +237,24 @@ fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, held: &AppendL
         let reason = format!(
             "was stacked along a new dimension (--new-dim {name}), which the inputs lack; merge all inputs again"
         );
-        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+        return Err(MergeError::Object { object: lock.path.display().to_string(), reason });
     }
     if recalled.conventions.tiles.is_some() {
         let reason =
             "was joined from tiles (--tiles), to which no rows can be added; merge all inputs again".to_owned();
-        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+        return Err(MergeError::Object { object: lock.path.display().to_string(), reason });
     }
     if let Some(condition) = stored.and_then(|stored| stored.remembered.as_ref()?.options.conditions.first()) {
         let reason =
             format!("holds selected rows of its input (--where '{condition}'); select again instead of appending");
-        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+        return Err(MergeError::Object { object: lock.path.display().to_string(), reason });
     }
     if let Some(range) = recalled.subset.first() {
         let reason =
             format!("holds a part of its inputs (--select {range}); merge all inputs again instead of appending");
-        return Err(MergeError::Object { object: held.path.display().to_string(), reason });
+        return Err(MergeError::Object { object: lock.path.display().to_string(), reason });
     }
-    recalled.selection = recalled.selection.with_whole(&held.path);
+    recalled.selection = recalled.selection.with_whole(&lock.path);
     Ok(recalled)
 }
 
@@ -263,8 +264,8 @@ fn repeated_collective(
     inputs: &[PathBuf],
     ranks: &dyn Communicator,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let own: Vec<usize> = share(ranks, inputs.len()).collect();
-    let found: Result<Vec<(u64, u64)>> = own.iter().try_fold(Vec::new(), |mut found, &input| {
+    let local_inputs: Vec<usize> = share(ranks, inputs.len()).collect();
+    let found: Result<Vec<(u64, u64)>> = local_inputs.iter().try_fold(Vec::new(), |mut found, &input| {
         let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
         // Every rank has the list of inputs in the file, so its index is enough.
         let number = known.and_then(|(_, known)| stored.inputs.iter().position(|(path, _)| *path == known));
@@ -285,17 +286,17 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
     let mut repeated = Vec::new();
     for input in inputs {
         let Ok(metadata) = std::fs::metadata(input) else { continue };
-        let mut own_sample = None;
+        let mut input_sample = None;
         for (number, (known, len_bytes)) in stored.inputs.iter().enumerate() {
             if *len_bytes != metadata.len() {
                 continue;
             }
             let is_same = match stored.samples.get(number) {
                 Some(known_sample) => {
-                    if own_sample.is_none() {
-                        own_sample = Some(sample(&InputFile::open(input)?)?.crc64_nvme());
+                    if input_sample.is_none() {
+                        input_sample = Some(sample(&InputFile::open(input)?)?.crc64_nvme());
                     }
-                    own_sample == Some(*known_sample)
+                    input_sample == Some(*known_sample)
                 }
                 // The file was written by a version that took no samples.
                 None => known == input,
@@ -309,57 +310,57 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
     Ok(repeated)
 }
 
-/// Executes a plan that [`plan`] made for the same `held`.
+/// Executes a plan that [`plan`] returned for the same `lock`.
 ///
 /// # Errors
 /// After any error the file is unchanged, unless the error says that the append is complete.
-pub fn append(plan: &MergePlan, held: &AppendLock, watch: &Watch<'_>) -> Result<AppendReport> {
-    let report = append_collective(plan, held, watch, &SingleProcess)?;
+pub fn append(plan: &MergePlan, lock: &AppendLock, watch: &Watch<'_>) -> Result<AppendReport> {
+    let report = append_collective(plan, lock, watch, &SingleProcess)?;
     // Only a run with several ranks can have its report on another rank.
     report.ok_or_else(|| CoreError::RankLeft { operation: APPENDING }.into())
 }
 
-/// Collective. Like [`append`], by the `ranks` that made the plan: each rank encodes and writes its own tiles; the
+/// Collective. Like [`append`], by the `ranks` that planned it: each rank encodes and writes its own tiles; the
 /// first one updates the metadata and returns the report.
 ///
 /// # Errors
 /// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
 pub fn append_collective(
     plan: &MergePlan,
-    held: &AppendLock,
+    lock: &AppendLock,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<Option<AppendReport>> {
     let Some(growth) = &plan.growth else {
         let reason = "was not planned as an append".to_owned();
-        return Err(MergeError::Output { path: held.path.clone(), reason });
+        return Err(MergeError::Output { path: lock.path.clone(), reason });
     };
     let started = Instant::now();
-    let redo = (ranks.rank() == 0).then(|| Redo::begin(&held.path, &held.file)).transpose();
+    let redo = (ranks.rank() == 0).then(|| Redo::begin(&lock.path, &lock.file)).transpose();
     let redo = ranks.agree(APPENDING, redo)?;
     let old_len_bytes = ranks.all_gather_u64(redo.as_ref().map_or(0, Redo::old_end))?[0];
     let budget = Arc::new(MemoryBudget::new(plan.options.memory_limit_bytes));
-    let placed = place(plan, growth, held, old_len_bytes, &budget, watch, ranks).and_then(|placed| {
-        let synced = held.file.sync_all().map_err(|source| MergeError::Write {
-            path: held.path.clone(),
+    let placed = place(plan, growth, lock, old_len_bytes, &budget, watch, ranks).and_then(|placed| {
+        let synced = lock.file.sync_all().map_err(|source| MergeError::Write {
+            path: lock.path.clone(),
             operation: "fsync",
             source,
         });
         ranks.agree(APPENDING, synced)?;
-        ranks.agree(APPENDING, if ranks.rank() == 0 { wait_for_readers(held, watch) } else { Ok(()) })?;
+        ranks.agree(APPENDING, if ranks.rank() == 0 { wait_for_readers(lock, watch) } else { Ok(()) })?;
         Ok(placed)
     });
     let (engine, edited) = match placed {
         Ok(placed) => placed,
         Err(error) => {
             // A failure to clean up must not hide the original error; the next run of raddle cleans up again.
-            let _ = redo.map(|redo| redo.discard(&held.file));
+            let _ = redo.map(|redo| redo.discard(&lock.file));
             return Err(error);
         }
     };
     let commit = redo.zip(edited).map(|(redo, edited)| -> Result<_> {
         let changed_len_bytes = edited.changes.iter().map(|change| change.bytes.len() as u64).sum();
-        redo.commit(&held.file, edited.file_len_bytes, edited.changes)?;
+        redo.commit(&lock.file, edited.file_len_bytes, edited.changes)?;
         Ok((changed_len_bytes, edited.file_len_bytes))
     });
     let Some((changed_len_bytes, output_len_bytes)) = ranks.agree("commit the append", commit.transpose())? else {
@@ -367,7 +368,7 @@ pub fn append_collective(
     };
     let grown = || growth.columns.iter().filter(|column| column.new_rows > 0);
     Ok(Some(AppendReport {
-        output: held.path.clone(),
+        output: lock.path.clone(),
         inputs: plan.inputs.len() as u64 - 1,
         skipped: crate::write::skipped(plan),
         differences: crate::write::bridged(plan),
@@ -387,7 +388,7 @@ pub fn append_collective(
 fn place(
     plan: &MergePlan,
     growth: &Growth,
-    held: &AppendLock,
+    lock: &AppendLock,
     old_end: u64,
     budget: &MemoryBudget,
     watch: &Watch<'_>,
@@ -408,34 +409,34 @@ fn place(
         claims[committed.array as usize].extend_from_slice(committed.claims);
         Ok(())
     };
-    let engine = Execution::new(&plan.tiles, &work, &held.file)
+    let engine = Execution::new(&plan.tiles, &work, &lock.file)
         .commit(&mut commit)
         .run(&options, &context)
-        .map_err(|error| work.failed(error, &held.path))?;
+        .map_err(|error| work.failed(error, &lock.path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let timer = StageTimer::start();
     work.bring_digests(ranks)?;
     let raw_end = if engine.end_address > start_address { engine.end_address } else { old_end };
     let edit = Edit { plan, growth, work: &work, watch };
-    let run = || edit.run(held, old_end, raw_end, &claims, &mut work.finish()?);
+    let run = || edit.run(lock, old_end, raw_end, &claims, &mut work.finish()?);
     let edited = ranks.agree(APPENDING, (ranks.rank() == 0).then(run).transpose())?;
-    let mut own = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
-    let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
+    let mut local_inputs = share(ranks, plan.inputs.len()).filter(|&input| input > 0);
+    let unchanged: Result<()> = local_inputs.try_for_each(|input| Ok(pool.get(input as u32)?.check_unchanged()?));
     ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: timer.elapsed_s() });
     Ok((engine, edited))
 }
 
 /// Waits until no program has the file open through libhdf5, because readers must not see half of the changes.
-fn wait_for_readers(held: &AppendLock, watch: &Watch<'_>) -> Result<()> {
+fn wait_for_readers(lock: &AppendLock, watch: &Watch<'_>) -> Result<()> {
     let started = Instant::now();
     loop {
         watch.cancel.check()?;
-        match rustix::fs::flock(&held.file, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < MAX_WAIT => {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(MergeError::InUse { path: held.path.clone() }),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(MergeError::InUse { path: lock.path.clone() }),
             _ => return Ok(()),
         }
     }
@@ -452,18 +453,18 @@ struct Edit<'a, 'p> {
 impl Edit<'_, '_> {
     fn run(
         &self,
-        held: &AppendLock,
+        lock: &AppendLock,
         old_end: u64,
         raw_end: u64,
         claims: &[Vec<Claim>],
         digests: &mut Digests,
     ) -> Result<EditedFile> {
-        let file = held.file.try_clone().map_err(|source| MergeError::Write {
-            path: held.path.clone(),
+        let file = lock.file.try_clone().map_err(|source| MergeError::Write {
+            path: lock.path.clone(),
             operation: "open",
             source,
         })?;
-        let mut output = OutputFile::edit(file, &held.path, old_end, raw_end)?;
+        let mut output = OutputFile::edit(file, &lock.path, old_end, raw_end)?;
         self.remove_partial_chunks(&mut output)?;
         for column in self.grown() {
             self.watch.cancel.check()?;

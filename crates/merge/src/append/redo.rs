@@ -229,18 +229,18 @@ impl Recovery {
 /// # Errors
 /// If the file cannot be written, the log does not belong to it, or another raddle keeps writing it.
 pub fn settle(path: &Path) -> Result<Recovery> {
-    let own = match std::fs::symlink_metadata(path) {
+    let resolved_path = match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
         _ => path.to_path_buf(),
     };
-    if std::fs::symlink_metadata(log_path(&own)).is_err() {
+    if std::fs::symlink_metadata(log_path(&resolved_path)).is_err() {
         return Ok(Recovery::Nothing);
     }
     let started = Instant::now();
     loop {
-        match OutputLock::take(&own) {
-            Ok(_lock) => return settle_locked(&own),
-            Err(error @ LockError::Held { .. }) => match read_log(&own)? {
+        match OutputLock::take(&resolved_path) {
+            Ok(_lock) => return settle_locked(&resolved_path),
+            Err(error @ LockError::Held { .. }) => match read_log(&resolved_path)? {
                 Some(Log { commit: Some(_), .. }) if started.elapsed() < MAX_WAIT => {
                     std::thread::sleep(Duration::from_millis(20));
                 }

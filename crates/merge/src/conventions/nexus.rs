@@ -89,16 +89,16 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let signal = file.text(of_group, "signal").and_then(|name| file.find(&child_path(group, name.as_bytes())));
     let axes = named(file.attributes(of_group), "axes").and_then(texts).unwrap_or_default();
     let (Some(signal), Some(first)) = (signal, axes.first()) else { return Ok(Rule::once()) };
-    let (Some(lengths), Some(own)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
+    let (Some(lengths), Some(dims)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
     let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
-    if is_axis && own.first() == lengths.first().map(|length| length + 1).as_ref() {
+    if is_axis && dims.first() == lengths.first().map(|length| length + 1).as_ref() {
         let reason = "holds edges of bins, one more than bins, which cannot be concatenated: merge the histograms in \
                       the program that made them, or leave the group out with --exclude"
             .to_owned();
         return Err(Refusal { object: display_path(file.path_of(at)), reason });
     }
     let is_other_axis = !is_axis && axes[1..].iter().any(|axis| child_path(group, axis.as_bytes()) == file.path_of(at));
-    let is_along = own.first() == lengths.first() && !is_other_axis && (is_axis || own == lengths);
+    let is_along = dims.first() == lengths.first() && !is_other_axis && (is_axis || dims == lengths);
     Ok(if is_along { Rule::along(0) } else { Rule::once() })
 }
 

@@ -60,7 +60,7 @@ impl ConventionOptions {
         {
             return Some(("axis", Choice::None));
         }
-        let given = [
+        let options = [
             ("dim", Choice::Cf, self.dim.is_some()),
             ("new-dim", Choice::Cf, self.new_dim.is_some() && followed.is_some()),
             ("tiles", Choice::Cf, self.tiles.is_some()),
@@ -74,7 +74,7 @@ impl ConventionOptions {
             ("merge", Choice::Anndata, self.merge != MergePolicy::Same),
             ("index-unique", Choice::Anndata, self.index_unique.is_some()),
         ];
-        let found = given.into_iter().find(|(_, of, is_given)| *is_given && followed != Some(*of));
+        let found = options.into_iter().find(|(_, of, is_set)| *is_set && followed != Some(*of));
         found.map(|(option, of, _)| (option, of))
     }
 }

@@ -55,7 +55,7 @@ impl OutputPart {
         let has = |name: &str| self.dimensions.iter().any(|path| is_named(path, name));
         options.subset.retain(|range| has(&range.dimension));
         if let Some(range) = &self.range {
-            options.subset.retain(|given| !given.is_of(&range.dimension));
+            options.subset.retain(|requested| !requested.is_of(&range.dimension));
             options.subset.push(range.clone());
         }
         let Some(datasets) = &self.datasets else { return Ok(options) };

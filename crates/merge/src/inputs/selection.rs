@@ -34,7 +34,7 @@ pub struct Selection {
 #[derive(Debug, Clone, Default)]
 struct Patterns {
     set: GlobSet,
-    given: Vec<String>,
+    texts: Vec<String>,
     matched: Arc<[AtomicBool]>,
 }
 
@@ -54,8 +54,8 @@ impl Selection {
 
     /// Returns the patterns of `--include`, `--exclude` and `--keep`.
     pub fn patterns(&self) -> [&[String]; 3] {
-        let include = self.include.as_ref().map_or(&[][..], |include| &include.given);
-        [include, &self.exclude.given, &self.keep.given]
+        let include = self.include.as_ref().map_or(&[][..], |include| &include.texts);
+        [include, &self.exclude.texts, &self.keep.texts]
     }
 
     /// Returns a selection with these patterns. Pattern lists that do not change keep the record of their matches.
@@ -97,9 +97,9 @@ impl Selection {
             ("--keep", Some(&self.keep), "matches no dataset"),
         ];
         for (option, patterns, effect) in all {
-            let Some(patterns) = patterns.filter(|patterns| !patterns.given.is_empty()) else { continue };
+            let Some(patterns) = patterns.filter(|patterns| !patterns.texts.is_empty()) else { continue };
             let unmatched = patterns.unmatched(ranks)?;
-            if option == "--include" && unmatched.len() == patterns.given.len() {
+            if option == "--include" && unmatched.len() == patterns.texts.len() {
                 return Err(MergeError::NothingIncluded { patterns: unmatched.join(", ") });
             }
             for pattern in unmatched.iter().filter(|_| ranks.rank() == 0) {
@@ -117,7 +117,7 @@ impl Selection {
 
     /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`.
     pub fn prune(&self, tree: &mut FileTree, path: &Path) {
-        if self.include.is_none() && self.exclude.given.is_empty() || self.whole.as_deref() == Some(path) {
+        if self.include.is_none() && self.exclude.texts.is_empty() || self.whole.as_deref() == Some(path) {
             return;
         }
         let all = std::mem::take(&mut tree.objects);
@@ -136,9 +136,9 @@ impl Selection {
 }
 
 impl Patterns {
-    fn new(given: &[String]) -> Result<Self> {
-        let matched = given.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { set: glob_set(given)?, given: given.to_vec(), matched })
+    fn new(texts: &[String]) -> Result<Self> {
+        let matched = texts.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { set: glob_set(texts)?, texts: texts.to_vec(), matched })
     }
 
     /// Whether any pattern matches `path`; records the patterns that do.
@@ -153,10 +153,11 @@ impl Patterns {
 
     /// Collective. Returns the patterns that matched on no rank.
     fn unmatched(&self, ranks: &dyn Communicator) -> Result<Vec<String>> {
-        let own: Vec<u8> = self.matched.iter().map(|matched| u8::from(matched.load(Ordering::Relaxed))).collect();
-        let all = ranks.all_gather_bytes(&own)?;
+        let local_matches: Vec<u8> =
+            self.matched.iter().map(|matched| u8::from(matched.load(Ordering::Relaxed))).collect();
+        let all = ranks.all_gather_bytes(&local_matches)?;
         let is_matched = |at: usize| all.iter().any(|of_rank| of_rank.get(at) == Some(&1));
-        let unmatched = self.given.iter().enumerate().filter(|(at, _)| !is_matched(*at));
+        let unmatched = self.texts.iter().enumerate().filter(|(at, _)| !is_matched(*at));
         Ok(unmatched.map(|(_, pattern)| pattern.clone()).collect())
     }
 }

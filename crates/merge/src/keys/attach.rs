@@ -40,7 +40,7 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
     let mut replaced = 0;
     for spec in specs {
         if let DerivedSpec::FirstValue(spec) = spec
-            && spec.made_path() == spec.dataset.as_bytes()
+            && spec.derived_path() == spec.dataset.as_bytes()
         {
             let reason = "already exists in the index group".to_owned();
             return Err(MergeError::Object { object: display_path(spec.dataset.as_bytes()), reason });
@@ -66,7 +66,7 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
     let schema = &plan.schema;
     let makes = maker(schema, spec)?;
     let is_left = |entry: &SchemaEntry| {
-        matches!(entry.role, Role::Column(column) if !plan.made.has(column)) && earlier.makes(&entry.path)
+        matches!(entry.role, Role::Column(column) if !plan.derived.has(column)) && earlier.makes(&entry.path)
     };
     if !schema.entries.iter().any(|entry| is_left(entry) && !makes(&entry.path)) {
         return Ok(None);
@@ -138,7 +138,7 @@ pub fn stale(
 
 /// Collective. Adds the columns that the plan's options request.
 pub fn attach(plan: &mut MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
-    for spec in plan.options.made.clone() {
+    for spec in plan.options.derived.clone() {
         match spec {
             DerivedSpec::Keys(spec) => attach_keys(plan, &spec, watch, ranks)?,
             DerivedSpec::FirstValue(spec) => {
@@ -170,8 +170,8 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
     let (Tables { tables, without, unmatched_skips }, domains) = ranks.agree(JOIN, found)?;
     let (joined, store) = join_tables(plan, spec, &tables, &domains, watch, ranks)?;
     ranks.agree(JOIN, add_key_columns(plan, spec, &tables, joined, &Arc::new(store)))?;
-    plan.made.without = without;
-    plan.made.unmatched_skips = unmatched_skips;
+    plan.derived.without = without;
+    plan.derived.unmatched_skips = unmatched_skips;
     watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s: started.elapsed().as_secs_f64() });
     Ok(())
 }
@@ -189,12 +189,12 @@ fn join_tables(
     ranks: &dyn Communicator,
 ) -> Result<(Vec<TableRuns>, RunStore)> {
     let by_input = spec.scope == KeyScope::Input;
-    let (own, pool) = (&tables[0], open_pool(plan));
+    let (index_table, pool) = (&tables[0], open_pool(plan));
     let built = || -> Result<_> {
         let store = RunStore::new(Scratch::create(&plan.options.output)?);
-        let starts = by_input.then_some(own.starts.as_slice());
+        let starts = by_input.then_some(index_table.starts.as_slice());
         let mut reader = ColumnReader::new(plan, &pool);
-        Ok((Index::build(plan, own.ids.clone(), starts, own.ids.width(), &mut reader, watch)?, store))
+        Ok((Index::build(plan, index_table.ids.clone(), starts, index_table.ids.width(), &mut reader, watch)?, store))
     };
     let (index, store) = ranks.agree(JOIN, built())?;
     // Ranks with more memory may have sorted the index as a whole, but all ranks must proceed in the same way.
@@ -206,7 +206,7 @@ fn join_tables(
     let mut faults: Vec<KeyFault> = Vec::new();
     if is_disjoint && !allows_repeated {
         faults.extend(index.repeated.map(|repeated| KeyFault {
-            group: display_path(&own.group),
+            group: display_path(&index_table.group),
             kind: KeyFaultKind::Repeated,
             rows: repeated.count,
             first_row: repeated.row,
@@ -214,7 +214,7 @@ fn join_tables(
         }));
     }
     faults.extend(found);
-    let completed = faults.iter_mut().try_for_each(|fault| complete(plan, &pool, own, fault, domains));
+    let completed = faults.iter_mut().try_for_each(|fault| complete(plan, &pool, index_table, fault, domains));
     ranks.agree(JOIN, completed)?;
     if faults.is_empty() { Ok((joined, store)) } else { Err(MergeError::KeyFaults { faults }) }
 }
@@ -223,15 +223,15 @@ fn join_tables(
 fn complete(
     plan: &MergePlan,
     pool: &InputPool,
-    own: &KeyTable,
+    index_table: &KeyTable,
     fault: &mut KeyFault,
     domains: &[Domain],
 ) -> Result<()> {
     if fault.ids.is_empty() {
-        let mut ids = Ids::new(own.ids.width());
+        let mut ids = Ids::new(index_table.ids.width());
         let rows = fault.first_row..fault.first_row + 1;
-        own.ids.read(&mut ColumnReader::new(plan, pool), plan, rows, &mut Vec::new(), &mut ids)?;
-        fault.ids = fault_of(own, fault.kind, fault.first_row, &ids, 0, domains).ids;
+        index_table.ids.read(&mut ColumnReader::new(plan, pool), plan, rows, &mut Vec::new(), &mut ids)?;
+        fault.ids = fault_of(index_table, fault.kind, fault.first_row, &ids, 0, domains).ids;
     }
     Ok(())
 }
@@ -299,7 +299,7 @@ fn add_key_columns(
     let mut new = Vec::new();
     // Datasets of the index group are computed by both of two specs.
     let there: HashSet<Vec<u8>> =
-        plan.made.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
+        plan.derived.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
     for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {
         let is_index = number == 0;
         let runs = Arc::new(runs);
@@ -310,12 +310,12 @@ fn add_key_columns(
         let rows = table.ids.rows;
         let events = if is_index { rows } else { runs.runs };
         let keyed = KeyedTable { group: display_path(&table.group), rows, events };
-        if there.is_empty() || !plan.made.tables.contains(&keyed) {
-            plan.made.tables.push(keyed);
+        if there.is_empty() || !plan.derived.tables.contains(&keyed) {
+            plan.derived.tables.push(keyed);
         }
         let ascends = runs.descends_at.is_none();
         if let Some(first_row) = runs.descends_at {
-            plan.made.descending.push(KeyFault {
+            plan.derived.descending.push(KeyFault {
                 group: display_path(&table.group),
                 kind: KeyFaultKind::Descending,
                 rows: rows - first_row,
@@ -359,9 +359,9 @@ fn place(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Resu
     if plan.growth.is_some() {
         return growth::go_on(plan, columns);
     }
-    let (new, made): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let (new, derived): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let columns = plan.add_columns(new)?;
-    plan.made.columns.extend(columns.into_iter().zip(made));
+    plan.derived.columns.extend(columns.into_iter().zip(derived));
     Ok(())
 }
 
@@ -409,11 +409,11 @@ fn add_constant(plan: &mut MergePlan, column: ConstantColumn) -> Result<()> {
     let group = parent_path(plan.schema.column_path(like)).to_vec();
     let dims = plan.columns[like as usize].dims.clone();
     let rows = plan.schema.columns[like as usize].facts.iter().map(|fact| fact.rows).collect();
-    let made = DerivedColumn {
+    let derived = DerivedColumn {
         values: DerivedValues::Constant(element),
         starts: starts_of(plan, like),
         recorded_starts: Some(recorded_starts(plan, like)?),
     };
     let new = NewColumn { entry: entry(child_path(&group, &name)), template: template(class, dims, None), rows };
-    place(plan, vec![(new, made)])
+    place(plan, vec![(new, derived)])
 }

@@ -54,21 +54,21 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     let found = plan_file(path, Selection::default(), options, watch)?;
     let name = key.rsplit('/').next().unwrap_or(key).as_bytes();
     let mut keys: Vec<ColumnIndex> = Vec::new();
-    let mut own = None;
+    let mut index_key = None;
     for entry in &found.schema.entries {
         let Role::Column(column) = entry.role else { continue };
         if entry.path == key.as_bytes() {
-            own = Some(column);
+            index_key = Some(column);
         } else if entry.path.ends_with(name) && entry.path[..entry.path.len() - name.len()].ends_with(b"/") {
             keys.push(column);
         }
     }
-    let Some(own) = own else {
+    let Some(index_key) = index_key else {
         let reason = format!("is not in {}; create it with raddle keys add", path.display());
         return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
     };
-    let events = found.columns[own as usize].dims[0];
-    keys.insert(0, own);
+    let events = found.columns[index_key as usize].dims[0];
+    keys.insert(0, index_key);
     let rows: u64 = keys.iter().map(|&key| found.columns[key as usize].dims[0]).sum();
     watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(rows * 8) });
     let pool = open_pool(&found);
@@ -76,7 +76,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
     let reader = || ColumnReader::new(&found, &pool);
     let jobs = ReaderMemory::of(&found).fitting_jobs(&found, found.options.jobs, 0)?;
     parallel::for_each(&keys, jobs, watch.cancel, reader, |reader, &key| {
-        let disorder = check_one(&found, reader, key, (key != own).then_some(events), watch)?;
+        let disorder = check_one(&found, reader, key, (key != index_key).then_some(events), watch)?;
         faults.lock().unwrap_or_else(PoisonError::into_inner).extend(disorder);
         Ok::<_, MergeError>(())
     })?;

@@ -103,27 +103,27 @@ impl DerivedColumns {
         source: &Extent,
         target: BoxTarget<'_>,
     ) -> Result<()> {
-        let Some(made) = self.columns.get(&column) else { return Ok(()) };
-        let first = made.starts.get(input as usize).copied().unwrap_or(0) + source.start[0];
+        let Some(derived) = self.columns.get(&column) else { return Ok(()) };
+        let first = derived.starts.get(input as usize).copied().unwrap_or(0) + source.start[0];
         let rows = first..first + source.count[0];
         let mut shape = source.count.to_vec();
         shape[1..].copy_from_slice(&dims[1..]);
         let mut origin = source.start.to_vec();
         origin[0] = 0;
-        let element_len_bytes = match &made.values {
+        let element_len_bytes = match &derived.values {
             DerivedValues::Constant(element) => element.len(),
             _ => size_of::<i64>(),
         };
         let mut values = Vec::with_capacity(shape.iter().product::<u64>() as usize * element_len_bytes);
-        self.values(made, rows, &mut values)?;
+        self.values(derived, rows, &mut values)?;
         let from = BoxSource { bytes: &values, shape: &shape, origin: &origin };
         Ok(copy_box(from, target, &source.count, element_len_bytes)?)
     }
 
-    fn values(&self, made: &DerivedColumn, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+    fn values(&self, derived: &DerivedColumn, rows: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         // Row numbers are below 2^63, HDF5's limit for an extent.
         let mut put = |number: u64| out.extend_from_slice(&number.to_le_bytes());
-        match &made.values {
+        match &derived.values {
             DerivedValues::OwnSeq => rows.for_each(put),
             DerivedValues::OwnCounts => rows.for_each(|row| {
                 put(row);

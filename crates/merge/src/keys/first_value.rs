@@ -44,8 +44,8 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
     let Some(source) = find(plan, &|path| path == spec.dataset.as_bytes()) else {
         return refuse(&spec.dataset, "is not in the file");
     };
-    let made = spec.made_path();
-    let Some(like) = find(plan, &|path| parent_path(path) == spec.group.as_bytes() && path != made) else {
+    let derived_path = spec.derived_path();
+    let Some(like) = find(plan, &|path| parent_path(path) == spec.group.as_bytes() && path != derived_path) else {
         return refuse(&spec.group, "has no dataset whose rows could be counted");
     };
     let class = plan.schema.columns[source as usize].model().datatype.class.clone();
@@ -63,7 +63,7 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
         let text = format!("{} has a different value from row {row} on; the first value is used", spec.dataset);
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
-    let name = made.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let name = derived_path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
     Ok(ConstantColumn { name, like, class, element })
 }
 

@@ -21,23 +21,23 @@ use std::collections::HashSet;
 /// The specs do not fit the file.
 pub fn set_apart(joined: &mut Joined, specs: &[DerivedSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
-    let is_made = |path: &[u8]| makers.iter().any(|makes| makes(path));
-    let mut made = HashSet::new();
+    let is_derived = |path: &[u8]| makers.iter().any(|makes| makes(path));
+    let mut derived_paths = HashSet::new();
     for entry in &joined.schema.entries {
         let Role::Column(column) = entry.role else { continue };
         let facts = &mut joined.schema.columns[column as usize].facts;
-        if is_made(&entry.path) && facts.first().is_some_and(|fact| fact.template != ABSENT) {
+        if is_derived(&entry.path) && facts.first().is_some_and(|fact| fact.template != ABSENT) {
             let without_rows = |(input, fact): (usize, &InputExtent)| match input {
                 0 => *fact,
                 _ => InputExtent::absent(0),
             };
             *facts = facts.iter().enumerate().map(without_rows).collect();
-            made.insert(display_path(&entry.path));
+            derived_paths.insert(display_path(&entry.path));
         }
     }
     let is_absence = |kind| kind == DifferenceKind::Missing;
-    joined.differences.retain(|difference| !(is_absence(difference.kind) && made.contains(&difference.path)));
-    joined.warnings.retain(|difference| !(is_absence(difference.kind) && made.contains(&difference.path)));
+    joined.differences.retain(|difference| !(is_absence(difference.kind) && derived_paths.contains(&difference.path)));
+    joined.warnings.retain(|difference| !(is_absence(difference.kind) && derived_paths.contains(&difference.path)));
     Ok(())
 }
 
@@ -87,7 +87,7 @@ pub(super) fn check_continues(
 /// [`MergeError::Object`] for columns that cannot grow or do not match the record of the file.
 pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Result<()> {
     let options = plan.options.clone();
-    for (NewColumn { entry, rows, .. }, mut made) in columns {
+    for (NewColumn { entry, rows, .. }, mut derived) in columns {
         let is_it = |known: &&crate::schema::SchemaEntry| known.path == entry.path;
         let Some(Role::Column(column)) = plan.schema.entries.iter().find(is_it).map(|entry| entry.role.clone()) else {
             // The dataset was not written because events did not ascend, and they still do not.
@@ -104,7 +104,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn
             true => rows,
             false => [old_rows, new_rows].into_iter().chain(std::iter::repeat(0)).take(plan.inputs.len()).collect(),
         };
-        made.starts = std::iter::once(0)
+        derived.starts = std::iter::once(0)
             .chain(rows.iter().scan(0, |end, rows| {
                 *end += rows;
                 Some(*end)
@@ -132,7 +132,7 @@ pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn
         if let Some(growth) = &mut plan.growth {
             growth.columns[column as usize] = grown;
         }
-        plan.made.columns.insert(column, made);
+        plan.derived.columns.insert(column, derived);
     }
     Ok(plan.tiles.validate()?)
 }

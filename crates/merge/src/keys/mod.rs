@@ -59,7 +59,7 @@ pub struct FirstValueSpec {
 
 impl FirstValueSpec {
     /// Returns the path of the computed column.
-    pub fn made_path(&self) -> Vec<u8> {
+    pub fn derived_path(&self) -> Vec<u8> {
         let name = self.dataset.rsplit('/').next().unwrap_or_default();
         crate::schema::child_path(self.group.as_bytes(), name.as_bytes())
     }
@@ -72,9 +72,9 @@ impl DerivedSpec {
             Self::Keys(spec) => {
                 let named = spec.columns.last().map_or(&[][..], |column| last_name(column.as_bytes()));
                 let ending = last_name(path).strip_prefix(named);
-                ending.is_some_and(|ending| spec.datasets.endings().any(|made| made.as_bytes() == ending))
+                ending.is_some_and(|ending| spec.datasets.endings().any(|known| known.as_bytes() == ending))
             }
-            Self::FirstValue(spec) => path == spec.made_path(),
+            Self::FirstValue(spec) => path == spec.derived_path(),
         }
     }
 

@@ -138,7 +138,7 @@ impl KeyedFile {
         let endings = [".seq", ".offsets"].map(|ending| globset::escape(&format!("{named}{ending}")));
         let selection = Selection::new(&endings, &[], &[])?;
         let found = plan_file(path, selection, options, watch)?;
-        let mut own = None;
+        let mut index_group = None;
         let mut tables = BTreeMap::new();
         for entry in &found.schema.entries {
             let Role::Column(column) = entry.role else { continue };
@@ -147,7 +147,7 @@ impl KeyedFile {
             let found_by = match is_offsets {
                 true => FoundBy::Offsets,
                 false if entry.path == key.as_bytes() => {
-                    own = Some((group.to_vec(), found.columns[column as usize].dims[0]));
+                    index_group = Some((group.to_vec(), found.columns[column as usize].dims[0]));
                     FoundBy::Index
                 }
                 // Offsets are preferred if they exist.
@@ -167,7 +167,7 @@ impl KeyedFile {
                 tables.insert(group.to_vec(), table);
             }
         }
-        let Some((_, events)) = own else {
+        let Some((_, events)) = index_group else {
             let reason = format!("is not in {}; create it with raddle keys add", path.display());
             return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
         };

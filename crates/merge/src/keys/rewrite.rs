@@ -41,9 +41,10 @@ pub fn plan_rewrite_collective(
 ) -> Result<MergePlan> {
     let carried = ranks.agree(ADDING, stored::find(path, options))?;
     // The name to replace is that of the file itself, not that of a link to it.
-    let own = std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    let canonical_path =
+        std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {
-        output: own,
+        output: canonical_path,
         in_place: true,
         force: true,
         layout: LayoutPolicy::Keep,
@@ -51,7 +52,7 @@ pub fn plan_rewrite_collective(
         compress: Compress::Keep,
         shuffle: Shuffle::Keep,
         provenance: options.provenance || carried.is_some(),
-        made: vec![spec],
+        derived: vec![spec],
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
         ..options.clone()
@@ -66,15 +67,16 @@ pub fn plan_rewrite_collective(
     }
     if let Some(carried) = &plan.carried {
         check_structure(&plan, carried, structure_digests(&plan))?;
-        let same_kind = |known: &DerivedSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.made[0]);
+        let same_kind =
+            |known: &DerivedSpec| std::mem::discriminant(known) == std::mem::discriminant(&options.derived[0]);
         let mut specs = Vec::new();
-        for known in &carried.made {
+        for known in &carried.derived {
             match same_kind(known) {
-                true => specs.extend(left_over(&plan, known, &options.made[0])?),
+                true => specs.extend(left_over(&plan, known, &options.derived[0])?),
                 false => specs.push(known.clone()),
             }
         }
-        plan.made.specs = specs.into_iter().chain(options.made.iter().cloned()).collect();
+        plan.derived.specs = specs.into_iter().chain(options.derived.iter().cloned()).collect();
     }
     Ok(plan)
 }
@@ -84,7 +86,7 @@ pub fn write(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     merge(plan, watch)
 }
 
-/// Collective. Writes like [`write()`], on the ranks that made the plan; the first rank returns the report.
+/// Collective. Writes like [`write()`], on the ranks that planned it; the first rank returns the report.
 pub fn write_collective(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<MergeReport>> {
     merge_collective(plan, watch, ranks, MergeContext::default())
 }

@@ -132,13 +132,13 @@ pub fn join_collective(
         tables.iter().enumerate().map(|(number, table)| if number > 0 || with_index { table.ids.rows } else { 0 });
     let stretches = TableStretches::new(rows.collect(), all_threads.iter().sum());
     let windows = Windows::new(&all_threads, stretches.count());
-    let own: Vec<u64> = (0..windows.count()).flat_map(|window| windows.of(ranks.rank(), window)).collect();
+    let local_stretches: Vec<u64> = (0..windows.count()).flat_map(|window| windows.of(ranks.rank(), window)).collect();
 
-    let ahead = OrderedQueue::new(own.len(), STRETCHES_AHEAD * threads);
+    let ahead = OrderedQueue::new(local_stretches.len(), STRETCHES_AHEAD * threads);
     let work = || {
         let mut lookup = Lookup::new(join.plan, index, ColumnReader::new(join.plan, pool));
         while let Some(place) = ahead.next() {
-            let pieces = stretches.pieces(own[place]).map(|(number, rows)| match number {
+            let pieces = stretches.pieces(local_stretches[place]).map(|(number, rows)| match number {
                 0 => join.index(&mut lookup, &tables[0], rows),
                 number => join.table(&mut lookup, &tables[number], rows),
             });
@@ -147,12 +147,12 @@ pub fn join_collective(
     };
     let mut joined = JoinedTables::new(tables.len(), store);
     ahead.run(threads, work, || {
-        let mut places = 0..own.len();
+        let mut places = 0..local_stretches.len();
         // Error on this rank since the last agreement of the ranks.
         let mut gathered = Ok(());
         for window in 0..windows.count() {
-            let own = windows.of(ranks.rank(), window);
-            let found = gathered.and_then(|()| own.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
+            let local = windows.of(ranks.rank(), window);
+            let found = gathered.and_then(|()| local.map(|_| take(&ahead, places.next())).collect::<Result<Vec<_>>>());
             let found = ranks.agree(JOIN, found)?.concat();
             gathered = Ok(());
             gather_in_steps(ranks, &found, MESSAGE_LEN_BYTES, |rank, message| {

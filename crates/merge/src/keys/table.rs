@@ -88,12 +88,12 @@ impl Join<'_> {
     }
 
     /// Looks up `rows` of the index in the index itself. A row with the same ids as an earlier row is a fault.
-    pub fn index(&self, lookup: &mut Lookup<'_>, own: &KeyTable, rows: Range<u64>) -> Result<MatchedRows> {
+    pub fn index(&self, lookup: &mut Lookup<'_>, index_table: &KeyTable, rows: Range<u64>) -> Result<MatchedRows> {
         let mut fault: Option<KeyFault> = None;
-        self.each_event(lookup, own, rows, &mut |rows, ids, at, event| {
+        self.each_event(lookup, index_table, rows, &mut |rows, ids, at, event| {
             for row in rows.filter(|&row| event != Some(row)) {
-                let fault =
-                    fault.get_or_insert_with(|| fault_of(own, KeyFaultKind::Repeated, row, ids, at, self.domains));
+                let fault = fault
+                    .get_or_insert_with(|| fault_of(index_table, KeyFaultKind::Repeated, row, ids, at, self.domains));
                 fault.rows += 1;
             }
         })?;

@@ -38,10 +38,10 @@ pub(crate) fn decide(plan: &MergePlan, ranks: &dyn Communicator) -> Result<Optio
         None => return Ok(None),
         Some(Align::Stripes(len_bytes)) => Stripes { len_bytes, count: None, source: StripeSource::Asked },
         Some(Align::Auto) => {
-            let own = (ranks.rank() == 0).then(|| of_folder_of(&plan.options.output)).transpose();
+            let stripes = (ranks.rank() == 0).then(|| of_folder_of(&plan.options.output)).transpose();
             let nonsense = || CoreError::MessageContent { operation: OPERATION, rank: 0 };
-            let own = postcard::to_stdvec(&ranks.agree(OPERATION, own)?).map_err(|_| nonsense())?;
-            let received = ranks.broadcast(0, &own)?;
+            let message = postcard::to_stdvec(&ranks.agree(OPERATION, stripes)?).map_err(|_| nonsense())?;
+            let received = ranks.broadcast(0, &message)?;
             postcard::from_bytes::<Option<Stripes>>(&received).ok().flatten().ok_or_else(nonsense)?
         }
     };

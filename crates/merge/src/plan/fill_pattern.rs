@@ -11,9 +11,9 @@ use raddle_hdf5::model::{Dataset, InlineData};
 pub struct FillPattern {
     /// Bytes of one element.
     pub pattern: Vec<u8>,
-    /// Whether readers show it for chunks that are not stored. If the fill value is undefined or never written, HDF5
+    /// Whether readers return it for chunks that are not stored. If the fill value is undefined or never written, HDF5
     /// leaves the reader's buffer unchanged, so such chunks must be stored.
-    pub is_shown_by_readers: bool,
+    pub is_returned_by_readers: bool,
 }
 
 /// `H5D_FILL_TIME_NEVER`.
@@ -30,7 +30,7 @@ impl FillPattern {
         };
         Self {
             pattern: stored.unwrap_or_else(|| vec![0; len_bytes.max(1)]),
-            is_shown_by_readers: !fill.undefined && fill.write_time != FILL_TIME_NEVER,
+            is_returned_by_readers: !fill.undefined && fill.write_time != FILL_TIME_NEVER,
         }
     }
 

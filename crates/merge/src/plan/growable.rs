@@ -15,7 +15,7 @@ const MAX_ADDED: f64 = 0.01;
 /// dataset.
 const INDEX_LEN_BYTES: u64 = 2048;
 
-/// Choice of the datasets that are made extendible.
+/// Choice of the datasets that become extendible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growable {
     /// Datasets that are extendible in an input.

@@ -166,7 +166,7 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
 /// and rows that no input has are only visible if readers show the fill value.
 pub(crate) fn can_be_virtual(column: &Column) -> bool {
     let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
-    let shows_fill = FillPattern::of(column.model()).is_shown_by_readers;
+    let shows_fill = FillPattern::of(column.model()).is_returned_by_readers;
     column.is_plain() && !column.model().datatype.class.has_reference() && (shows_fill || !has_absent_rows)
 }
 

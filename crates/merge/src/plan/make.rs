@@ -101,7 +101,7 @@ pub(crate) fn plan_from(
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
         if let Beginning::Grows(_) = &beginning {
-            found.joiner = found.joiner.growing(&options.made);
+            found.joiner = found.joiner.growing(&options.derived);
         }
         (found.taken, found.counts, found.ranges) = (taken.clone(), counts.clone(), ranges.clone());
         found.selected.clone_from(&selected);
@@ -184,7 +184,7 @@ pub(crate) struct FoundInputs {
     /// Records in the inputs about the merges that wrote them.
     remembered: Option<Remembered>,
     /// Datasets that those merges added to the inputs.
-    made: Vec<DerivedSpec>,
+    recorded_specs: Vec<DerivedSpec>,
 }
 
 impl FoundInputs {
@@ -206,7 +206,7 @@ impl FoundInputs {
             ranges: Ranges::new(),
             selected: None,
             remembered: None,
-            made: Vec::new(),
+            recorded_specs: Vec::new(),
         }
     }
 
@@ -214,8 +214,9 @@ impl FoundInputs {
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
         let ScannedInput { paths, entries, file } = scanned;
         let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, open_s } = file;
-        let Records { remembered, made } = records;
-        self.made.extend(made.into_iter().filter(|spec| !self.made.contains(spec)).collect::<Vec<_>>());
+        let Records { remembered, made: specs } = records;
+        self.recorded_specs
+            .extend(specs.into_iter().filter(|spec| !self.recorded_specs.contains(spec)).collect::<Vec<_>>());
         self.remembered = match (self.remembered.take(), remembered) {
             (Some(known), Some(other)) if known != other => Some(known.of_parts().united(&other.of_parts())),
             (known, other) => known.or(other),
@@ -280,7 +281,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         ranges,
         selected,
         remembered,
-        made,
+        recorded_specs,
         ..
     } = found;
     let scan_s = started.elapsed().as_secs_f64();
@@ -309,7 +310,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, Beginning::Grows(_));
     if !is_new {
-        keys::growth::set_apart(&mut joined, &options.made)?;
+        keys::growth::set_apart(&mut joined, &options.derived)?;
     }
     let (unsettled, unranged) = settle(&mut joined, options, &paths, (&taken, &ranges), is_new);
     let is_reported = |new: &Difference| {
@@ -341,7 +342,12 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     let has_other_rows = planned.len() > 1 || options.rows.is_some();
     if is_new && has_other_rows && options.join.join != Join::Union {
-        joined.differences.extend(keys::attach::stale(&joined.schema, &made, &options.made, planned.len() as u32)?);
+        joined.differences.extend(keys::attach::stale(
+            &joined.schema,
+            &recorded_specs,
+            &options.derived,
+            planned.len() as u32,
+        )?);
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
@@ -354,14 +360,14 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
     }
     if let Some(rows) = &options.rows {
-        subset::tables::cut(&mut joined.schema, &joined.declared, &options.made, rows)?;
+        subset::tables::cut(&mut joined.schema, &joined.declared, &options.derived, rows)?;
     }
     sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
     let stays = usize::from(matches!(beginning, Beginning::Grows(_)));
     joined.warnings.extend(user_blocks(&planned, stays));
     let replaced = match is_new {
-        true => keys::attach::remove_replaced(&mut joined.schema, &options.made)?,
+        true => keys::attach::remove_replaced(&mut joined.schema, &options.derived)?,
         false => 0,
     };
     if options.empty == Empty::Null && is_new {
@@ -419,7 +425,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
         open_s,
-        made: DerivedColumns::new(options.made.clone(), replaced),
+        derived: DerivedColumns::new(options.derived.clone(), replaced),
         link_names,
         remembered,
         carried,

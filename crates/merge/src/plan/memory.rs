@@ -91,12 +91,12 @@ impl ReaderMemory {
         let limits = BufferSizes::within(memory_limit_bytes).reader;
         let mut memory = Self { len_bytes: limits.usual_len_bytes(), longest: None };
         for ((index, planned), scanned) in (0..).zip(&plan.columns).zip(&plan.schema.columns) {
-            if !is_read(&planned.route) || plan.made.has(index) {
+            if !is_read(&planned.route) || plan.derived.has(index) {
                 continue;
             }
             for (template, dataset) in (0..).zip(&scanned.templates) {
                 let Some(chunk_len_bytes) = long_chunk_len_bytes(dataset, limits) else { continue };
-                let len_bytes = held_len_bytes(planned, scanned, template, limits);
+                let len_bytes = buffers_len_bytes(planned, scanned, template, limits);
                 if len_bytes > memory.len_bytes {
                     let longest = LongChunk { column: index, template, chunk_len_bytes };
                     memory = Self { len_bytes, longest: Some(longest) };
@@ -211,7 +211,7 @@ fn long_chunk_len_bytes(dataset: &Dataset, limits: ReaderLimits) -> Option<u64> 
     Some(len_bytes).filter(|len_bytes| *len_bytes > limits.read_len_bytes)
 }
 
-fn held_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32, limits: ReaderLimits) -> u64 {
+fn buffers_len_bytes(planned: &ColumnPlan, scanned: &Column, template: u32, limits: ReaderLimits) -> u64 {
     // Without a decoder, chunks are moved as stored.
     let Some(Some(pipeline)) = planned.pipelines.get(template as usize) else { return 0 };
     let stored = scanned.facts.iter().filter(|fact| fact.template == template && fact.rows > 0);

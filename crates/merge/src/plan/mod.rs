@@ -99,7 +99,7 @@ pub struct MergePlan {
     /// Mean wall time of opening an input during the scan.
     pub open_s: f64,
     /// Columns that are computed and added, not read.
-    pub made: DerivedColumns,
+    pub derived: DerivedColumns,
     /// Names by which the output links to its inputs, if it does.
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Length of a run of values in an unchunked dataset from which a tile reads it directly.
 const LONG_RUN_LEN_BYTES: u64 = 64 << 10;
 
-/// A dataset whose tiles are assembled in groups, as shown to users.
+/// A dataset whose tiles are assembled in groups, as reported to users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RegroupedDataset {
     /// Path of the dataset, escaped for display.
@@ -82,7 +82,7 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         .saturating_add(buffers.slack_len_bytes);
     let of_array = |(array, &index): (&ArrayPlan, &u32)| {
         let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
-        if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.made.has(index) {
+        if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.derived.has(index) {
             return None;
         }
         // Groups begin as zeros, which elements that no input holds would keep.

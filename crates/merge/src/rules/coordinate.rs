@@ -52,10 +52,10 @@ pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, colu
     settling.require_equal(declared, &[]);
     let Some(of_time) = settling.declared_at(time) else { return };
     let ValueMeaning::Time(form) = of_time.rule.values else { return };
-    let own = settling.schema.entries[declared.entry as usize].attributes.clone();
+    let attributes = settling.schema.entries[declared.entry as usize].attributes.clone();
     let like = Declared { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
     settle(settling, &like, column, form);
-    settling.set_attributes(declared.entry, own);
+    settling.set_attributes(declared.entry, attributes);
 }
 
 /// Returns the `units` of the output, if the user requested other units than those of the first input.
@@ -70,11 +70,15 @@ fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<Att
     Ok(Some(with_text(known, asked)))
 }
 
-/// Returns the conversion of times with the attributes `own` to those that `target` defines.
-fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes) -> Result<ElementMap, Mismatch> {
-    let both = |name: &str| (text(target, name).unwrap_or_default(), text(own, name).unwrap_or_default());
+/// Returns the conversion of times with these attributes to times with the attributes `target`.
+fn scale(
+    attributes: &[AttributeValue],
+    target: &[AttributeValue],
+    form: TimeAttributes,
+) -> Result<ElementMap, Mismatch> {
+    let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
     // Readers treat NaN as missing with or without an attribute.
-    let [known, found] = [target, own].map(|attributes| {
+    let [known, found] = [target, attributes].map(|attributes| {
         let missing = missing_values(attributes).into_iter();
         missing.filter(|value| !value.is_nan()).collect::<Vec<_>>()
     });
@@ -86,7 +90,7 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
             let calendars = both("calendar");
             let known = Calendar::named(text(target, "calendar").as_deref());
             if calendars.0 != calendars.1
-                && (known.is_none() || known != Calendar::named(text(own, "calendar").as_deref()))
+                && (known.is_none() || known != Calendar::named(text(attributes, "calendar").as_deref()))
             {
                 let named = |name: String| if name.is_empty() { "standard".to_owned() } else { name };
                 return Err(Mismatch::attribute("calendar", named(calendars.0), named(calendars.1)));
@@ -143,7 +147,7 @@ fn scale(own: &[AttributeValue], target: &[AttributeValue], form: TimeAttributes
             (words(&units.1, &references.1), words(&units.0, &references.0))
         }
     };
-    let kept = missing_values(own);
+    let kept = missing_values(attributes);
     Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units })
 }
 

@@ -166,9 +166,9 @@ fn first_difference(
     };
     let (at, (left, right)) = (first..).zip(left.zip(right)).find(|(_, (left, right))| differs(*left, *right))?;
     let words = |element: Option<&[u8]>| {
-        let shown =
+        let text =
             element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
-        format!("element {at} is {shown}")
+        format!("element {at} is {text}")
     };
     let option = if number.is_some() && tolerance.is_some() { "; --tolerance allows a difference" } else { "" };
     Some((words(left), words(right) + option))

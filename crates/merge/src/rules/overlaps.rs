@@ -29,15 +29,16 @@ const MAX_REPORTED: usize = 20;
 pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
     let layouts = (0..).zip(&plan.schema.columns).filter_map(|(column, one)| Some((column, one.boxes.as_deref()?)));
     let all = layouts.flat_map(|(column, layout)| layout.overlaps.iter().map(move |overlap| (column, layout, overlap)));
-    let own: Vec<(ColumnIndex, &BoxLayout, &Overlap)> = all.skip(ranks.rank()).step_by(ranks.size()).collect();
-    if own.is_empty() {
+    let local_overlaps: Vec<(ColumnIndex, &BoxLayout, &Overlap)> =
+        all.skip(ranks.rank()).step_by(ranks.size()).collect();
+    if local_overlaps.is_empty() {
         return Ok(());
     }
     let pool = open_pool(plan);
     let found = Mutex::new(Vec::new());
     let reader = || ColumnReader::new(plan, &pool);
     for_each(
-        &own,
+        &local_overlaps,
         plan.options.jobs.max(1),
         watch.cancel,
         reader,

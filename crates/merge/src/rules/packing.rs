@@ -73,23 +73,23 @@ fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: Colum
     let target = text(&declared.first, "units").unwrap_or_default();
     let maps = settling.of_inputs(column, |settling, input| {
         let attributes = settling.attributes(declared, input);
-        let own = text(&attributes, "units").unwrap_or_default();
-        if own == target {
+        let units = text(&attributes, "units").unwrap_or_default();
+        if units == target {
             return Ok(ElementMap::Same);
         }
         let scanned = &settling.schema.columns[column as usize];
         let template = scanned.facts[input as usize].template as usize;
         let number = NumberType::of(&scanned.templates[template].datatype.class);
         let is_float = number.is_some_and(|number| !number.is_integer());
-        match linear_map(&own, &target) {
+        match linear_map(&units, &target) {
             Some((slope, shift)) if is_float && !is_packed => {
                 Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes) })
             }
             Some(_) => {
                 let why = "values are packed, limited or integers, which other units would round";
-                Err(Mismatch::attribute("units", target.clone(), format!("{own}; {why}")))
+                Err(Mismatch::attribute("units", target.clone(), format!("{units}; {why}")))
             }
-            None => Err(Mismatch::attribute("units", target.clone(), format!("{own}; no conversion is known"))),
+            None => Err(Mismatch::attribute("units", target.clone(), format!("{units}; no conversion is known"))),
         }
     });
     match maps {

@@ -1,6 +1,6 @@
 //! Selection of elements by number, such as the elements of selected columns of a sparse matrix.
 //!
-//! When the plan is made, the selected elements are counted once, in blocks, so that selected element `n` can later be
+//! During planning, the selected elements are counted once, in blocks, so that selected element `n` can later be
 //! located by its block. Invariant: memory holds one block of numbers, and one count per block.
 
 use raddle_hdf5::model::TypeClass;

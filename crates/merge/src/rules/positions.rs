@@ -1,7 +1,7 @@
 //! Positions of rows of another dataset, which must refer to the rows of the output instead of those of one input.
 //!
 //! Invariant: the output's type holds every position. The check whether positions fit the dataset to which they refer
-//! runs when the plan is made ([`super::check`]).
+//! runs during planning ([`super::check`]).
 
 use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};

@@ -262,10 +262,10 @@ pub(crate) fn take_all(
     let mut sender = Sender::default();
     let mut receiver =
         Receiver { shapes: HashMap::default(), ranks: std::iter::repeat_with(Received::default).take(size).collect() };
-    let mut own = share(ranks, inputs.len()).enumerate().peekable();
+    let mut local_inputs = share(ranks, inputs.len()).enumerate().peekable();
     for window in windows(inputs.len()) {
         let (mut outcome, mut sent) = (WindowStatus::Well, Vec::new());
-        while let Some((at, _)) = own.next_if(|(_, place)| window.contains(place)) {
+        while let Some((at, _)) = local_inputs.next_if(|(_, place)| window.contains(place)) {
             let Some(scanned) = ahead.take(at) else {
                 outcome = match watch.cancel.is_cancelled() {
                     true => WindowStatus::Cancelled,

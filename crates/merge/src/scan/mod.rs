@@ -93,12 +93,12 @@ pub fn scan(
     let lens = inputs.iter().filter(|_| ranks.rank() == 0).filter_map(|path| std::fs::metadata(path).ok());
     let total_bytes = lens.map(|file| file.len()).sum();
     watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: Some(total_bytes) });
-    let own: Vec<usize> = share(ranks, inputs.len()).collect();
+    let local_inputs: Vec<usize> = share(ranks, inputs.len()).collect();
     let is_alone = ranks.size() == 1;
     let mut bad = Vec::new();
     let forms = HeaderTemplateCache::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
-    let ahead = OrderedQueue::new(own.len(), options.jobs * 4);
+    let ahead = OrderedQueue::new(local_inputs.len(), options.jobs * 4);
     let work = || {
         let mut scanner = InputScanner {
             reader: InputReader::new(options),
@@ -113,7 +113,7 @@ pub fn scan(
                 ahead.stop();
                 return;
             }
-            let scanned = scanner.scan(&inputs[own[place]]);
+            let scanned = scanner.scan(&inputs[local_inputs[place]]);
             if is_alone {
                 let bytes = scanned.as_ref().map_or(0, |scanned| scanned.file.identity.len_bytes);
                 watch.observer.event(&Event::Advanced { stage: Stage::Scan, bytes, items: 1 });

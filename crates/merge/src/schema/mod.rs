@@ -330,7 +330,7 @@ impl Column {
     }
 
     /// Returns the description that the output follows: datatype, other dimensions, filters and fill value of the first
-    /// input, with the changes made by rules.
+    /// input, with the changes by rules.
     pub fn model(&self) -> &Dataset {
         self.output.as_ref().unwrap_or(&self.templates[0])
     }

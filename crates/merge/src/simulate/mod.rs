@@ -200,10 +200,10 @@ pub fn simulate(
         let started = Instant::now();
         let (path, scanned) = source.input(number);
         objects += scanned.entries.len() as u64;
-        let made = Instant::now();
+        let generated_at = Instant::now();
         found.add(number as usize, path, scanned);
-        inputs_s += (made - started).as_secs_f64();
-        join_s += made.elapsed().as_secs_f64();
+        inputs_s += (generated_at - started).as_secs_f64();
+        join_s += generated_at.elapsed().as_secs_f64();
     }
     let started = Instant::now();
     let mut plan = plan_found(found, Beginning::New, options, watch, &SingleProcess)?;

@@ -152,13 +152,13 @@ impl StatedInputs {
         let files = f64::from(statistic.files);
         for (is_wide, (raw, stored)) in [(false, statistic.narrow_len_bytes), (true, statistic.wide_len_bytes)] {
             let of_kind = |dataset: &StatedDataset| (dataset.row_len_bytes >= WIDE_ROW_LEN_BYTES) == is_wide;
-            let made = self.datasets.iter().map(|(dataset, _)| dataset).filter(|dataset| of_kind(dataset));
-            let raw_made: f64 = made.clone().map(|dataset| dataset.mean_rows * dataset.row_len_bytes as f64).sum();
-            let scale = raw as f64 / files / raw_made.max(1.0);
-            let stored_made: f64 = made
+            let datasets = self.datasets.iter().map(|(dataset, _)| dataset).filter(|dataset| of_kind(dataset));
+            let raw_sum: f64 = datasets.clone().map(|dataset| dataset.mean_rows * dataset.row_len_bytes as f64).sum();
+            let scale = raw as f64 / files / raw_sum.max(1.0);
+            let stored_sum: f64 = datasets
                 .map(|dataset| dataset.mean_rows * scale * dataset.row_len_bytes as f64 * dataset.stored_share)
                 .sum();
-            let of_stored = stored as f64 / files / stored_made.max(1.0);
+            let of_stored = stored as f64 / files / stored_sum.max(1.0);
             for (dataset, _) in self.datasets.iter_mut().filter(|(dataset, _)| of_kind(dataset)) {
                 dataset.mean_rows *= scale;
                 dataset.stored_share *= of_stored;

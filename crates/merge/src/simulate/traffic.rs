@@ -88,25 +88,26 @@ pub(super) fn go_through(
         for at in round.clone() {
             let owner = schedule.owners[at] as usize;
             let batch = &schedule.batches[at];
-            let made = traffic.add(work, &index, batch, owner, way, &mut sent);
+            let batch_traffic = traffic.add(work, &index, batch, owner, way, &mut sent);
             // Assumes that no tile consists of fill values only.
             traffic.claims_len_bytes +=
                 claim_message_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
-            encode_s[owner] += made.encode_s / rehearsal.jobs as f64;
-            for (reader, busy_s) in made.of_readers {
+            encode_s[owner] += batch_traffic.encode_s / rehearsal.jobs as f64;
+            for (reader, busy_s) in batch_traffic.of_readers {
                 encode_s[reader as usize] += busy_s / rehearsal.jobs as f64;
             }
-            io_len_bytes += made.read_len_bytes;
+            io_len_bytes += batch_traffic.read_len_bytes;
             buffers.1[owner] += schedule.len_bytes[at];
         }
         traffic.messages += sent.len() as u64;
         sent.clear();
         let overlaps = |number: usize| schedule.overlaps.get(number) == Some(&true);
-        let held = |rank: usize| {
+        let buffered_len_bytes = |rank: usize| {
             let before = if number > 0 && overlaps(number - 1) { buffers.0[rank] } else { 0 };
             buffers.1[rank] + before
         };
-        traffic.buffers_len_bytes = (0..ranks).map(held).max().unwrap_or(0).max(traffic.buffers_len_bytes);
+        traffic.buffers_len_bytes =
+            (0..ranks).map(buffered_len_bytes).max().unwrap_or(0).max(traffic.buffers_len_bytes);
         std::mem::swap(&mut buffers.0, &mut buffers.1);
         // With arenas, the size of each tile is sent.
         let tiles = || schedule.batches[round.clone()].iter().map(|batch| batch.tiles).sum::<u64>();
@@ -150,7 +151,7 @@ impl Traffic {
         sent: &mut HashSet<(u32, u32)>,
     ) -> BatchTraffic {
         let plan = work.plan();
-        let mut made = BatchTraffic { encode_s: 0.0, of_readers: HashMap::default(), read_len_bytes: 0 };
+        let mut batch_traffic = BatchTraffic { encode_s: 0.0, of_readers: HashMap::default(), read_len_bytes: 0 };
         for tile in index.tiles_in(batch) {
             let array = &plan.tiles.arrays[tile.array as usize];
             let number = plan.column_of_array[tile.array as usize];
@@ -171,7 +172,7 @@ impl Traffic {
                 };
                 let stored = fact.stored_len_bytes as f64 * len_bytes as f64 / of_input as f64;
                 raw_len_bytes += len_bytes;
-                made.read_len_bytes += stored as u64;
+                batch_traffic.read_len_bytes += stored as u64;
                 let reader = groups.map_or(owner, |groups| groups.reader(owner, piece.input));
                 let inflate_s = way.rates.inflate_s(is_wide, len_bytes);
                 let of_reader = &mut self.ranks[reader];
@@ -180,22 +181,22 @@ impl Traffic {
                 of_reader.read_len_bytes += stored as u64;
                 of_reader.encode_s += inflate_s;
                 if reader == owner {
-                    made.encode_s += inflate_s;
+                    batch_traffic.encode_s += inflate_s;
                     continue;
                 }
-                *made.of_readers.entry(reader as u32).or_default() += inflate_s;
-                made.encode_s += len_bytes as f64 / way.receive_bytes_per_s;
+                *batch_traffic.of_readers.entry(reader as u32).or_default() += inflate_s;
+                batch_traffic.encode_s += len_bytes as f64 / way.receive_bytes_per_s;
                 self.ranks[owner].received_len_bytes += len_bytes;
                 sent.insert((reader as u32, owner as u32));
             }
             let deflate_s = way.rates.deflate_s(is_wide, raw_len_bytes);
-            made.encode_s += deflate_s;
+            batch_traffic.encode_s += deflate_s;
             let of_owner = &mut self.ranks[owner];
             of_owner.encode_s += deflate_s;
             of_owner.raw_len_bytes += raw_len_bytes;
             of_owner.tiles += 1;
         }
-        made
+        batch_traffic
     }
 }
 

@@ -71,14 +71,14 @@ impl TableSelection {
 pub(crate) fn cut(
     schema: &mut Schema,
     declared: &[Declared],
-    made: &[DerivedSpec],
+    derived: &[DerivedSpec],
     selection: &TableSelection,
 ) -> Result<()> {
     let mut paths = BTreeSet::new();
     for at in 0..schema.entries.len() {
         let entry = &schema.entries[at];
         let Role::Column(index) = entry.role else { continue };
-        if selection.tables.contains_key(parent_path(&entry.path)) && is_stale_key(&entry.path, made) {
+        if selection.tables.contains_key(parent_path(&entry.path)) && is_stale_key(&entry.path, derived) {
             let reason =
                 "is a partition key that the file does not record, and would be wrong; leave it out with --exclude";
             return Err(MergeError::Object { object: display_path(&entry.path), reason: reason.to_owned() });
@@ -98,10 +98,10 @@ pub(crate) fn cut(
     check_scales(schema, &paths)
 }
 
-/// Whether a dataset has the name of a partition key, which counts rows of the whole file, and is not made again.
-fn is_stale_key(path: &[u8], made: &[DerivedSpec]) -> bool {
+/// Whether a dataset has the name of a partition key, which counts rows of the whole file, and is not recomputed.
+fn is_stale_key(path: &[u8], derived: &[DerivedSpec]) -> bool {
     let has_name = KeyDatasets::default().endings().any(|ending| path.ends_with(ending.as_bytes()));
-    has_name && !made.iter().any(|spec| spec.makes(path))
+    has_name && !derived.iter().any(|spec| spec.makes(path))
 }
 
 /// Restricts a column of one input to some rows.

@@ -34,7 +34,7 @@ pub(super) struct Comparison<'p> {
     found: &'p MergePlan,
     /// Pairs of columns with equal types and dimensions on both sides.
     pairs: Vec<(u32, u32)>,
-    /// Expected entries whose values are held in the plan, such as those of AnnData, with their columns in the output.
+    /// Expected entries whose values are in the plan, such as those of AnnData, with their columns in the output.
     stacks: Vec<(EntryIndex, ColumnIndex)>,
     /// What was found.
     pub report: VerifyReport,
@@ -154,7 +154,7 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// Compares datasets whose values are held in the plan. There are few of them, known since the scan.
+    /// Compares datasets whose values are in the plan. There are few of them, known since the scan.
     pub fn stacks(&mut self) -> Result<()> {
         let pool = open_pool(self.found);
         let mut reader = ColumnReader::new(self.found, &pool);

@@ -86,8 +86,8 @@ pub fn verify_collective(
     ranks: &dyn Communicator,
 ) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let as_made = ranks.agree(VERIFYING, as_made(output, options))?;
-    let expected = plan_collective(inputs, &as_made, watch, ranks)?;
+    let recalled = ranks.agree(VERIFYING, recall_options(output, options))?;
+    let expected = plan_collective(inputs, &recalled, watch, ranks)?;
     let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
@@ -112,7 +112,7 @@ pub fn verify_collective(
 
 /// Returns the options under which merging the inputs reproduces `output`: options left open are taken from the records
 /// in the output. Only the way of merging is taken from there, never values.
-fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
+fn recall_options(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
     let stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
         // Without usable digests, objects missing from all inputs are reported as such; a file that cannot be read is
@@ -126,11 +126,11 @@ fn as_made(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
         Err(error) => return Err(error),
     };
     let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
-    let (mut made, link) = stored.map_or_else(Default::default, |stored| (stored.made, stored.link));
+    let (mut derived, link) = stored.map_or_else(Default::default, |stored| (stored.derived, stored.link));
     // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
-    made.iter_mut().for_each(DerivedSpec::allow_replacing);
-    Ok(MergeOptions { made, link, link_paths, output: output.to_path_buf(), ..recalled })
+    derived.iter_mut().for_each(DerivedSpec::allow_replacing);
+    Ok(MergeOptions { derived, link, link_paths, output: output.to_path_buf(), ..recalled })
 }
 
 /// Plans a single file unchanged, restricted to the selected objects. A file that cannot be read is reported on its
@@ -159,7 +159,7 @@ pub(crate) fn plan_file_collective(
         chunk: None,
         max_output_len_bytes: Some(u64::MAX),
         skip_bad: false,
-        made: Vec::new(),
+        derived: Vec::new(),
         extendible: Extendible::Never,
         contiguous: Contiguous::default(),
         empty: Empty::default(),
@@ -179,10 +179,10 @@ pub(crate) fn plan_file_collective(
 }
 
 /// Collective. Combines the reports of all ranks, on every rank.
-pub(crate) fn together(own: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
-    let sent: Vec<SentMismatch> = own.mismatches.iter().map(SentMismatch::from).collect();
-    let counts = [own.datasets, own.linked, own.objects, own.compared_len_bytes];
-    let mut report = VerifyReport { elapsed_s: own.elapsed_s, ..VerifyReport::default() };
+pub(crate) fn together(local: VerifyReport, ranks: &dyn Communicator) -> Result<VerifyReport> {
+    let sent: Vec<SentMismatch> = local.mismatches.iter().map(SentMismatch::from).collect();
+    let counts = [local.datasets, local.linked, local.objects, local.compared_len_bytes];
+    let mut report = VerifyReport { elapsed_s: local.elapsed_s, ..VerifyReport::default() };
     for (counts, mismatches) in ranks.all_gather_values(VERIFYING, &(counts, sent))? {
         let [datasets, linked, objects, compared_len_bytes] = counts;
         report.datasets += datasets;

@@ -152,9 +152,9 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
     ];
     let earlier = earlier(plan);
-    if !plan.made.specs.is_empty() {
+    if !plan.derived.specs.is_empty() {
         // Cannot fail: plain values with string keys.
-        let specs = serde_json::to_string(&plan.made.specs).unwrap_or_default();
+        let specs = serde_json::to_string(&plan.derived.specs).unwrap_or_default();
         attributes.push(NamedValue { name: MADE, class: string(), value: text(&specs) });
     }
     if plan.options.link != Link::No {
@@ -282,8 +282,8 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
         let path = plan.schema.column_path(index);
         let earlier = earlier(plan).and_then(|earlier| earlier.datasets.get(path));
         let dims = &plan.columns[index as usize].dims;
-        let starts = if plan.made.has(index) {
-            plan.made.recorded_starts(index).unwrap_or_default().to_vec()
+        let starts = if plan.derived.has(index) {
+            plan.derived.recorded_starts(index).unwrap_or_default().to_vec()
         } else if plan.carried.as_ref().is_some_and(|carried| earlier.is_none() && carried.is_stack(path, dims)) {
             // One element per input; from now on it is an ordinary dataset.
             (0..=dims[0]).collect()

@@ -147,11 +147,11 @@ impl Decisions {
                 // The file already has the dimension, the whole grid, or the selected elements or rows only.
                 _ if ["new_dim", "tiles", "select", "where"].contains(&name.as_str()) => {}
                 // A later --include narrows the earlier one.
-                (Some(Value::Array(own)), Value::Array(known)) if name != "include" => {
-                    own.retain(|one| !known.contains(one));
-                    own.splice(0..0, known);
+                (Some(Value::Array(later)), Value::Array(known)) if name != "include" => {
+                    later.retain(|one| !known.contains(one));
+                    later.splice(0..0, known);
                 }
-                (Some(own), known) if *own == usual[&name] => *own = known,
+                (Some(later), known) if *later == usual[&name] => *later = known,
                 _ => {}
             }
         }

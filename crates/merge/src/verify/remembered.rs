@@ -37,16 +37,19 @@ pub fn recall(
     let usual = Decisions::default().fields();
     let mut fields = Decisions::of(options).fields();
     for (name, known) in remembered.options.fields() {
-        let given = &fields[&name];
-        if *given == known {
+        let requested = &fields[&name];
+        if *requested == known {
             continue;
         }
-        let is_given = *given != usual[&name] || options.explicit.contains(name.as_str());
-        if !is_given {
+        let is_explicit = *requested != usual[&name] || options.explicit.contains(name.as_str());
+        if !is_explicit {
             fields.insert(name, known);
-        } else if contradiction == Contradiction::Refused && known != usual[&name] && !is_check(&name, given, &known) {
-            let [known, given] = [&known, given].map(|value| option(&name, value));
-            return Err(MergeError::Contradiction { path: options.output.clone(), known, given });
+        } else if contradiction == Contradiction::Refused
+            && known != usual[&name]
+            && !is_check(&name, requested, &known)
+        {
+            let [known, requested] = [&known, requested].map(|value| option(&name, value));
+            return Err(MergeError::Contradiction { path: options.output.clone(), known, requested });
         }
     }
     Decisions::of_fields(fields).apply(&mut recalled)?;
@@ -54,12 +57,12 @@ pub fn recall(
 }
 
 /// Whether an option only refuses more than the stored one does, so that no value depends on it.
-fn is_check(name: &str, given: &Value, known: &Value) -> bool {
+fn is_check(name: &str, requested: &Value, known: &Value) -> bool {
     let is = |value: &Value, word: &str| value.as_str() == Some(word);
     match name {
-        "join" => is(given, "exact"),
-        "scalars" => is(given, "equal") && is(known, "first"),
-        "attributes" => is(given, "error") && is(known, "identical"),
+        "join" => is(requested, "exact"),
+        "scalars" => is(requested, "equal") && is(known, "first"),
+        "attributes" => is(requested, "error") && is(known, "identical"),
         _ => false,
     }
 }
@@ -109,18 +112,18 @@ impl Remembered {
         (remembered != Self::default()).then_some(remembered)
     }
 
-    /// Returns `given` completed with this record of an input: the input is merged by the rules that produced it,
-    /// unless `given` overrides them.
-    pub(crate) fn guiding(&self, given: &ConventionOptions) -> ConventionOptions {
+    /// Returns `requested` completed with this record of an input: the input is merged by the rules that produced it,
+    /// unless `requested` overrides them.
+    pub(crate) fn guiding(&self, requested: &ConventionOptions) -> ConventionOptions {
         let known = self.options.guides();
         let once =
             self.options.keep.iter().map(|pattern| UserRule { pattern: pattern.clone(), rule: "once".to_owned() });
         ConventionOptions {
-            convention: given.convention.or(known.convention),
-            dim: given.dim.clone().or(known.dim),
+            convention: requested.convention.or(known.convention),
+            dim: requested.dim.clone().or(known.dim),
             // The last matching rule takes precedence.
-            rules: once.chain(known.rules).chain(given.rules.iter().cloned()).collect(),
-            ..given.clone()
+            rules: once.chain(known.rules).chain(requested.rules.iter().cloned()).collect(),
+            ..requested.clone()
         }
     }
 
@@ -185,8 +188,8 @@ mod tests {
         options.join.join = Join::Outer;
         let recalled = recall(Some(&stored(taken())), &options, Contradiction::Refused).unwrap();
         assert_eq!(Decisions::of(&recalled), Decisions { join: Join::Outer, ..taken() });
-        let as_given = recall(None, &options, Contradiction::Refused).unwrap();
-        assert_eq!(Decisions::of(&as_given), Decisions { join: Join::Outer, ..Decisions::default() });
+        let unchanged = recall(None, &options, Contradiction::Refused).unwrap();
+        assert_eq!(Decisions::of(&unchanged), Decisions { join: Join::Outer, ..Decisions::default() });
     }
 
     #[test]
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn contradictions_name_both_options() {
         let refused = |options: &MergeOptions| match recall(Some(&stored(taken())), options, Contradiction::Refused) {
-            Err(MergeError::Contradiction { known, given, .. }) => (known, given),
+            Err(MergeError::Contradiction { known, requested, .. }) => (known, requested),
             other => panic!("{other:?}"),
         };
         let mut options = MergeOptions::new("all.h5");

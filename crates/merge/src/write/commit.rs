@@ -365,8 +365,8 @@ impl Skeleton {
 }
 
 /// Adds the digests of columns whose values do not come in tiles.
-fn add_untiled(plan: &MergePlan, own: Vec<(u32, ColumnDigests)>, digests: &mut Digests) {
-    for (column, of_column) in own {
+fn add_untiled(plan: &MergePlan, untiled: Vec<(u32, ColumnDigests)>, digests: &mut Digests) {
+    for (column, of_column) in untiled {
         digests.columns[column as usize] = Some(of_column);
     }
     for (planned, digests) in plan.columns.iter().zip(&mut digests.columns) {

@@ -1,4 +1,4 @@
-//! Counting of the elements that a plan selects by number, before it is made again with their numbers.
+//! Counting of the elements that a plan selects by number, before planning again with their numbers.
 
 use crate::error::Result;
 use crate::options::Watch;

@@ -180,7 +180,7 @@ pub enum IoBackend<'a> {
     Collective(&'a dyn SharedDatasets),
 }
 
-/// Collective. Like [`merge`], by the `ranks` that made the plan together: each rank writes and places its own tiles;
+/// Collective. Like [`merge`], by the `ranks` that planned it together: each rank writes and places its own tiles;
 /// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
 /// number of ranks, even if it was started with a different number.
 ///
@@ -209,7 +209,7 @@ pub fn merge_collective(
     carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
 }
 
-/// Completes an output whose lock is held and whose parts are joined; otherwise like [`merge`].
+/// Completes an output whose lock this process holds and whose parts are joined; otherwise like [`merge`].
 pub(crate) fn complete(plan: &MergePlan, watch: &Watch<'_>, publication: AtomicFile) -> Result<MergeReport> {
     let report =
         carry_out(plan, watch, &SingleProcess, MergeContext::default(), Some(publication), ResumeSource::Parts)?;
@@ -227,10 +227,10 @@ fn carry_out(
 ) -> Result<Option<MergeReport>> {
     let options = &plan.options;
     let mut recorded = None;
-    let made = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
+    let outcome = make(plan, watch, ranks, through, publication.as_ref(), source, &mut recorded);
     if let IoBackend::Collective(_) = through.io {
         // No checkpoint is recorded, and a rank may have failed while the others are still in a call.
-        return made;
+        return outcome;
     }
     let worth_keeping = |publication: &AtomicFile| match recorded {
         Some(kept) => (kept.tiles > 0 && publication.path().exists()).then_some(kept),
@@ -239,12 +239,12 @@ fn carry_out(
             (plan.is_recordable() && options.resume && journal_path(&options.output).exists()).then(Checkpoint::default)
         }
     };
-    let kept = agree_what_is_kept(ranks, made.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
-    let Some(kept) = kept else { return made };
+    let kept = agree_what_is_kept(ranks, outcome.as_ref().err(), publication.as_ref().and_then(worth_keeping))?;
+    let Some(kept) = kept else { return outcome };
     if let Some(publication) = publication {
         publication.keep();
     }
-    made.map_err(|source| match source.is_echo() {
+    outcome.map_err(|source| match source.is_echo() {
         true => source,
         false => MergeError::Resumable { source: Box::new(source), path: temporary_path(&options.output), kept },
     })
@@ -274,7 +274,7 @@ fn make(
     let keeper = |input| work.keeper(input, ranks.size());
     let room =
         tile_observer.map(|tile_observer| budget.try_acquire(tile_observer.len_bytes(), "the companion of the output"));
-    let _held = ranks.agree("make room", room.transpose().map_err(MergeError::from))?;
+    let _permit = ranks.agree("make room", room.transpose().map_err(MergeError::from))?;
     let output_options = output_options(plan);
     // A region that is too long is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
@@ -300,8 +300,8 @@ fn make(
     add_stages(&mut engine.stages, stages_of_all(&work.regrouper().take_early_stages(), ranks)?);
     let regrouping = work.regrouper().report(ranks)?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;
-    let mut own = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
-    let unchanged: Result<()> = own.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
+    let mut local_inputs = (0..plan.inputs.len() as u32).filter(|input| keeper(*input) == ranks.rank());
+    let unchanged: Result<()> = local_inputs.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
     ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(tile_observer) = tile_observer {
         let failed = |source| MergeError::of_observer(source, watch);
@@ -409,11 +409,11 @@ fn write<'p>(
 ) -> Result<WriteOutcome> {
     let OutputTarget { path, begun, options, samples, io } = target;
     let failed = |operation| write_failed(path, operation);
-    let own = |file| Sink::Own(FlushedFile::new(file, FLUSH_LEN_BYTES));
+    let to_sink = |file| Sink::Own(FlushedFile::new(file, FLUSH_LEN_BYTES));
     let sink = match (io, &begun) {
         (IoBackend::Shared(files), _) => files.open(path).map(Sink::Shared),
-        (IoBackend::Posix | IoBackend::Collective(_), Some(begun)) => begun.data.try_clone().map(own),
-        (IoBackend::Posix | IoBackend::Collective(_), None) => OpenOptions::new().write(true).open(path).map(own),
+        (IoBackend::Posix | IoBackend::Collective(_), Some(begun)) => begun.data.try_clone().map(to_sink),
+        (IoBackend::Posix | IoBackend::Collective(_), None) => OpenOptions::new().write(true).open(path).map(to_sink),
     };
     let sink = ranks.agree("open the output", sink.map_err(failed("open")))?;
     let create = |begun: &ResumedRun<'_>| {

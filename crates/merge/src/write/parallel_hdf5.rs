@@ -83,7 +83,7 @@ pub fn write<'p>(
         }
         committer.finish_without_tiles()
     };
-    let made = ranks.agree("create the output", data.map(create).transpose())?;
+    let skeleton = ranks.agree("create the output", data.map(create).transpose())?;
     let sink = datasets.open(path).map_err(write_failed(path, "open"))?;
     let raw_len_bytes = plan.tiles.raw_len_bytes();
     watch.observer.event(&Event::StageStarted { stage: Stage::Place, total_bytes: Some(raw_len_bytes) });
@@ -95,21 +95,21 @@ pub fn write<'p>(
     work.bring_digests(ranks)?;
     let timer = StageTimer::start();
     // Each rank syncs the data written on its own node.
-    let own = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));
-    ranks.agree("complete the output", own)?;
+    let synced = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));
+    ranks.agree("complete the output", synced)?;
     let elapsed_s = started.elapsed().as_secs_f64();
-    let complete = |(mut made, data): (Skeleton, &File)| -> Result<_> {
+    let complete = |(mut skeleton, data): (Skeleton, &File)| -> Result<_> {
         let chunks_end = data.metadata().map_err(write_failed(path, "stat"))?.len();
         let mut digests = work.finish()?;
-        made.add_to(plan, &mut digests);
+        skeleton.add_to(plan, &mut digests);
         let file_len_bytes = match plan.options.provenance {
             true => add_provenance(plan, data, chunks_end, path, &digests, samples)?,
             false => chunks_end,
         };
-        let stored_len_bytes = chunks_end.saturating_sub(made.file.file_len_bytes);
+        let stored_len_bytes = chunks_end.saturating_sub(skeleton.file.file_len_bytes);
         Ok((stored_len_bytes, RootResult { file_len_bytes, digests, commit: timer.totals(0, 1) }))
     };
-    let led = ranks.agree("complete the output", made.zip(data).map(complete).transpose())?;
+    let led = ranks.agree("complete the output", skeleton.zip(data).map(complete).transpose())?;
     let (stored_len_bytes, led) = led.unzip();
     let engine = EngineReport {
         tiles: plan.tiles.tile_count(),
@@ -140,9 +140,9 @@ impl Writer<'_, '_> {
         let mut stages = StageTable::default();
         let longest = (0..).zip(&self.plan.columns).filter(|(_, planned)| is_written(&planned.route));
         let longest = longest.map(|(column, _)| self.plan.row_len_bytes(column)).max().unwrap_or(0);
-        let own = (budget.available_bytes() / SHARE_OF_BUDGET).max(longest);
+        let local_len_bytes = (budget.available_bytes() / SHARE_OF_BUDGET).max(longest);
         // All ranks take as many steps as the one with the least memory.
-        let step_len_bytes = self.ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(own);
+        let step_len_bytes = self.ranks.all_gather_u64(local_len_bytes)?.into_iter().min().unwrap_or(local_len_bytes);
         let permit = budget.try_acquire(step_len_bytes, "the rows of a collective write");
         let _permit = self.ranks.agree("reserve memory", permit.map_err(MergeError::from))?;
         let mut values = Vec::new();
@@ -151,11 +151,11 @@ impl Writer<'_, '_> {
             let step_rows = (step_len_bytes / row_len_bytes.max(1)).max(1);
             let shares: Vec<_> = (0..self.ranks.size()).map(|rank| self.share(column, rank)).collect();
             let steps = shares.iter().map(|rows| (rows.end - rows.start).div_ceil(step_rows)).max().unwrap_or(0);
-            let own = &shares[self.ranks.rank()];
+            let local_rows = &shares[self.ranks.rank()];
             debug_assert_eq!(shares.last().map_or(0, |last| last.end), planned.dims[0]);
             for step in 0..steps {
-                let start = (own.start + step * step_rows).min(own.end);
-                let rows = start..(start + step_rows).min(own.end);
+                let start = (local_rows.start + step * step_rows).min(local_rows.end);
+                let rows = start..(start + step_rows).min(local_rows.end);
                 values.resize(((rows.end - rows.start) * row_len_bytes) as usize, 0);
                 let read = self.watch.cancel.check().map_err(MergeError::from);
                 let read = read.and_then(|()| reader.read_rows(column, rows.clone(), &mut values));

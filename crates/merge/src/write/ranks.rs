@@ -44,27 +44,27 @@ pub fn agree_what_is_kept(
     Ok((is_recorded != 0).then_some(Checkpoint { tiles, stored_len_bytes }))
 }
 
-/// Collective. Sends `own` to all ranks and passes the message of each rank to `take`, complete and in rank order. At
-/// most `step_len_bytes` of all messages are sent at once, however long they are.
+/// Collective. Sends the message `local` to all ranks and passes the message of each rank to `take`, complete and in
+/// rank order. At most `step_len_bytes` of all messages are sent at once, however long they are.
 pub fn gather_in_steps(
     ranks: &dyn Communicator,
-    own: &[u8],
+    local: &[u8],
     step_len_bytes: u64,
     mut take: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
     if ranks.size() == 1 {
-        take(0, own);
+        take(0, local);
         return Ok(());
     }
-    let lens = ranks.all_gather_u64(own.len() as u64)?;
+    let lens = ranks.all_gather_u64(local.len() as u64)?;
     let before: u64 = lens[..ranks.rank()].iter().sum();
     let total = lens.iter().sum();
     // The concatenated messages are sent in order, so at most one is incomplete at any time.
     let (mut message, mut start) = (Vec::new(), 0_u64);
     while start < total {
         let end = start.saturating_add(step_len_bytes.max(1)).min(total);
-        let within = |place: u64| place.saturating_sub(before).min(own.len() as u64) as usize;
-        let parts = ranks.all_gather_bytes(&own[within(start)..within(end)])?;
+        let within = |place: u64| place.saturating_sub(before).min(local.len() as u64) as usize;
+        let parts = ranks.all_gather_bytes(&local[within(start)..within(end)])?;
         for (rank, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
             message.extend_from_slice(part);
             if message.len() as u64 == lens[rank] {
@@ -78,9 +78,9 @@ pub fn gather_in_steps(
 }
 
 /// Collective. Returns the stage reports of all ranks.
-pub fn stages_of_all(own: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
+pub fn stages_of_all(local: &StageTable, ranks: &dyn Communicator) -> Result<Vec<StageReport>> {
     const OPERATION: &str = "gather the report";
-    Ok(ranks.all_gather_values(OPERATION, &own.reports(ranks.rank() as u32))?.concat())
+    Ok(ranks.all_gather_values(OPERATION, &local.reports(ranks.rank() as u32))?.concat())
 }
 
 /// Returns which of `count` items this rank processes: every `size`-th, so that neighbours are on different ranks.

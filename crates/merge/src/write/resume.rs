@@ -97,10 +97,10 @@ pub fn samples(
 ) -> Result<Vec<u64>> {
     const OPERATION: &str = "sample the inputs";
     let inputs = 0..plan.inputs.len() as u32;
-    let own = inputs.clone().filter(|input| keeper(*input) == ranks.rank());
-    let own = own.map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
-    let own = ranks.agree(OPERATION, own)?;
-    let mut all: Vec<_> = ranks.all_gather_values(OPERATION, &own)?.into_iter().map(Vec::into_iter).collect();
+    let local = inputs.clone().filter(|input| keeper(*input) == ranks.rank());
+    let local = local.map(|input| Ok(sample(pool.get(input)?.as_ref())?.crc64_nvme())).collect::<Result<Vec<_>>>();
+    let local = ranks.agree(OPERATION, local)?;
+    let mut all: Vec<_> = ranks.all_gather_values(OPERATION, &local)?.into_iter().map(Vec::into_iter).collect();
     let of = |input: u32| {
         let rank = keeper(input);
         all[rank].next().ok_or(CoreError::MessageContent { operation: OPERATION, rank })
@@ -188,8 +188,8 @@ fn whole_batches(
     ranks: &dyn Communicator,
     watch: Watch<'_>,
 ) -> Result<u64> {
-    let own = ranks.agree("read back the kept data", whole_of_share(record, index, ranks, watch))?;
-    Ok(ranks.all_gather_u64(own)?.into_iter().min().unwrap_or(0))
+    let local = ranks.agree("read back the kept data", whole_of_share(record, index, ranks, watch))?;
+    Ok(ranks.all_gather_u64(local)?.into_iter().min().unwrap_or(0))
 }
 
 /// Returns the number of the first damaged batch of this rank's share, or the number of all batches.
@@ -361,11 +361,11 @@ impl<'a> RunJournal<'a> {
 
     /// Creates the file and writes the facts that the run depends on.
     fn begin(&mut self, binding: &Binding) {
-        let made = OpenOptions::new().append(true).create_new(true).open(self.path).and_then(|mut out| {
+        let created = OpenOptions::new().append(true).create_new(true).open(self.path).and_then(|mut out| {
             journal::begin(&mut out, binding)?;
             Ok(out)
         });
-        match made {
+        match created {
             Ok(out) => self.out = Some(out),
             Err(error) => self.give_up(&error),
         }

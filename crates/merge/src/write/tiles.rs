@@ -334,9 +334,9 @@ impl<'p> MergeWork<'p> {
         ranks: &dyn Communicator,
     ) -> Result<()> {
         let index = self.plan.tiles.tile_index();
-        let own = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
-        let shown = self.show_all(own.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
-        ranks.agree("read the kept tiles again", shown)
+        let local_tiles = (ranks.rank() as u64..tiles).step_by(ranks.size()).filter_map(|ordinal| index.tile(ordinal));
+        let observed = self.show_all(local_tiles.filter(|tile| self.is_wanted(*tile)), (threads, budget), watch);
+        ranks.agree("read the kept tiles again", observed)
     }
 
     /// Reads tiles and passes them to the tile observer.
@@ -508,7 +508,7 @@ impl<'p> TileWork for MergeWork<'p> {
             return Ok(TileForm::Fill);
         };
         let fill = &self.fills[column as usize];
-        if fill.is_shown_by_readers && is_all(raw, &fill.pattern) {
+        if fill.is_returned_by_readers && is_all(raw, &fill.pattern) {
             return Ok(TileForm::Fill);
         }
         let filter_mask = encoder.encode(&mut worker.encode, raw, stored).map_err(|source| MergeError::Codec {

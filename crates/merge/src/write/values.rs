@@ -155,9 +155,9 @@ impl<'p> ColumnReader<'p> {
 
     /// Reads a box of an input's part of a column.
     pub fn read_piece(&mut self, column: u32, input: u32, source: &Extent, target: BoxTarget<'_>) -> Result<()> {
-        if self.plan.made.has(column) {
+        if self.plan.derived.has(column) {
             let dims = &self.plan.columns[column as usize].dims;
-            return self.plan.made.read_piece(column, input, dims, source, target);
+            return self.plan.derived.read_piece(column, input, dims, source, target);
         }
         self.find(column, input)?;
         let scanned = &self.plan.schema.columns[column as usize];

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 fn appended(file: &Path, inputs: &[PathBuf], again: bool, options: &MergeOptions) -> Result<(), MergeError> {
     watched(|watch| {
-        let held = open_for_append(file)?;
-        append(&plan_append(&held, inputs, again, options, watch)?, &held, watch).map(drop)
+        let lock = open_for_append(file)?;
+        append(&plan_append(&lock, inputs, again, options, watch)?, &lock, watch).map(drop)
     })
 }
 

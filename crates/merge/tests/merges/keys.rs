@@ -73,7 +73,7 @@ pub fn spec() -> KeySpec {
 
 pub fn options(output: &Path, spec: &KeySpec) -> MergeOptions {
     MergeOptions {
-        made: vec![DerivedSpec::Keys(spec.clone())],
+        derived: vec![DerivedSpec::Keys(spec.clone())],
         jobs: 2,
         memory_limit_bytes: 64 << 20,
         ..MergeOptions::new(output)
@@ -116,8 +116,8 @@ fn merge_files(folder: &Path, files: &[FileSpec], options: &MergeOptions) -> Res
 }
 
 fn check_keys(content: &Content, index: &[Id], tables: &[(&str, Vec<Id>)]) {
-    let own: Vec<i64> = (0..index.len() as i64).collect();
-    assert_eq!(numbers_of(content, "/spill/evt.seq"), own);
+    let row_numbers: Vec<i64> = (0..index.len() as i64).collect();
+    assert_eq!(numbers_of(content, "/spill/evt.seq"), row_numbers);
     assert_eq!(dims_of(content, "/spill/evt.seq"), [index.len() as u64, 1]);
     for (path, ids) in tables {
         let (seq, counts, offsets) = expected(index, ids);
@@ -183,7 +183,7 @@ proptest! {
         let tables = [("/tracks", tracks), ("/hits", hits)];
         check_keys(&content, &index, &tables);
         // The file is intact, matches its inputs, and its keys are correct.
-        let bare = MergeOptions { made: Vec::new(), ..options.clone() };
+        let bare = MergeOptions { derived: Vec::new(), ..options.clone() };
         prop_assert_eq!(watched(|watch| check(&output, &bare, watch)).unwrap().mismatches, []);
         prop_assert_eq!(watched(|watch| verify(&output, &inputs, &bare, watch)).unwrap().mismatches, []);
         let report = watched(|watch| keys_check::check(&output, "/spill/evt.seq", &bare, watch)).unwrap();
@@ -321,7 +321,7 @@ fn event_numbers_that_restart_in_each_input_are_keys_within_it() {
     assert_eq!(numbers_of(&content, "/tracks/evt.offsets"), [0, 0, 1, 2, 2, 4]);
     // A file with records about its inputs gets the same keys later.
     let later = folder.path().join("later.h5");
-    let bare = MergeOptions { made: Vec::new(), output: later.clone(), ..options };
+    let bare = MergeOptions { derived: Vec::new(), output: later.clone(), ..options };
     watched(|watch| merge(&plan(&inputs, &bare, watch)?, watch)).unwrap();
     watched(|watch| write(&plan_rewrite(&later, DerivedSpec::Keys(in_input.clone()), &bare, watch)?, watch)).unwrap();
     assert_eq!(numbers_of(&plain::read(&later).unwrap(), "/tracks/evt.seq"), [1, 2, 4, 4]);
@@ -447,9 +447,9 @@ fn the_index_gets_the_first_value_of_another_dataset() {
     let bare = MergeOptions::new(&path);
     watched(|watch| write(&plan_rewrite(&path, first("/table/cycle"), &bare, watch)?, watch)).unwrap();
     let content = plain::read(&path).unwrap();
-    let made = content.dataset(b"/spill/cycle").unwrap();
-    assert_eq!((made.dataspace.dims(), &made.class), (&[2, 1][..], &numbers::i32()));
-    assert_eq!(made.values, [7_i32.to_le_bytes(), 7_i32.to_le_bytes()].concat());
+    let cycle = content.dataset(b"/spill/cycle").unwrap();
+    assert_eq!((cycle.dataspace.dims(), &cycle.class), (&[2, 1][..], &numbers::i32()));
+    assert_eq!(cycle.values, [7_i32.to_le_bytes(), 7_i32.to_le_bytes()].concat());
     for (dataset, words) in [("/table/none", "not in the file"), ("/spill/evt", "already exists in the index group")] {
         let error = watched(|watch| plan_rewrite(&path, first(dataset), &bare, watch)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -22,8 +22,8 @@ fn column(path: &str, values: &[i64], chunk_rows: u64) -> ObjectSpec {
 type Table = (Vec<i64>, u64, bool);
 
 fn make(folder: &Path, events: i64, tables: &[Table]) -> PathBuf {
-    let own: Vec<i64> = (0..events).collect();
-    let mut objects = vec![ObjectSpec::group("/spill"), column("/spill/evt.seq", &own, 16)];
+    let row_numbers: Vec<i64> = (0..events).collect();
+    let mut objects = vec![ObjectSpec::group("/spill"), column("/spill/evt.seq", &row_numbers, 16)];
     for (number, (seq, chunk_rows, has_offsets)) in tables.iter().enumerate() {
         objects.push(ObjectSpec::group(&format!("/t{number}")));
         objects.push(column(&format!("/t{number}/evt.seq"), seq, *chunk_rows));

@@ -38,7 +38,7 @@ fn files(shuffle: i64) -> Vec<FileSpec> {
     vec![of_run(1), of_run(2)]
 }
 
-fn made(folder: &Path, files: &[FileSpec], spec: &KeySpec) -> (Vec<PathBuf>, MergeOptions) {
+fn prepare(folder: &Path, files: &[FileSpec], spec: &KeySpec) -> (Vec<PathBuf>, MergeOptions) {
     let inputs = plain::make_all(folder, files).unwrap();
     let options = MergeOptions { force: true, ..options(&folder.join("merged.h5"), spec) };
     (inputs, options)
@@ -55,7 +55,7 @@ fn any_number_of_ranks_joins_the_same_keys() {
             KeyScope::Input => vec!["/spill/evt".to_owned()],
             _ => spec().columns,
         };
-        let (inputs, options) = made(folder.path(), &files(shuffle), &KeySpec { scope, ..KeySpec::new(columns) });
+        let (inputs, options) = prepare(folder.path(), &files(shuffle), &KeySpec { scope, ..KeySpec::new(columns) });
         let one = report(run(1, &inputs, &options));
         let bytes = std::fs::read(&options.output).unwrap();
         for size in [2, 3, 4] {
@@ -72,7 +72,7 @@ fn ranks_of_unequal_memory_join_the_same_keys() {
     let folder = tempfile::tempdir().unwrap();
     let index = events(1, 100_003, 10_007);
     let hits: Vec<Id> = index.iter().rev().flat_map(|id| [*id, *id]).collect();
-    let (inputs, options) = made(folder.path(), &[file(&index, &[("/hits", &hits)], &plain_types())], &spec());
+    let (inputs, options) = prepare(folder.path(), &[file(&index, &[("/hits", &hits)], &plain_types())], &spec());
     report(run(1, &inputs, &options));
     let bytes = std::fs::read(&options.output).unwrap();
     // One rank sorts the index as a whole, the other in two blocks, which may hold the same ids.
@@ -88,7 +88,7 @@ fn ranks_of_unequal_memory_join_the_same_keys() {
 #[test]
 fn the_progress_of_all_is_shown_by_each() {
     let folder = tempfile::tempdir().unwrap();
-    let (inputs, options) = made(folder.path(), &files(1), &spec());
+    let (inputs, options) = prepare(folder.path(), &files(1), &spec());
     let joined = |size: usize| {
         let rows: Vec<u64> = Threads::run(size, |ranks| {
             let joined = AtomicU64::new(0);
@@ -136,7 +136,7 @@ fn ids_that_are_missing_or_repeated_are_reported_alike_by_all() {
     }
     let few = [(1, 5, 0), index[3]];
     let file = file(&index, &[("/few", &few), ("/hits", &hits)], &plain_types());
-    let (inputs, options) = made(folder.path(), &[file], &spec());
+    let (inputs, options) = prepare(folder.path(), &[file], &spec());
     let one = faults(1, &inputs, &options);
     let reported: Vec<_> =
         one.iter().map(|fault| (fault.group.as_str(), fault.kind, fault.rows, fault.first_row)).collect();
@@ -160,7 +160,7 @@ fn ids_that_are_missing_or_repeated_are_reported_alike_by_all() {
 #[test]
 fn a_table_that_one_rank_cannot_read_is_the_error_of_all() {
     let folder = tempfile::tempdir().unwrap();
-    let (inputs, options) = made(folder.path(), &files(1), &spec());
+    let (inputs, options) = prepare(folder.path(), &files(1), &spec());
     // Changes the checksum of one chunk of ids, somewhere in the longest table of the second file.
     let chunks = plain::storage::chunks(&inputs[1], b"/hits/evt").unwrap();
     let chunk = &chunks[chunks.len() / 2];
@@ -178,7 +178,7 @@ fn a_table_that_one_rank_cannot_read_is_the_error_of_all() {
 #[test]
 fn one_rank_that_is_stopped_while_it_joins_stops_all() {
     let folder = tempfile::tempdir().unwrap();
-    let (inputs, options) = made(folder.path(), &files(1), &spec());
+    let (inputs, options) = prepare(folder.path(), &files(1), &spec());
     for stop_at in [0, 1, 3] {
         let outcomes = Threads::run(3, |ranks| {
             let (cancel, events, is_one) = (CancelToken::new(), AtomicU64::new(0), ranks.rank() == 1);
@@ -199,9 +199,9 @@ fn one_rank_that_is_stopped_while_it_joins_stops_all() {
 #[test]
 fn keys_that_cannot_be_made_are_refused_by_all() {
     let folder = tempfile::tempdir().unwrap();
-    let (inputs, options) = made(folder.path(), &files(1), &spec());
+    let (inputs, options) = prepare(folder.path(), &files(1), &spec());
     let key = KeySpec::new(vec!["/spill/none".to_owned()]);
-    let options = MergeOptions { made: vec![DerivedSpec::Keys(key)], ..options };
+    let options = MergeOptions { derived: vec![DerivedSpec::Keys(key)], ..options };
     for outcome in run(3, &inputs, &options) {
         let reported = outcome.unwrap_err().to_string();
         assert!(reported.contains("/spill/none") && reported.contains("is not in the inputs"), "{reported}");

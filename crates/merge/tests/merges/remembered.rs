@@ -54,13 +54,13 @@ fn appending_under_other_options_is_refused() {
     other.join.join = Join::Inner;
     let appended = |options: &MergeOptions| {
         watched(|watch| {
-            let held = open_for_append(&output)?;
-            append(&plan_append(&held, &inputs[2..], true, options, watch)?, &held, watch).map(drop)
+            let lock = open_for_append(&output)?;
+            append(&plan_append(&lock, &inputs[2..], true, options, watch)?, &lock, watch).map(drop)
         })
     };
     match appended(&other) {
-        Err(MergeError::Contradiction { known, given, .. }) => {
-            assert_eq!((known.as_str(), given.as_str()), ("--join outer", "--join inner"));
+        Err(MergeError::Contradiction { known, requested, .. }) => {
+            assert_eq!((known.as_str(), requested.as_str()), ("--join outer", "--join inner"));
         }
         outcome => panic!("{outcome:?}"),
     }

@@ -81,7 +81,7 @@ pub(super) fn rewrite(
         let failed = |error| Error::of_merge(&error, &inputs);
         let plan = plan_rewrite_collective(file, spec, &options, watch, team.ranks()).map_err(failed)?;
         if team.leads() {
-            key_warnings(&plan.made).iter().for_each(|warning| session.warn(warning));
+            key_warnings(&plan.derived).iter().for_each(|warning| session.warn(warning));
         }
         let written = match dry_run {
             true => None,

@@ -214,8 +214,8 @@ pub(super) fn joined_names(
 ) -> CombineResult<Vec<String>> {
     let mut all: Vec<&String> = Vec::new();
     let mut holders: HashMap<&String, Vec<u32>> = HashMap::new();
-    for (input, own) in (0..).zip(names) {
-        for name in own {
+    for (input, input_names) in (0..).zip(names) {
+        for name in input_names {
             let holders = holders.entry(name).or_default();
             if holders.is_empty() {
                 all.push(name);
@@ -427,12 +427,12 @@ fn categorical(
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];
-    let mut own = Vec::with_capacity(nodes.len());
+    let mut categories = Vec::with_capacity(nodes.len());
     for node in nodes {
         node.expect(&[("categorical", "0.2.0")])?;
-        own.push(Categories::of(*node)?);
+        categories.push(Categories::of(*node)?);
     }
-    let united = Categories::united(nodes, &own)?;
+    let united = Categories::united(nodes, &categories)?;
     let count = united.elements.len() as u64;
     let codes: Vec<Node<'_>> = nodes.iter().map(|node| node.dataset(b"codes")).collect::<CombineResult<_>>()?;
     let numbers: Vec<_> = codes.iter().map(|node| node.number().filter(|number| number.is_integer())).collect();
@@ -442,13 +442,13 @@ fn categorical(
     };
     let places: HashMap<&[u8], i64> = united.elements.iter().map(Vec::as_slice).zip(0..).collect();
     let mut maps = Vec::with_capacity(found.len());
-    let mut by_holder = own.iter().zip(&codes);
+    let mut by_holder = categories.iter().zip(&codes);
     for node in found {
-        let (Some(_), Some((own, codes))) = (node, node.and(by_holder.next())) else {
+        let (Some(_), Some((categories, codes))) = (node, node.and(by_holder.next())) else {
             maps.push(ElementMap::Same);
             continue;
         };
-        let table: Vec<i64> = own.elements.iter().map(|element| places[element.as_slice()]).collect();
+        let table: Vec<i64> = categories.elements.iter().map(|element| places[element.as_slice()]).collect();
         maps.push(match table.iter().copied().eq(0..table.len() as i64) {
             true => cast(codes.number(), Some(number)),
             false => ElementMap::Lookup(table.into()),
@@ -504,33 +504,35 @@ impl<'a> Categories<'a> {
     fn words(&self) -> String {
         let class = self.node.class();
         let texts = class.and_then(|class| texts_of(class, &self.elements.concat()));
-        let shown: Vec<String> = texts.unwrap_or_default().iter().take(6).map(|text| format!("{text:?}")).collect();
-        let more = if self.elements.len() > shown.len() { ", …" } else { "" };
+        let listed: Vec<String> = texts.unwrap_or_default().iter().take(6).map(|text| format!("{text:?}")).collect();
+        let more = if self.elements.len() > listed.len() { ", …" } else { "" };
         let kind = if self.is_ordered { "ordered categories" } else { "categories" };
-        format!("{kind} {}{more}", shown.join(", "))
+        format!("{kind} {}{more}", listed.join(", "))
     }
 
     /// Combines the categories of all inputs for the output.
-    fn united(nodes: &[Node<'a>], own: &[Self]) -> CombineResult<Self> {
-        let first = &own[0];
+    fn united(nodes: &[Node<'a>], of_nodes: &[Self]) -> CombineResult<Self> {
+        let first = &of_nodes[0];
         let copy = |one: &Self, elements| Self { node: one.node, is_ordered: one.is_ordered, elements };
-        if own.iter().any(|one| one.is_ordered) {
+        if of_nodes.iter().any(|one| one.is_ordered) {
             let differs = |one: &&Self| {
                 !one.is_ordered || one.elements != first.elements || one.node.class() != first.node.class()
             };
-            return match own.iter().position(|one| differs(&one)) {
+            return match of_nodes.iter().position(|one| differs(&one)) {
                 None => Ok(copy(first, first.elements.clone())),
                 Some(at) => nodes[at].refuse(
                     first.words(),
-                    format!("{}; give both the same with set_categories, or make them unordered", own[at].words()),
+                    format!("{}; give both the same with set_categories, or make them unordered", of_nodes[at].words()),
                 ),
             };
         }
-        let Some(model) = own.iter().find(|one| !one.elements.is_empty()) else {
+        let Some(model) = of_nodes.iter().find(|one| !one.elements.is_empty()) else {
             return Ok(copy(first, Vec::new()));
         };
-        if let Some((at, other)) =
-            own.iter().enumerate().find(|(_, one)| !one.elements.is_empty() && one.node.class() != model.node.class())
+        if let Some((at, other)) = of_nodes
+            .iter()
+            .enumerate()
+            .find(|(_, one)| !one.elements.is_empty() && one.node.class() != model.node.class())
         {
             let words = |one: &Self| one.node.class().map_or_else(String::new, crate::schema::join::describe);
             return nodes[at].refuse(
@@ -539,7 +541,7 @@ impl<'a> Categories<'a> {
             );
         }
         let all: std::collections::BTreeSet<&[u8]> =
-            own.iter().flat_map(|one| one.elements.iter().map(Vec::as_slice)).collect();
+            of_nodes.iter().flat_map(|one| one.elements.iter().map(Vec::as_slice)).collect();
         if first.elements.len() == all.len() {
             return Ok(copy(first, first.elements.clone()));
         }

@@ -53,12 +53,12 @@ pub(super) fn rows(
         if node.encoding() != kind {
             return node.refuse(kind, format!("{}; convert one of them with tocsr()", node.encoding()));
         }
-        let own_columns = match columns {
+        let input_columns = match columns {
             Columns::Aligned(alignment) => alignment.lens[node.input as usize],
             Columns::Observations => rows,
         };
         let Some(shape) = named(node.attributes(), "shape") else { return node.refuse("an attribute shape", "none") };
-        let expected = shape_of(rows, own_columns);
+        let expected = shape_of(rows, input_columns);
         if numbers(shape) != Some(expected.map(|size| size as f64).to_vec()) {
             return node
                 .refuse(format!("shape {expected:?}"), format!("shape {}", crate::schema::attribute::words(shape)));
@@ -70,7 +70,7 @@ pub(super) fn rows(
         if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
             return data.refuse("as many as indices", "another number");
         }
-        let groups = if kind == by_columns { own_columns } else { rows };
+        let groups = if kind == by_columns { input_columns } else { rows };
         if bounds.dims().as_deref() != Some(&[groups + 1]) {
             return bounds
                 .refuse(format!("{} positions", groups + 1), format!("sizes {:?}", bounds.dims().unwrap_or_default()));
@@ -115,7 +115,7 @@ pub(super) fn rows(
 
     let data = part(PARTS[0])?;
     // scipy gives a new matrix without columns the type float64.
-    let is_made = |node: &Node<'_>| match columns {
+    let is_new = |node: &Node<'_>| match columns {
         Columns::Aligned(alignment) => {
             let input = node.input as usize;
             alignment.lens[input] == 0 && alignment.of_inputs[input].is_some()
@@ -123,7 +123,7 @@ pub(super) fn rows(
         Columns::Observations => false,
     };
     let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
-    let kinds: Vec<_> = data.iter().map(|node| if is_made(node) { Some(double) } else { node.number() }).collect();
+    let kinds: Vec<_> = data.iter().map(|node| if is_new(node) { Some(double) } else { node.number() }).collect();
     let number = common_type(&data, &kinds)?;
     let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
     let rule = (number.is_some_and(|number| !number.is_integer()) && data.iter().any(is_wide)).then(Rule::default);
@@ -182,7 +182,7 @@ fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Combin
         let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
         return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
     }
-    let mut own = Vec::with_capacity(nodes.len());
+    let mut all_positions = Vec::with_capacity(nodes.len());
     for node in nodes {
         let bounds = node.dataset(PARTS[2])?;
         let len = node.dataset(PARTS[0])?.dims().map_or(0, |dims| dims[0]);
@@ -195,12 +195,12 @@ fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Combin
         if !is_read || !is_whole {
             return bounds.refuse(format!("ascending positions from 0 to {len}"), "others");
         }
-        own.push(positions);
+        all_positions.push(positions);
     }
     let (mut runs, mut bounds): (Vec<Segment>, Vec<i64>) = (Vec::new(), vec![0]);
     let mut next = 0;
     for column in 0..alignment.len as usize {
-        for (node, positions) in nodes.iter().zip(&own) {
+        for (node, positions) in nodes.iter().zip(&all_positions) {
             let place = match &alignment.of_inputs[node.input as usize] {
                 Some(from) => from[column].map(|at| at as usize),
                 None => Some(column),

@@ -46,15 +46,15 @@ fn put_together(
         }
     }
     out.group(b"/".to_vec(), first, Arc::clone(first.attributes()));
-    let (own, other) = (options.axis.of_anndata().frame(), options.axis.of_anndata().other().frame());
-    let frames = all(roots, own.as_bytes())?;
+    let (frame_name, other) = (options.axis.of_anndata().frame(), options.axis.of_anndata().other().frame());
+    let frames = all(roots, frame_name.as_bytes())?;
     let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<CombineResult<_>>()?;
     let along =
         Along { axis: options.axis.of_anndata(), join, rows: &rows, index_unique: options.index_unique.as_deref() };
     let others = all(roots, other.as_bytes())?;
     let (alignment, names) = alignment(&others, join)?;
 
-    let outcome = along::frame(child_path(b"/", own.as_bytes()), &frames, along, out);
+    let outcome = along::frame(child_path(b"/", frame_name.as_bytes()), &frames, along, out);
     out.take(outcome);
     let path = child_path(b"/", other.as_bytes());
     other_frame(path, &others, &alignment, &names, Some(options.merge), out)?;
@@ -63,9 +63,9 @@ fn put_together(
     mapping(b"/", roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
     // Arrays of obsm and varm are always concatenated along their first axis.
     let of_rows = Along { axis: Axis::Obs, ..along };
-    let name = format!("{own}m");
+    let name = format!("{frame_name}m");
     mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| multidimensional(path, nodes, of_rows, out))?;
-    pairwise(roots, &format!("{own}p"), of_rows, options, out)?;
+    pairwise(roots, &format!("{frame_name}p"), of_rows, options, out)?;
     for (letter, count) in [("m", 1), ("p", 2)] {
         let axes = Some(Axes { alignment: &alignment, count });
         policy_group(roots, format!("{other}{letter}").as_bytes(), options.merge, axes, out)?;
@@ -103,8 +103,9 @@ fn index(node: Node<'_>) -> CombineResult<(Node<'_>, u64)> {
 
 /// Returns the alignment of the names of `frames`, and the names of the output.
 fn alignment(frames: &[Node<'_>], join: Join) -> CombineResult<(Alignment, Vec<String>)> {
-    let own: Vec<Vec<String>> = frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<CombineResult<_>>()?;
-    for (frame, names) in frames.iter().zip(&own) {
+    let input_names: Vec<Vec<String>> =
+        frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<CombineResult<_>>()?;
+    for (frame, names) in frames.iter().zip(&input_names) {
         if let Some(name) = names::repeated(names) {
             return frame.refuse(
                 "each name once, so that names can be matched",
@@ -115,13 +116,13 @@ fn alignment(frames: &[Node<'_>], join: Join) -> CombineResult<(Alignment, Vec<S
             );
         }
     }
-    let names = names::join(&own, join);
+    let names = names::join(&input_names, join);
     if join == Join::Exact {
-        for (frame, other) in frames.iter().zip(&own) {
-            let known: std::collections::HashSet<&String> = own[0].iter().collect();
+        for (frame, other) in frames.iter().zip(&input_names) {
+            let known: std::collections::HashSet<&String> = input_names[0].iter().collect();
             let added = other.iter().find(|name| !known.contains(name));
             let others: std::collections::HashSet<&String> = other.iter().collect();
-            let gone = own[0].iter().find(|name| !others.contains(name));
+            let gone = input_names[0].iter().find(|name| !others.contains(name));
             if added.is_some() || gone.is_some() {
                 let word = |name: &String| format!("{name:?}");
                 let lacks = gone.map(|name| format!("lacks {}", word(name)));
@@ -137,7 +138,7 @@ fn alignment(frames: &[Node<'_>], join: Join) -> CombineResult<(Alignment, Vec<S
             }
         }
     }
-    Ok((Alignment::by_names(&names, &own), names))
+    Ok((Alignment::by_names(&names, &input_names), names))
 }
 
 /// Adds the data frame of the other axis: its names, and the columns that `merge` selects.
@@ -156,15 +157,16 @@ fn other_frame(
         let mut groups = Vec::new();
         for frame in frames {
             let name = index(*frame)?.0.name();
-            let own = frame_columns(*frame)?;
-            let stray = frame
-                .children()
-                .find(|child| child.name() != name && !own.iter().any(|known| known.as_bytes() == child.name()));
+            let column_names = frame_columns(*frame)?;
+            let stray = frame.children().find(|child| {
+                child.name() != name && !column_names.iter().any(|known| known.as_bytes() == child.name())
+            });
             if let Some(stray) = stray {
                 return stray.refuse("columns that column-order names", "another object; leave it out with --exclude");
             }
             groups.push(
-                own.iter()
+                column_names
+                    .iter()
                     .map(|name| match frame.child(name.as_bytes()) {
                         Some(child) => Ok(child),
                         None => frame.refuse(format!("a column {name:?}"), "no such column"),
@@ -280,11 +282,11 @@ fn mapping<'a>(
     for group in groups.iter().flatten() {
         group.expect(&[("dict", "0.1.0")])?;
     }
-    let own: Vec<Vec<String>> = groups
+    let child_names: Vec<Vec<String>> = groups
         .iter()
         .map(|group| group.iter().flat_map(|group| group.children()).map(|child| text(child.name())).collect())
         .collect();
-    let keys = joined_names(&path, &own, along.join, out)?;
+    let keys = joined_names(&path, &child_names, along.join, out)?;
     out.group(path.clone(), first, Arc::clone(first.attributes()));
     for key in keys {
         let found: Vec<Option<Node<'_>>> =

@@ -22,23 +22,24 @@ pub(super) struct Alignment {
 impl Alignment {
     /// Creates the alignment of an axis with numbered elements, the first `len` of which are taken.
     pub fn numbered(len: u64, lens: Vec<u64>) -> Self {
-        let places = |own: &u64| {
-            (*own != len).then(|| (0..len).map(|at| (at < *own).then_some(at as u32)).collect::<Arc<[Option<u32>]>>())
+        let places = |input_len: &u64| {
+            (*input_len != len)
+                .then(|| (0..len).map(|at| (at < *input_len).then_some(at as u32)).collect::<Arc<[Option<u32>]>>())
         };
         Self { len, of_inputs: lens.iter().map(places).collect(), lens }
     }
 
-    /// Creates the alignment of an axis on which inputs have the names `own` and the output has `names`.
-    pub fn by_names(names: &[String], own: &[Vec<String>]) -> Self {
-        let places = |own: &Vec<String>| {
-            if own == names {
+    /// Creates the alignment of an axis from the names of its elements in the output and in each input.
+    pub fn by_names(names: &[String], input_names: &[Vec<String>]) -> Self {
+        let places = |names_of_input: &Vec<String>| {
+            if names_of_input == names {
                 return None;
             }
-            let at: HashMap<&str, u32> = own.iter().map(String::as_str).zip(0..).collect();
+            let at: HashMap<&str, u32> = names_of_input.iter().map(String::as_str).zip(0..).collect();
             Some(names.iter().map(|name| at.get(name.as_str()).copied()).collect::<Arc<[Option<u32>]>>())
         };
-        let lens = own.iter().map(|own| own.len() as u64).collect();
-        Self { len: names.len() as u64, of_inputs: own.iter().map(places).collect(), lens }
+        let lens = input_names.iter().map(|names| names.len() as u64).collect();
+        Self { len: names.len() as u64, of_inputs: input_names.iter().map(places).collect(), lens }
     }
 
     /// Whether an input lacks an element of the output.
@@ -65,9 +66,9 @@ pub(super) fn repeated(names: &[String]) -> Option<&str> {
     names.iter().map(String::as_str).find(|name| !known.insert(*name))
 }
 
-/// Returns the names of the output for inputs with the names `own`, each of which occurs once per input.
-pub(super) fn join(own: &[Vec<String>], join: Join) -> Vec<String> {
-    let Some((first, others)) = own.split_first() else { return Vec::new() };
+/// Joins the names of the inputs; each name occurs at most once per input.
+pub(super) fn join(input_names: &[Vec<String>], join: Join) -> Vec<String> {
+    let Some((first, others)) = input_names.split_first() else { return Vec::new() };
     if join == Join::Outer {
         return others.iter().fold(first.clone(), |known, next| union(known, next));
     }
@@ -153,26 +154,26 @@ fn compare_numbers(left: Option<&[u8]>, right: Option<&[u8]>) -> Ordering {
 mod tests {
     use super::*;
 
-    fn own(names: &[&str]) -> Vec<String> {
+    fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     #[test]
     fn texts_are_sorted_as_natsort_sorts_them() {
-        let sorted = |names: &[&str]| sort_naturally(own(names)).unwrap();
+        let sorted = |names: &[&str]| sort_naturally(owned(names)).unwrap();
         assert_eq!(sorted(&["b", "a10", "a2", "z"]), ["a2", "a10", "b", "z"]);
         assert_eq!(sorted(&["a", "", "1", "10", "9x"]), ["", "1", "9x", "10", "a"]);
         assert_eq!(sorted(&["a1b", "a1", "a", "a01"]), ["a", "a01", "a1", "a1b"]);
-        assert_eq!(sort_naturally(own(&["é"])), None);
+        assert_eq!(sort_naturally(owned(&["é"])), None);
     }
 
     #[test]
     fn names_are_joined_in_the_order_of_pandas() {
-        let inputs = [own(&["c", "a", "b"]), own(&["d", "b", "c"])];
+        let inputs = [owned(&["c", "a", "b"]), owned(&["d", "b", "c"])];
         assert_eq!(join(&inputs, Join::Inner), ["c", "b"]);
         assert_eq!(join(&inputs, Join::Outer), ["a", "b", "c", "d"]);
-        assert_eq!(join(&[own(&["c", "a"]), own(&["c", "a"]), own(&[])], Join::Outer), ["c", "a"]);
-        let alignment = Alignment::by_names(&own(&["a", "b", "c", "d"]), &inputs);
+        assert_eq!(join(&[owned(&["c", "a"]), owned(&["c", "a"]), owned(&[])], Join::Outer), ["c", "a"]);
+        let alignment = Alignment::by_names(&owned(&["a", "b", "c", "d"]), &inputs);
         assert_eq!(alignment.of_inputs[0].as_deref(), Some(&[Some(1), Some(2), Some(0), None][..]));
         assert!(alignment.lacks(0));
         assert_eq!(alignment.places(1), [Some(3), Some(1), Some(2)]);

@@ -54,7 +54,7 @@ pub(super) struct DecidingRules {
 impl DecidingRules {
     /// Records the filters of a rule.
     pub fn set_filters(&mut self, settings: &LayoutSettings, number: u32) {
-        let is_set = |is_given: bool, known: Option<u32>| if is_given { Some(number) } else { known };
+        let is_set = |has_setting: bool, known: Option<u32>| if has_setting { Some(number) } else { known };
         self.compress = is_set(settings.compress.is_some(), self.compress);
         self.shuffle = is_set(settings.shuffle.is_some(), self.shuffle);
         self.fletcher32 = is_set(settings.fletcher32.is_some(), self.fletcher32);

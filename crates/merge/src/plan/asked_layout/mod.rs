@@ -262,12 +262,12 @@ impl<'o> AskedLayouts<'o> {
             ([], []) => return Ok(AskedChunk::Policy),
             (times, others) => {
                 let several = if times.is_empty() { others } else { times };
-                let shown = several.iter().filter_map(|&axis| names[axis].first()).map(|name| display_path(name));
+                let axis_names = several.iter().filter_map(|&axis| names[axis].first()).map(|name| display_path(name));
                 return Err(MergeError::Object {
                     object: display_path(&entry.path),
                     reason: format!(
                         "has several time axes ({}), and --for {} needs one; give the chunk shape by --layout or --chunk",
-                        shown.collect::<Vec<_>>().join(", "),
+                        axis_names.collect::<Vec<_>>().join(", "),
                         self.options.layout.word()
                     ),
                 });

@@ -16,17 +16,17 @@ pub(super) fn begins(text: &str) -> bool {
 /// Parses settings that are separated by commas.
 pub(super) fn parse(text: &str) -> Result<LayoutSettings, String> {
     let mut settings = LayoutSettings::default();
-    let mut given: Vec<&str> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     let mut parts = split(text).into_iter().peekable();
     while let Some(part) = parts.next() {
         let (name, value) =
             part.split_once('=').map_or((part, None), |(name, value)| (name.trim(), Some(value.trim())));
         let known = NAMES.into_iter().find(|known| *known == name).ok_or_else(|| not_a_setting(part))?;
         let known = if known == "compress" { "filter" } else { known };
-        if given.contains(&known) {
+        if seen.contains(&known) {
             return Err(format!("{known} is given twice"));
         }
-        given.push(known);
+        seen.push(known);
         match known {
             "chunk" => {
                 let mut value = value.unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ fn check(settings: &LayoutSettings) -> Result<(), String> {
         ("shuffle", settings.shuffle == Some(Shuffle::Yes)),
         ("fletcher32", settings.fletcher32 == Some(true)),
     ];
-    match excluded.iter().find(|(_, is_given)| *is_given) {
+    match excluded.iter().find(|(_, is_set)| *is_set) {
         Some((name, _)) => {
             let word = unchunked.word();
             Err(format!("{word} datasets have neither chunks nor filters: leave out {name}, or {word}"))

@@ -112,10 +112,10 @@ fn usual_ratio(
     counts: &impl Fn(&Subject) -> bool,
 ) -> Option<f64> {
     let of_unit = fits.iter().filter(|(at, _)| subjects[*at].unit == unit && counts(&subjects[*at]));
-    let (made, amount) = of_unit.fold((0.0, 0.0), |(made, amount), (at, fit)| {
-        (made + fit.ratio * subjects[*at].amount, amount + subjects[*at].amount)
+    let (total, amount) = of_unit.fold((0.0, 0.0), |(total, amount), (at, fit)| {
+        (total + fit.ratio * subjects[*at].amount, amount + subjects[*at].amount)
     });
-    (amount > 0.0).then(|| made / amount)
+    (amount > 0.0).then(|| total / amount)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -137,14 +137,14 @@ struct Fit {
 impl Fit {
     fn of(tried: &[Tried], value: &impl Fn(&Tried) -> f64) -> Self {
         let amount: f64 = tried.iter().map(|tried| tried.amount).sum();
-        let made: f64 = tried.iter().map(value).sum();
-        let ratio = if amount > 0.0 { made / amount } else { 0.0 };
+        let total: f64 = tried.iter().map(value).sum();
+        let ratio = if amount > 0.0 { total / amount } else { 0.0 };
         let residuals: Vec<f64> = tried.iter().map(|tried| value(tried) - ratio * tried.amount).collect();
-        let mean_made = made / tried.len() as f64;
+        let mean_value = total / tried.len() as f64;
         // Trials are in the order of their rows. A steady trend along the rows is not an error of the mean.
         let steps = residuals.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
         let variance = steps.sum::<f64>() / (2 * tried.len().saturating_sub(1)).max(1) as f64;
-        let deviation = (tried.len() > 1 && mean_made > 0.0).then(|| variance.sqrt() / mean_made);
+        let deviation = (tried.len() > 1 && mean_value > 0.0).then(|| variance.sqrt() / mean_value);
         Self { ratio, count: tried.len() as f64, amount, deviation }
     }
 

@@ -26,7 +26,7 @@ const MIN_TRIAL_LEN_BYTES: u64 = 64 << 10;
 const MAX_TRIAL_LEN_BYTES: u64 = 256 << 10;
 /// Maximum number of trials in one dataset.
 const TRIALS_IN_ONE: u64 = 64;
-/// Divisor of the budget. An input's chunk is decoded as a whole, and no trial is made if that would take more than
+/// Divisor of the budget. An input's chunk is decoded as a whole, and nothing is tried if that would take more than
 /// this part of the budget.
 const MAX_SHARE: u64 = 4;
 /// Divisor of the budget: the quotient is spent on small datasets.
@@ -83,8 +83,8 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
     let arrays = (0..).zip(&plan.tiles.arrays).zip(&plan.column_of_array);
     let subject = |((array, tiles), &index): ((u32, &ArrayPlan), &u32)| {
         let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
-        let is_made = plan.made.has(index);
-        let (unit, amount) = match is_made {
+        let is_derived = plan.derived.has(index);
+        let (unit, amount) = match is_derived {
             true => (Unit::Raw, tiles.len_bytes()),
             false => (Unit::Stored, column.stored_len_bytes()),
         };
@@ -98,7 +98,7 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
             unit,
             amount: amount as f64,
             stored_len_bytes,
-            is_readable: is_made || !needs_library(column) && planned.undecoded_array(&plan.options).is_none(),
+            is_readable: is_derived || !needs_library(column) && planned.undecoded_array(&plan.options).is_none(),
         }
     };
     arrays.map(subject).collect()
@@ -181,9 +181,10 @@ pub(super) fn make<'p>(
     let all: Vec<Trial> = of_large.into_iter().chain(of_small).collect();
     let step = |bench: &mut Bench<'p>, trial: &Trial| bench.make(work, &subjects[trial.subject], trial);
     let threads = plan.options.jobs.clamp(1, raddle_core::engine::default_jobs());
-    let made = parallel::map(&all, threads, &CancelToken::new(), Bench::default, step)?;
-    let (wall_s, cpu_s) = made.iter().fold((0.0, 0.0), |sum, (_, spent)| (sum.0 + spent.wall_s, sum.1 + spent.cpu_s));
-    let tried = made.into_iter().zip(&all);
+    let results = parallel::map(&all, threads, &CancelToken::new(), Bench::default, step)?;
+    let (wall_s, cpu_s) =
+        results.iter().fold((0.0, 0.0), |sum, (_, spent)| (sum.0 + spent.wall_s, sum.1 + spent.cpu_s));
+    let tried = results.into_iter().zip(&all);
     let mut tried = tried.flat_map(|((tried, _), trial)| std::iter::repeat_n(tried, trial.times));
     Ok(Trials {
         of_large: tried.by_ref().take(count_large).collect(),

@@ -3,7 +3,7 @@
 //! Where the dataset is placed is decided elsewhere. Invariant: a row is the value of its input, in the type of the
 //! dataset; values that this type cannot hold are refused.
 
-use super::attributes::shown;
+use super::attributes::describe_attribute;
 use super::{Difference, DifferenceKind};
 use crate::schema::attribute::string;
 use crate::schema::{AttributeValue, Column, display_path};
@@ -60,13 +60,18 @@ pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<NewDat
                 source,
                 &class,
                 input,
-                format!("{}, which cannot be a row of a dataset", shown(value)),
+                format!("{}, which cannot be a row of a dataset", describe_attribute(value)),
             ));
         }
         let row = (row_dims(&value.dataspace) == dims).then(|| converted(value, &class)).flatten();
         let Some(row) = row else {
             let kind = super::describe(&value.datatype.class);
-            return Err(refused(source, &class, input, format!("{} ({kind}), of another type or shape", shown(value))));
+            return Err(refused(
+                source,
+                &class,
+                input,
+                format!("{} ({kind}), of another type or shape", describe_attribute(value)),
+            ));
         };
         rows.push(row);
     }
@@ -98,17 +103,17 @@ fn common_text<'a>(classes: impl Iterator<Item = &'a TypeClass>) -> Option<TypeC
                 let charset = charset(other)?.max(known);
                 TypeClass::VariableString { padding, charset, len_bytes }
             }
-            (Some(known), TypeClass::VariableString { padding, charset: own, len_bytes }) => {
-                let charset = charset(&known)?.max(*own);
+            (Some(known), TypeClass::VariableString { padding, charset: found, len_bytes }) => {
+                let charset = charset(&known)?.max(*found);
                 TypeClass::VariableString { padding: *padding, charset, len_bytes: *len_bytes }
             }
             (
                 Some(TypeClass::FixedString { len_bytes: a, padding, charset: known }),
-                TypeClass::FixedString { len_bytes: b, padding: other, charset: own },
+                TypeClass::FixedString { len_bytes: b, padding: other, charset: found },
             ) => {
                 // A zero-terminated type needs one more byte, because the other type may use its whole length for text.
                 let len_bytes = a.max(*b) + u32::from(padding != *other && (padding == 0 || *other == 0));
-                TypeClass::FixedString { len_bytes, padding, charset: known.max(*own) }
+                TypeClass::FixedString { len_bytes, padding, charset: known.max(*found) }
             }
             _ => return None,
         });

@@ -83,9 +83,9 @@ pub(super) fn unite_attributes(
 
 fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
     if let (Dataspace::Simple { dims, max_dims }, [count]) = (&mut list.dataspace, more.dataspace.dims())
-        && let [own] = dims.as_mut_slice()
+        && let [len] = dims.as_mut_slice()
     {
-        *own += count;
+        *len += count;
         max_dims.clone_from(dims);
         list.value.extend_from_slice(&more.value);
     }
@@ -118,17 +118,17 @@ pub(super) fn compare_attributes(
                 let (expected, found) = contrast_attributes(attribute, other);
                 report(&attribute.name, false, expected, found);
             }
-            None => report(&attribute.name, false, shown(attribute), absent(attribute)),
+            None => report(&attribute.name, false, describe_attribute(attribute), absent(attribute)),
         }
         dropped.insert(attribute.name.clone());
     }
     for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
-        report(&attribute.name, true, absent(attribute), shown(attribute));
+        report(&attribute.name, true, absent(attribute), describe_attribute(attribute));
     }
 }
 
 /// Formats an attribute as `name = value`.
-pub(super) fn shown(attribute: &AttributeValue) -> String {
+pub(super) fn describe_attribute(attribute: &AttributeValue) -> String {
     let value = describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value);
     format!("{} = {value}", display_path(&attribute.name))
 }
@@ -146,7 +146,7 @@ fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (St
     let marked = |attribute: &AttributeValue| {
         let charset = if attribute.utf8 { "UTF-8" } else { "ASCII" };
         let datatype = attribute.committed.as_ref().map_or("its own".to_owned(), |path| display_path(path));
-        format!("{} (name in {charset}, datatype {datatype})", shown(attribute))
+        format!("{} (name in {charset}, datatype {datatype})", describe_attribute(attribute))
     };
     (marked(expected), marked(found))
 }

@@ -45,13 +45,13 @@ pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch
                 let words = |dataset: &Dataset| describe(&dataset.datatype.class);
                 Some((DifferenceKind::Datatype, words(left), words(right)))
             } else {
-                let shown = |dataset: &'d Dataset, canonical: &'d [u8]| TypedValue {
+                let typed = |dataset: &'d Dataset, canonical: &'d [u8]| TypedValue {
                     class: &dataset.datatype.class,
                     dataspace: &dataset.dataspace,
                     canonical,
                 };
                 (a != b).then(|| {
-                    let (expected, found) = contrast("", shown(left, a), shown(right, b));
+                    let (expected, found) = contrast("", typed(left, a), typed(right, b));
                     (DifferenceKind::Value, expected, found)
                 })
             }

@@ -25,16 +25,15 @@ pub(super) fn contrast(name: &str, left: TypedValue<'_>, right: TypedValue<'_>) 
     (placed(left), placed(right))
 }
 
-/// Describes both values and returns the part of them that is shown; the returned text is empty if whole values are
-/// shown.
+/// Describes both values. Returns the place of the described part first, which is empty if whole values are described.
 fn differing(left: TypedValue<'_>, right: TypedValue<'_>) -> (String, String, String) {
     let mut place = String::new();
-    let shown = [left, right].map(|value| describe_value(value.class, value.dataspace, value.canonical));
-    if shown[0] != shown[1] {
-        let [left, right] = shown;
+    let texts = [left, right].map(|value| describe_value(value.class, value.dataspace, value.canonical));
+    if texts[0] != texts[1] {
+        let [left, right] = texts;
         return (place, left, right);
     }
-    let [text, _] = shown;
+    let [text, _] = texts;
     if left.class != right.class {
         let named = |class: &TypeClass| format!("{text} ({})", describe(class));
         let (left, right) = (named(left.class), named(right.class));
@@ -116,9 +115,9 @@ fn in_items(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) ->
         return Some(match (left, right) {
             (Some(left), Some(right)) => in_element(class, left, right, place).unwrap_or_else(|| in_bytes(left, right)),
             (left, right) => {
-                let shown =
+                let describe_item =
                     |item: Option<&[u8]>| item.map_or("nothing".to_owned(), |item| describe_element(class, item));
-                (shown(left), shown(right))
+                (describe_item(left), describe_item(right))
             }
         });
     }
@@ -155,7 +154,7 @@ mod tests {
         TypeClass::FixedString { len_bytes: len_bytes as u32, padding: 1, charset: 0 }
     }
 
-    fn shown(class: &TypeClass, dataspace: &Dataspace, left: &[u8], right: &[u8]) -> (String, String) {
+    fn contrasted(class: &TypeClass, dataspace: &Dataspace, left: &[u8], right: &[u8]) -> (String, String) {
         let value = |canonical| TypedValue { class, dataspace, canonical };
         contrast("", value(left), value(right))
     }
@@ -171,8 +170,8 @@ mod tests {
     #[test]
     fn beginnings_are_enough_where_they_differ() {
         let class = integer(true, (0, 0));
-        assert_eq!(shown(&class, &Dataspace::Scalar, &[1], &[2]), texts("1", "2"));
-        assert_eq!(shown(&class, &row(2), &[1, 2], &[1, 3]), texts("[1, 2]", "[1, 3]"));
+        assert_eq!(contrasted(&class, &Dataspace::Scalar, &[1], &[2]), texts("1", "2"));
+        assert_eq!(contrasted(&class, &row(2), &[1, 2], &[1, 3]), texts("[1, 2]", "[1, 3]"));
     }
 
     #[test]
@@ -180,11 +179,11 @@ mod tests {
         let class = integer(true, (0, 0));
         let (left, mut right) = (vec![7; 300], vec![7; 300]);
         right[200] = 8;
-        assert_eq!(shown(&class, &row(300), &left, &right), texts("[200] = 7", "[200] = 8"));
+        assert_eq!(contrasted(&class, &row(300), &left, &right), texts("[200] = 7", "[200] = 8"));
         let text = |end: &str| [&[b'x'; 99][..], end.as_bytes()].concat();
         let (left, right) = (text("é1"), text("è2"));
         assert_eq!(
-            shown(&string(102), &Dataspace::Scalar, &left, &right),
+            contrasted(&string(102), &Dataspace::Scalar, &left, &right),
             texts("from byte 99 = \"é1\"", "from byte 99 = \"è2\"")
         );
         let member =
@@ -193,14 +192,14 @@ mod tests {
         let class = TypeClass::Compound { len_bytes: 990, members };
         let (left, mut right) = (vec![b'a'; 990], vec![b'a'; 990]);
         right[7 * 110 + 70] = b'b';
-        let (found, other) = shown(&class, &Dataspace::Scalar, &left, &right);
+        let (found, other) = contrasted(&class, &Dataspace::Scalar, &left, &right);
         assert!(
             found.starts_with(".m7 from byte 70 = \"aaa") && other.starts_with(".m7 from byte 70 = \"baa"),
             "{found} {other}"
         );
         // A difference that the text does not show: bytes after its end.
         let class = TypeClass::FixedString { len_bytes: 4, padding: 0, charset: 0 };
-        assert_eq!(shown(&class, &Dataspace::Scalar, b"a\0bc", b"a\0de"), texts("bytes 6263", "bytes 6465"));
+        assert_eq!(contrasted(&class, &Dataspace::Scalar, b"a\0bc", b"a\0de"), texts("bytes 6263", "bytes 6465"));
     }
 
     #[test]

@@ -50,10 +50,10 @@ fn words(class: &TypeClass, canonical: &[u8]) -> Option<String> {
             None => describe_element(base, canonical),
         },
         TypeClass::Compound { .. } => {
-            let shown = |(member, bytes): (&Member, &[u8])| {
+            let describe_member = |(member, bytes): (&Member, &[u8])| {
                 format!("{}: {}", display_path(&member.name), describe_element(&member.class, bytes))
             };
-            braced('{', '}', members(class, canonical)?.into_iter(), shown)
+            braced('{', '}', members(class, canonical)?.into_iter(), describe_member)
         }
         TypeClass::Array { base, .. } => describe_items(base, canonical),
         TypeClass::Sequence { base, .. } => describe_items(base, length(canonical)?.1),
@@ -112,41 +112,42 @@ pub(super) fn text_of<'a>(class: &TypeClass, canonical: &'a [u8]) -> Option<&'a 
 
 /// Quotes and escapes a text; truncates it if it is long.
 pub(super) fn describe_text(text: &[u8]) -> String {
-    let mut shown = text;
+    let mut displayed = text;
     if text.len() > SHOWN_LEN_BYTES {
         // Avoids splitting a character.
         let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
         let end = (0..4).map(|back| SHOWN_LEN_BYTES - back).find(|&end| !is_inside(&text[end]));
-        shown = &text[..end.unwrap_or(SHOWN_LEN_BYTES)];
+        displayed = &text[..end.unwrap_or(SHOWN_LEN_BYTES)];
     }
-    let mut escaped = Vec::with_capacity(shown.len());
-    for &byte in shown {
+    let mut escaped = Vec::with_capacity(displayed.len());
+    for &byte in displayed {
         if matches!(byte, b'"' | b'\\') {
             escaped.push(b'\\');
         }
         escaped.push(byte);
     }
-    let rest = if shown.len() < text.len() { "…" } else { "" };
+    let rest = if displayed.len() < text.len() { "…" } else { "" };
     format!("\"{}{rest}\"", display_path(&escaped))
 }
 
 /// Formats bytes in hexadecimal, in stored order.
 pub(super) fn describe_bytes(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(SHOWN_LEN_BYTES / 2)];
-    let digits: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    let rest = if shown.len() < bytes.len() { "…" } else { "" };
+    let displayed = &bytes[..bytes.len().min(SHOWN_LEN_BYTES / 2)];
+    let digits: String = displayed.iter().map(|byte| format!("{byte:02x}")).collect();
+    let rest = if displayed.len() < bytes.len() { "…" } else { "" };
     format!("bytes {digits}{rest}")
 }
 
 /// Describes the first items that `canonical` holds.
 fn describe_items(base: &TypeClass, canonical: &[u8]) -> String {
-    let shown = |item: Option<&[u8]>| item.map_or_else(|| "truncated".to_owned(), |item| describe_element(base, item));
-    braced('[', ']', CanonicalElements::new(base, canonical), shown)
+    let describe_item =
+        |item: Option<&[u8]>| item.map_or_else(|| "truncated".to_owned(), |item| describe_element(base, item));
+    braced('[', ']', CanonicalElements::new(base, canonical), describe_item)
 }
 
 /// Lists the first of `items` between `open` and `close`. Only items that are shown are described: for nested types the
 /// work would otherwise double at each level.
-fn braced<T>(open: char, close: char, items: impl Iterator<Item = T>, shown: impl Fn(T) -> String) -> String {
+fn braced<T>(open: char, close: char, items: impl Iterator<Item = T>, describe_item: impl Fn(T) -> String) -> String {
     let mut text = open.to_string();
     for (index, item) in items.enumerate() {
         if index > 0 {
@@ -156,7 +157,7 @@ fn braced<T>(open: char, close: char, items: impl Iterator<Item = T>, shown: imp
             text.push('…');
             break;
         }
-        text.push_str(&shown(item));
+        text.push_str(&describe_item(item));
     }
     text.push(close);
     text

@@ -94,9 +94,9 @@ fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
 /// Returns the lengths of `table` in `input`; if the table is absent there, the lengths of datasets that could belong
 /// to it.
 fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64> {
-    let own: BTreeSet<u64> = table.iter().filter_map(|&number| known[number][input]).collect();
-    if !own.is_empty() {
-        return own;
+    let lengths: BTreeSet<u64> = table.iter().filter_map(|&number| known[number][input]).collect();
+    if !lengths.is_empty() {
+        return lengths;
     }
     let fits = |other: &Lengths| table.iter().all(|&number| tie(&known[number], other) != LengthRelation::Other);
     let near: BTreeSet<u64> = known.iter().filter(|other| fits(other)).filter_map(|other| other[input]).collect();

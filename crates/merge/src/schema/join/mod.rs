@@ -98,7 +98,7 @@ pub struct Joiner {
     /// Whether the first input is a file to which the others are appended.
     grows: bool,
     /// Columns that are computed in that file.
-    made: Vec<DerivedSpec>,
+    derived: Vec<DerivedSpec>,
     /// Attributes that become columns.
     gathered: Gathered,
     /// Convention that the first input was recognised as.
@@ -181,17 +181,18 @@ impl Joiner {
             inputs: 0,
             expected_inputs,
             grows: false,
-            made: Vec::new(),
+            derived: Vec::new(),
             gathered: Gathered::default(),
             convention: None,
             because: String::new(),
         }
     }
 
-    /// Configures the joiner for an append to the first input. The other inputs need not have the columns that `made` computes.
+    /// Configures the joiner for an append to the first input. The other inputs need not have the columns that
+    /// `derived` computes.
     #[must_use]
-    pub(crate) fn growing(self, made: &[DerivedSpec]) -> Self {
-        Self { grows: true, made: made.to_vec(), ..self }
+    pub(crate) fn growing(self, derived: &[DerivedSpec]) -> Self {
+        Self { grows: true, derived: derived.to_vec(), ..self }
     }
 
     /// Adds the next input, in input order: its entries at each of `paths`, and the convention that it was recognised
@@ -470,9 +471,9 @@ impl Joiner {
         self.adopt_grown();
         self.report_absences();
         if self.options.join == Join::Inner {
-            let made = &self.made;
+            let derived = &self.derived;
             let stays =
-                |joined: &JoinedEntry| joined.is_widest() || made.iter().any(|spec| spec.makes(&joined.entry.path));
+                |joined: &JoinedEntry| joined.is_widest() || derived.iter().any(|spec| spec.makes(&joined.entry.path));
             self.entries.retain(|joined| joined.holders() == inputs || stays(joined));
         }
         // A file that is appended to keeps its attributes.

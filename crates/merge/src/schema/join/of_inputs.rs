@@ -7,7 +7,7 @@
 
 use super::added::AddedColumn;
 use super::attribute_rows::{NewDataset, Source, make};
-use super::attributes::shown;
+use super::attributes::describe_attribute;
 use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner};
 use crate::conventions::Choice;
 use crate::rules::Placement;
@@ -115,10 +115,10 @@ impl Joiner {
             }
         }
         let is_extendible = self.entries.iter().any(JoinedEntry::can_grow);
-        for (path, made, rows) in new {
+        for (path, dataset, rows) in new {
             match places.get(&path) {
-                Some(&grown) => self.lengthen(grown, made, rows),
-                None => self.put(path, made, rows, is_extendible),
+                Some(&grown) => self.lengthen(grown, dataset, rows),
+                None => self.put(path, dataset, rows, is_extendible),
             }
         }
         (differences, warnings)
@@ -186,11 +186,11 @@ impl Joiner {
                     continue;
                 }
                 match make(&source, grown) {
-                    Ok(made) => {
+                    Ok(dataset) => {
                         if grown.is_none() {
                             warnings.push(stacked(&source, &path));
                         }
-                        new.push((path, made, vec![1; self.inputs as usize]));
+                        new.push((path, dataset, vec![1; self.inputs as usize]));
                     }
                     Err(difference) => differences.push(difference),
                 }
@@ -236,9 +236,9 @@ impl Joiner {
                     continue;
                 }
                 match make(&source, grown) {
-                    Ok(made) => {
+                    Ok(dataset) => {
                         let rows = (0..self.inputs as usize).map(|input| rows_in(&lengths, input).unwrap_or(0));
-                        new.push((path, made, rows.collect()));
+                        new.push((path, dataset, rows.collect()));
                     }
                     Err(difference) if differences.contains(&difference) => {}
                     Err(difference) => differences.push(difference),
@@ -294,7 +294,8 @@ impl Joiner {
         if lacking.is_empty() {
             return None;
         }
-        let expected = source.values.iter().flatten().next().map_or_else(|| what.clone(), |value| shown(value));
+        let expected =
+            source.values.iter().flatten().next().map_or_else(|| what.clone(), |value| describe_attribute(value));
         Some(Difference {
             path: display_path(source.object),
             kind: DifferenceKind::AttributeColumn,
@@ -326,27 +327,27 @@ impl Joiner {
     }
 
     /// Adds rows after the existing ones of a file that is appended to.
-    fn lengthen(&mut self, at: usize, made: NewDataset, rows: Vec<u64>) {
+    fn lengthen(&mut self, at: usize, dataset: NewDataset, rows: Vec<u64>) {
         if let Some(column) = &mut self.entries[at].column {
             let first = column.facts.first().copied().unwrap_or(InputExtent::absent(0));
             let others = rows.into_iter().skip(1).map(InputExtent::absent);
             column.facts = std::iter::once(first).chain(others).collect();
-            column.of_inputs = Some(Arc::new(InputValues { rows: made.rows }));
+            column.of_inputs = Some(Arc::new(InputValues { rows: dataset.rows }));
         }
     }
 
     /// Adds a dataset to the schema, which is extendible if others are.
-    fn put(&mut self, path: Vec<u8>, made: NewDataset, rows: Vec<u64>, is_extendible: bool) {
+    fn put(&mut self, path: Vec<u8>, dataset: NewDataset, rows: Vec<u64>, is_extendible: bool) {
         let template = Dataset {
-            datatype: Datatype { class: made.class, committed: None },
-            dataspace: one_axis(rows.iter().sum(), &made.dims, is_extendible),
+            datatype: Datatype { class: dataset.class, committed: None },
+            dataspace: one_axis(rows.iter().sum(), &dataset.dims, is_extendible),
             layout: Layout::Contiguous { address: None, len_bytes: 0 },
             filters: Vec::new(),
             fill: FillValue::default(),
         };
         let facts: InputExtents = rows.into_iter().map(InputExtent::absent).collect();
         let mut column = Column::new(Arc::new(template), None, facts);
-        column.of_inputs = Some(Arc::new(InputValues { rows: made.rows }));
+        column.of_inputs = Some(Arc::new(InputValues { rows: dataset.rows }));
         let entry = SchemaEntry {
             utf8: !path.is_ascii(),
             path,
@@ -434,7 +435,7 @@ fn stacked(source: &Source<'_>, path: &[u8]) -> Difference {
     Difference {
         path: display_path(source.object),
         kind: DifferenceKind::Attributes,
-        expected: first.map_or_else(String::new, shown),
+        expected: first.map_or_else(String::new, describe_attribute),
         found: format!("others: stacked in {}", display_path(path)),
         inputs: others.collect(),
     }

@@ -42,7 +42,7 @@ impl Digests {
 
 /// Returns the digests of a column that its file already contains and that are kept.
 pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
-    let of_file = plan.carried.as_ref().filter(|_| !plan.made.has(column))?;
+    let of_file = plan.carried.as_ref().filter(|_| !plan.derived.has(column))?;
     let digests = of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref();
     // A virtual dataset gets values when its file is rewritten.
     digests.filter(|digests| digests.form != DigestForm::Linked)

@@ -79,11 +79,12 @@ pub fn check_collective(
     let pool = open_pool(&found);
     let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
     let columns = ranks.agree(VERIFYING, check.structure())?;
-    let (linked, own): (Vec<_>, Vec<_>) = columns
+    let (linked, others): (Vec<_>, Vec<_>) = columns
         .into_iter()
         .partition(|(_, known)| known.digests.as_ref().is_some_and(|digests| digests.form == DigestForm::Linked));
-    let (boxed, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|(column, known)| check.is_boxed(*column, known));
-    let jobs = check.jobs(&own);
+    let (boxed, in_rows): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|(column, known)| check.is_boxed(*column, known));
+    let jobs = check.jobs(&in_rows);
     let boxed = check.boxed(&boxed);
     // All ranks find the same differences here, so only the first one reports them.
     let first = match ranks.rank() {
@@ -135,8 +136,8 @@ pub(super) struct Damage {
 }
 
 /// Collective. Returns the damaged rows found by all ranks, with adjacent rows joined.
-fn damages_of_all(own: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
-    let of_ranks = ranks.all_gather_values(VERIFYING, &own)?;
+fn damages_of_all(local: Vec<Damage>, ranks: &dyn Communicator) -> Result<Vec<Damage>> {
+    let of_ranks = ranks.all_gather_values(VERIFYING, &local)?;
     let mut damages: Vec<Damage> = of_ranks.into_iter().flatten().collect();
     damages.sort_by_key(|damage| (damage.column, damage.rows.start));
     damages.dedup_by(|next, damage| {
@@ -169,10 +170,10 @@ impl<'a> Check<'a> {
                     match known_and_found(found, stored, (entry, column), digest, &mut reader) {
                         Ok((known, as_written)) => {
                             digest = as_written;
-                            let own = stored.datasets.get(&entry.path);
+                            let stored_column = stored.datasets.get(&entry.path);
                             // The values of other objects were compared as part of their structure.
-                            self.report.datasets += u64::from(own.is_none() && known.is_some());
-                            (known, own.map(|own| (column, own)))
+                            self.report.datasets += u64::from(stored_column.is_none() && known.is_some());
+                            (known, stored_column.map(|stored_column| (column, stored_column)))
                         }
                         Err(error) => {
                             let what = readable(error)?;
@@ -307,10 +308,10 @@ impl<'a> Check<'a> {
         let block_len_bytes = digests.block_rows.saturating_mul(self.found.row_len_bytes(column)).max(1);
         let step = if in_one { u64::MAX } else { (JOB_LEN_BYTES / block_len_bytes).max(1) };
         let step = usize::try_from(step).unwrap_or(usize::MAX);
-        let jobs = digests.blocks.chunks(step.min(digests.blocks.len().max(1))).enumerate().map(|(place, own)| {
+        let jobs = digests.blocks.chunks(step.min(digests.blocks.len().max(1))).enumerate().map(|(place, blocks)| {
             let start = place as u64 * step as u64 * digests.block_rows;
-            let end = (start + own.len() as u64 * digests.block_rows).min(rows);
-            Job { column, form: digests.form, block_rows: digests.block_rows, digests: own, rows: start..end }
+            let end = (start + blocks.len() as u64 * digests.block_rows).min(rows);
+            Job { column, form: digests.form, block_rows: digests.block_rows, digests: blocks, rows: start..end }
         });
         Ok(jobs.collect())
     }

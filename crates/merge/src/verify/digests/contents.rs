@@ -21,7 +21,7 @@ pub struct StoredDigests {
     /// Concatenated datasets, by path.
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
     /// Specifications of computed datasets, which no input has.
-    pub made: Vec<DerivedSpec>,
+    pub derived: Vec<DerivedSpec>,
     /// Whether and how the file links to its inputs.
     pub link: (Link, LinkPaths),
     /// Settings that decided how the inputs were combined; `None` if all had their defaults, or the file does not

@@ -27,21 +27,21 @@ pub(crate) fn records(file: &InputFile, tree: &FileTree) -> std::result::Result<
     let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else {
         return Ok(Records::default());
     };
-    let Some((own, _)) = linked_group(tree, root, PROVENANCE_GROUP) else { return Ok(Records::default()) };
+    let Some((object, _)) = linked_group(tree, root, PROVENANCE_GROUP) else { return Ok(Records::default()) };
     let mut resolver = Resolver::new(file, tree);
     Ok(Records {
-        remembered: record(own, JOIN, &mut resolver).map_err(|reason| (JOIN, reason))?,
-        made: record(own, MADE, &mut resolver).map_err(|reason| (MADE, reason))?,
+        remembered: record(object, JOIN, &mut resolver).map_err(|reason| (JOIN, reason))?,
+        made: record(object, MADE, &mut resolver).map_err(|reason| (MADE, reason))?,
     })
 }
 
 /// Reads an attribute that holds JSON; returns the default if it is absent.
 fn record<T: DeserializeOwned + Default>(
-    own: &Object,
+    object: &Object,
     name: &str,
     resolver: &mut Resolver<'_>,
 ) -> std::result::Result<T, String> {
-    let attribute = own.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
+    let attribute = object.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
     let Some(attribute) = attribute else { return Ok(T::default()) };
     let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
     let value = value.map_err(|error| error.to_string())?;
@@ -87,11 +87,11 @@ pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
         Some(ObjectKind::Group(root)) => root,
         _ => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
     };
-    let Some((own, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
+    let Some((object, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
         return Err(MergeError::NoDigests { path: path.to_path_buf() });
     };
     let mut source = Source { path, file: &file, tree: &tree, tables: HashMap::new(), attributes: HashMap::new() };
-    source.read_attributes(own)?;
+    source.read_attributes(object)?;
     match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
         Some(FORMAT) => {}
         Some(found) if found < FORMAT => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
@@ -137,9 +137,9 @@ impl Source<'_> {
         MergeError::DigestsDamaged { path: self.path.to_path_buf(), what: what.into() }
     }
 
-    fn read_attributes(&mut self, own: &Object) -> Result<()> {
+    fn read_attributes(&mut self, object: &Object) -> Result<()> {
         let mut resolver = Resolver::new(self.file, self.tree);
-        for attribute in &own.attributes {
+        for attribute in &object.attributes {
             let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
             let value = value.map_err(|error| self.damaged(error.to_string()))?.into_owned();
             self.attributes.insert(attribute.name.clone(), value);
@@ -272,13 +272,14 @@ impl Source<'_> {
                 }
             };
             let end = first_block.get(index + 1).copied().unwrap_or(blocks.len() as u64);
-            let own = blocks.get(first_block[index] as usize..end as usize);
-            let own = own.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
+            let column_blocks = blocks.get(first_block[index] as usize..end as usize);
+            let column_blocks =
+                column_blocks.ok_or_else(|| self.damaged("digests of row blocks are missing"))?.to_vec();
             let digests = DigestForm::of_number(form[index]).map(|form| ColumnDigests {
                 form,
                 block_rows: block_rows[index].max(1),
                 whole: digest[index],
-                blocks: own,
+                blocks: column_blocks,
             });
             datasets.insert(path, StoredColumn { structure: structure[index], digests, row_starts: starts });
         }
@@ -294,7 +295,7 @@ impl Source<'_> {
             inputs: inputs.into_iter().zip(len_bytes).collect(),
             objects: objects.into_iter().zip(structures).collect(),
             datasets,
-            made: self.json(MADE)?,
+            derived: self.json(MADE)?,
             link: self.json(LINK)?,
             remembered: self.json(JOIN)?,
         })

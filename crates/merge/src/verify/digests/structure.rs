@@ -102,7 +102,7 @@ pub fn check_structure(plan: &MergePlan, stored: &StoredDigests, digests: Vec<u6
     let mut reader = ColumnReader::new(plan, &pool);
     for (entry, mut digest) in plan.schema.entries.iter().zip(digests) {
         let known = match entry.role {
-            Role::Column(column) if plan.made.has(column) => continue,
+            Role::Column(column) if plan.derived.has(column) => continue,
             Role::Column(column) => {
                 let (known, found) = known_and_found(plan, stored, (entry, column), digest, &mut reader)?;
                 digest = found;

@@ -233,7 +233,7 @@ impl PartLayout {
         let jobs = plan.options.jobs;
         let options = EngineOptions { jobs, placement: Placement::Ordered, ..EngineOptions::default() };
         let count = tiles.end - tiles.start;
-        let made = Execution::new(&plan.tiles, &work, &data)
+        let outcome = Execution::new(&plan.tiles, &work, &data)
             .part(tiles)
             .record(&mut journal)
             .run(&options, &context)
@@ -251,7 +251,7 @@ impl PartLayout {
                 false => Err(files.unrecorded()),
             });
         let kept = journal.recorded();
-        match made {
+        match outcome {
             Ok(engine) => Ok(engine),
             Err(source) if source.is_resumable() && kept.tiles > 0 => {
                 Err(MergeError::Resumable { source: Box::new(source), path: files.data, kept })

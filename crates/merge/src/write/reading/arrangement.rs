@@ -75,7 +75,7 @@ impl Arrangement {
             stages.get_mut(Stage::Regroup).add(&regroup);
         }
         add_stages(&mut engine.stages, stages_of_all(&stages, ranks)?);
-        let sum = |own| -> Result<u64> { Ok(ranks.all_gather_u64(own)?.iter().sum()) };
+        let sum = |local| -> Result<u64> { Ok(ranks.all_gather_u64(local)?.iter().sum()) };
         Ok(Some(ReadingReport {
             by: if work.files().is_some() { ReadBy::Files } else { ReadBy::Tiles },
             ranks_per_group: self.ranks_per_group,

@@ -227,7 +227,7 @@ impl<'p> FileReading<'p> {
 pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
     matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. })
-        && !plan.made.has(column)
+        && !plan.derived.has(column)
         && !work.regrouper().has(column)
 }
 

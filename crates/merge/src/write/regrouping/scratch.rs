@@ -44,7 +44,7 @@ struct ScratchArray {
     /// Place in the file, in bytes.
     offset_bytes: u64,
     /// Length of the values in the slabs of this rank.
-    own_len_bytes: u64,
+    local_len_bytes: u64,
     /// Slabs of this rank that overlap tiles of the run.
     slabs: Vec<u64>,
     phases: Phases,
@@ -86,14 +86,15 @@ impl ScratchArrays {
             }
             let offset_bytes = if are_in_turn { 0 } else { end_bytes };
             end_bytes = offset_bytes + array.len_bytes();
-            let own = (rank..slabs.count(array)).step_by(size as usize);
-            let own: Vec<u64> = own.filter(|&slab| tiles.needs(number, array, &slabs.extent(array, slab))).collect();
+            let local_slabs = (rank..slabs.count(array)).step_by(size as usize);
+            let local_slabs: Vec<u64> =
+                local_slabs.filter(|&slab| tiles.needs(number, array, &slabs.extent(array, slab))).collect();
             let elements_of_slab = |slab: &u64| slabs.extent(array, *slab).element_count().unwrap_or(0);
-            let own_len_bytes = own.iter().map(elements_of_slab).sum::<u64>() * array.element_len_bytes;
+            let local_len_bytes = local_slabs.iter().map(elements_of_slab).sum::<u64>() * array.element_len_bytes;
             let of_array = ScratchArray {
                 offset_bytes,
-                own_len_bytes,
-                slabs: own,
+                local_len_bytes,
+                slabs: local_slabs,
                 phases: Phases::new(),
                 slab: Mutex::default(),
                 tiles_left: AtomicU64::new(end - first),
@@ -116,7 +117,7 @@ impl ScratchArrays {
             _ => Ok(()),
         };
         ranks.agree("make room in a scratch file", room.map_err(MergeError::from))?;
-        let total_bytes = Some(arrays.values().map(|of_array| of_array.own_len_bytes).sum());
+        let total_bytes = Some(arrays.values().map(|of_array| of_array.local_len_bytes).sum());
         context.observer.event(&Event::StageStarted { stage: Stage::Restructure, total_bytes });
         let moved_len_bytes = AtomicU64::new(0);
         let current = Mutex::default();

@@ -1,4 +1,4 @@
-//! Trials of tiles and regions, from which a prediction is made.
+//! Trials of tiles and regions, on which a prediction is based.
 
 use super::{MergeWork, MergeWorker};
 use crate::error::Result;

@@ -347,7 +347,7 @@ impl Finder<'_, '_> {
             let start = grid.partition_point(|key| if descends { key > first } else { key < first });
             let of_tile = &grid[start..];
             if !of_tile.starts_with(keys) {
-                let between = keys.iter().zip(of_tile).position(|(own, all)| own != all).unwrap_or(0);
+                let between = keys.iter().zip(of_tile).position(|(key, grid_key)| key != grid_key).unwrap_or(0);
                 let others = distinct.iter().find(|(_, keys, _)| keys.contains(&of_tile[between]));
                 let other = others.and_then(|(inputs, ..)| inputs.first().copied());
                 let mut named = inputs.clone();
