@@ -29,7 +29,7 @@ def measured(workload, arguments, folder):
     return json.loads(kept.read_text())
 
 
-def told(finding):
+def described(finding):
     """Formats a finding, as `chunk=11x8x40 1.55 (1.43 to 1.77), worse`."""
     name = finding["arm"]["candidate"]["name"]
     fault = finding["arm"]["fault"]
@@ -65,7 +65,7 @@ def table(report):
         fault = sweep["arms"][0]["arm"]["fault"]
         cells = [f"left out: {'; '.join(fault.values())}"] if fault else [
             # Defaults of cases have no comparison.
-            told(finding) for finding in sweep["arms"] if finding["verdict"] or finding["arm"]["fault"]
+            described(finding) for finding in sweep["arms"] if finding["verdict"] or finding["arm"]["fault"]
         ]
         metric = "; processor time" if sweep["metric"] == "cpu_s" else ""
         lines.append(f"| {experiment['name']}{metric} | {experiment['paper'] or '-'} | {'<br>'.join(cells)} |")

@@ -38,7 +38,7 @@ def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) ->
     else:
         raise UsageError(f"progress must be True, False, 'auto' or a function, not {progress!r}")
 
-    def told(stages: list[Stage], messages: list[tuple[str, str]]) -> None:
+    def show(stages: list[Stage], messages: list[tuple[str, str]]) -> None:
         for severity, text in messages:
             if severity == "warning":
                 warn(text)
@@ -50,7 +50,7 @@ def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) ->
             name, done, _, total, _ = max(running, key=lambda stage: (stage[3] is not None, stage[1]))
             display.advance(name, done, total)
 
-    return told, display.close
+    return show, display.close
 
 
 class _Display:

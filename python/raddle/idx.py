@@ -371,10 +371,10 @@ def refine(
         whole = [slice(None)] * len(described.shape)
         return described, _ranges(described, whole if box is None else box, may_be_empty=communicator is not None)
 
-    def told_alike(_: object) -> object:
+    def comparable(_: object) -> object:
         return os.fspath(path), field, step, resolution, every, missing
 
-    described, ranges = _agreed(communicator, prepare, told_alike)
+    described, ranges = _agreed(communicator, prepare, comparable)
     last = described.resolutions[-1].resolution if resolution is None else resolution
     for number in reversed(range(last, -1, -(every or len(ranges)))):
         if communicator is not None or number == last or _holds_samples(described.bitmask, ranges, number):
@@ -394,12 +394,12 @@ def info(path: Path) -> Info:
     raddle.errors.InputError
         If it cannot be read.
     """
-    told = json.loads(_core.idx_info(os.fspath(path)))
-    if "images" in told:
+    described = json.loads(_core.idx_info(os.fspath(path)))
+    if "images" in described:
         raise UsageError(
             f"{os.fspath(path)!r} is an OME-Zarr folder: use zarr_info to describe it and zarr.open to read it"
         )
-    return Info(told)
+    return Info(described)
 
 
 def zarr_info(path: Path) -> ZarrInfo:
@@ -415,10 +415,10 @@ def zarr_info(path: Path) -> ZarrInfo:
     raddle.errors.InputError
         If it cannot be read.
     """
-    told = json.loads(_core.idx_info(os.fspath(path)))
-    if "images" not in told:
+    described = json.loads(_core.idx_info(os.fspath(path)))
+    if "images" not in described:
         raise UsageError(f"{os.fspath(path)!r} is an IDX dataset: use info to describe it")
-    return ZarrInfo(told)
+    return ZarrInfo(described)
 
 
 def _json(options: Mapping[str, object]) -> str:
@@ -512,7 +512,7 @@ def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _agreed(
-    communicator: Communicator | None, prepare: Callable[[], _T], told_alike: Callable[[_T], object]
+    communicator: Communicator | None, prepare: Callable[[], _T], comparable: Callable[[_T], object]
 ) -> _T:
     """The result of ``prepare``, on all ranks or on none; raises an error if ranks passed different arguments."""
     prepared: list[_T] = []
@@ -522,13 +522,13 @@ def _agreed(
     except Exception as error:  # the other ranks wait for this one
         problem = error
     if communicator is not None:
-        told = repr(told_alike(prepared[0])) if prepared else None
-        all_told = communicator.allgather((str(problem), told))
+        compared = repr(comparable(prepared[0])) if prepared else None
+        all_answers = communicator.allgather((str(problem), compared))
         if problem is None:
-            for rank, (words, other) in enumerate(all_told):
+            for rank, (words, other) in enumerate(all_answers):
                 if other is None:
                     raise UsageError(f"rank {rank}: {words}")
-                if other != all_told[0][1]:
+                if other != all_answers[0][1]:
                     raise UsageError(f"rank {rank} was passed another dataset or other options than rank 0: {other}")
     if problem is not None:
         raise problem

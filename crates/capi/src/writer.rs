@@ -46,7 +46,7 @@ pub struct RaddleIdxWriter {
 }
 
 /// Number and samples of a step to be written.
-type Begun<'a> = (Option<u64>, Vec<BoxData<'a>>);
+type PendingStep<'a> = (Option<u64>, Vec<BoxData<'a>>);
 
 /// A step that has begun and not yet ended.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ impl RaddleIdxWriter {
         Ok(())
     }
 
-    fn write_begun(&mut self, (number, patches): Begun<'_>) -> Result<CString, CallError> {
+    fn write_begun(&mut self, (number, patches): PendingStep<'_>) -> Result<CString, CallError> {
         let Some(writer) = &mut self.writer else { return Err(CallError::NoStep) };
         let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
         Ok(json(&writer.write_collective(number, patches, &watch, &*self.ranks)?))
@@ -182,7 +182,7 @@ impl RaddleIdxWriter {
     ///
     /// # Safety
     /// As for [`Self::end_step`].
-    unsafe fn begun<'a>(&mut self) -> Result<Begun<'a>, CallError> {
+    unsafe fn begun<'a>(&mut self) -> Result<PendingStep<'a>, CallError> {
         let step = self.step.take().ok_or(CallError::NoStep)?;
         let mut patches = Vec::new();
         for (number, (region, samples_by_field)) in self.boxes.iter().zip(&step.samples).enumerate() {

@@ -5,16 +5,16 @@
 use crate::exit::Exit;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
-use raddle_tune::planned::{Case, Planned, ResultTable, Row};
+use raddle_tune::planned::{Case, PlannedTable, ResultTable, Row};
 use std::process::{Command, Stdio};
 
 /// Computes the tables; rows for more processes than this machine has are included only if `simulates`.
 ///
 /// # Errors
 /// If a command fails or its output lacks a number.
-pub fn carry_out(planned: &[Planned], simulates: bool, cancel: &CancelToken) -> Result<Vec<ResultTable>, Error> {
+pub fn carry_out(planned: &[PlannedTable], simulates: bool, cancel: &CancelToken) -> Result<Vec<ResultTable>, Error> {
     let mut tables = Vec::new();
-    for Planned { name, title, paper, cases } in planned {
+    for PlannedTable { name, title, paper, cases } in planned {
         let mut rows = Vec::new();
         for case in cases.iter().filter(|case| simulates || !case.simulate) {
             cancel.check().map_err(|_| Error::of_tune(&raddle_tune::TuneError::Cancelled))?;

@@ -11,7 +11,7 @@ use raddle::Error;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::ranks::datasets::SharedDatasets;
-use raddle_mpi::launcher::{self, Launched};
+use raddle_mpi::launcher::{self, LauncherInfo};
 use raddle_mpi::{MpiError, World};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,10 @@ pub struct Ranks {
 }
 
 /// Reports a failure that all ranks encounter before they have joined; only the first prints it.
-pub fn print_from_root(tell: impl FnOnce()) {
+pub fn print_from_root(print: impl FnOnce()) {
     match launcher::launched() {
         Some(launched) if !launched.is_first() => std::thread::sleep(FIRST_SPEAKS),
-        _ => tell(),
+        _ => print(),
     }
 }
 
@@ -240,7 +240,7 @@ fn panicked() -> Error {
     Error::new(Exit::Internal, "internal error; see standard error for details")
 }
 
-fn one_process(name: &str, launched: &Launched) -> Error {
+fn one_process(name: &str, launched: &LauncherInfo) -> Error {
     let launcher = launched.launcher;
     let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Error::usage(&what).hint(&format!(
@@ -253,7 +253,7 @@ fn no_mpi(io: &str) -> Error {
         .hint("start it with mpirun or srun, using a raddle built with `--features mpi`, or leave out --io")
 }
 
-fn unusable(error: &MpiError, launched: &Launched) -> Error {
+fn unusable(error: &MpiError, launched: &LauncherInfo) -> Error {
     let failure = Error::usage(&error.to_string());
     match error {
         MpiError::NotBuilt { .. } => failure.hint(&format!(

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::options::running::VerbosityArgs;
 use crate::progress::Progress;
 use crate::ranks::Ranks;
-use crate::signals::{self, Received};
+use crate::signals::{self, SignalFlag};
 use raddle::Context;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
@@ -20,7 +20,7 @@ pub struct Session {
     /// Destination of the outcome; `None` on ranks that do not lead.
     verbosity: Option<VerbosityArgs>,
     cancel: CancelToken,
-    received: Received,
+    received: SignalFlag,
 }
 
 impl Session {

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Signal received, if any.
 #[derive(Debug, Clone, Default)]
-pub struct Received(Arc<AtomicI32>);
+pub struct SignalFlag(Arc<AtomicI32>);
 
-impl Received {
+impl SignalFlag {
     /// Whether a signal was received.
     pub fn any(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
@@ -58,9 +58,9 @@ impl OomAbortHandler {
 ///
 /// # Errors
 /// If handlers or the thread cannot be set up.
-pub fn watch(stop: impl Fn() + Send + 'static) -> std::io::Result<Received> {
+pub fn watch(stop: impl Fn() + Send + 'static) -> std::io::Result<SignalFlag> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-    let received = Received::default();
+    let received = SignalFlag::default();
     let seen = received.clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

@@ -12,7 +12,7 @@ use crate::regrouping::Regrouping;
 use crate::regrouping::groups::TileGroups;
 use crate::regrouping::phases::{Phased, Phases};
 use crate::regrouping::slots::Slots;
-use crate::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
+use crate::regrouping::store::{FillGroup, GroupStore, TakeOutcome, TileGroup};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::spawn;
@@ -176,8 +176,8 @@ fn groups_are_filled_one_after_the_other() {
             store.take((plan, groups), tile, &mut OneByte { failing: None }, || false)
         };
         let second = spawn(move || take(&other, &plan, 1));
-        assert_eq!(take(&store, &array, 0), Ok(Taken::Values(vec![1])));
-        assert_eq!(second.join().unwrap(), Ok(Taken::Values(vec![2])));
+        assert_eq!(take(&store, &array, 0), Ok(TakeOutcome::Values(vec![1])));
+        assert_eq!(second.join().unwrap(), Ok(TakeOutcome::Values(vec![2])));
     });
 }
 

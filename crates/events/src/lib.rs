@@ -33,7 +33,7 @@ pub mod sinks;
 pub mod sources;
 
 pub use convert::ranks::convert_collective;
-pub use convert::{ConvertOptions, Converted, convert};
+pub use convert::{ConversionReport, ConvertOptions, convert};
 pub use error::{EventsError, Result};
 pub use raddle_columns::{
     Basket, Baskets, Block, Buffer, BufferKind, Column, ColumnsError, EventId, Field, Form, Location, NoTile, Number,

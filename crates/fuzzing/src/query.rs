@@ -3,7 +3,7 @@
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_hdf5::open_file::OpenFile;
-use raddle_query::{Expression, Index, Literal, Operator, Scan, Table, Wanted};
+use raddle_query::{AggregateKind, Expression, Index, Literal, Operator, Scan, Table};
 use raddle_testing::plain::make_columns;
 use std::sync::OnceLock;
 use tempfile::TempDir;
@@ -56,7 +56,7 @@ fn search_with(index: &Index) {
         let (found, _) = scan.read(1, &CancelToken::new()).expect("values");
         // Whatever the statistics are: rows are in the file, and none twice.
         assert!(found.columns[0].len() <= VALUES.len() * 8);
-        for wanted in [Wanted::Limits, Wanted::Sum] {
+        for wanted in [AggregateKind::Limits, AggregateKind::Sum] {
             let aggregate = scan.aggregate(wanted, 1, &CancelToken::new()).expect("values");
             assert!(aggregate.count <= VALUES.len() as u64);
         }

@@ -11,9 +11,9 @@
 //! prediction; threads end when nothing is left to read.
 
 use crate::Result;
-use crate::fork::Running;
+use crate::fork::BackgroundThread;
 use crate::model::{ObjectIndex, ObjectKind};
-use crate::open_file::{OpenFile, Prepared};
+use crate::open_file::{OpenFile, PreparedDataset};
 use crate::reuse::{Buffer, SPARE};
 use raddle_core::parallel::pool;
 use std::collections::VecDeque;
@@ -95,25 +95,25 @@ struct Item {
     index: ObjectIndex,
     /// Distinguishes two predictions of one dataset.
     ticket: u64,
-    prepared: Arc<Prepared>,
-    waiting: Waiting,
+    prepared: Arc<PreparedDataset>,
+    waiting: WaitingBytes,
     stage: ReadStage,
 }
 
 /// Length of a predicted dataset, counted for the limit of the process.
 #[derive(Debug)]
-struct Waiting(u64);
+struct WaitingBytes(u64);
 
 static WAITING_LEN_BYTES: AtomicU64 = AtomicU64::new(0);
 
-impl Waiting {
+impl WaitingBytes {
     fn new(len_bytes: u64) -> Self {
         WAITING_LEN_BYTES.fetch_add(len_bytes, Ordering::Relaxed);
         Self(len_bytes)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingBytes {
     fn drop(&mut self) {
         WAITING_LEN_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
@@ -128,7 +128,7 @@ enum ReadStage {
 }
 
 /// What is known of a dataset that was asked for.
-enum Predicted {
+enum PredictedState {
     Read(Buffer),
     Running,
     /// The dataset is left to the thread that asks.
@@ -164,12 +164,12 @@ impl WholeReader {
         shared.follow(&mut state, index);
         loop {
             match state.take(index) {
-                Predicted::Read(buffer) => {
+                PredictedState::Read(buffer) => {
                     Shared::refill(shared, &mut state);
                     return Ok(Some(buffer));
                 }
-                Predicted::Left => break,
-                Predicted::Running => {
+                PredictedState::Left => break,
+                PredictedState::Running => {
                     // Meanwhile this thread reads another one.
                     if let Some(job) = state.next_job() {
                         drop(state);
@@ -272,7 +272,7 @@ impl Shared {
             let Ok(prepared) = file.prepared(index) else { continue };
             if file.reads_natively(&prepared) {
                 queued += len_bytes;
-                let (ticket, waiting) = (state.next_ticket, Waiting::new(len_bytes));
+                let (ticket, waiting) = (state.next_ticket, WaitingBytes::new(len_bytes));
                 state.next_ticket += 1;
                 state.queue.push_back(Item { index, ticket, prepared, waiting, stage: ReadStage::Waiting });
             }
@@ -281,7 +281,7 @@ impl Shared {
         let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.waiting.0));
         let worth = usize::try_from(len_bytes / THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
         while state.threads < worth.min(file.threads() - 1) {
-            let Some(running) = Running::new() else { break };
+            let Some(running) = BackgroundThread::new() else { break };
             let shared = Arc::clone(shared);
             let started = pool::start(move || {
                 shared.work();
@@ -300,7 +300,7 @@ impl Shared {
     fn work(&self) {
         let mut state = self.lock();
         while !state.is_closed
-            && !Running::is_paused()
+            && !BackgroundThread::is_paused()
             && let Some(job) = state.next_job()
         {
             drop(state);
@@ -328,7 +328,7 @@ impl Shared {
 /// A predicted dataset that one thread reads.
 struct Job {
     ticket: u64,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedDataset>,
 }
 
 impl State {
@@ -340,14 +340,14 @@ impl State {
     }
 
     /// Takes a dataset out of the queue unless it is being read.
-    fn take(&mut self, index: ObjectIndex) -> Predicted {
-        let Some(place) = self.queue.iter().position(|item| item.index == index) else { return Predicted::Left };
+    fn take(&mut self, index: ObjectIndex) -> PredictedState {
+        let Some(place) = self.queue.iter().position(|item| item.index == index) else { return PredictedState::Left };
         if matches!(self.queue[place].stage, ReadStage::Running) {
-            return Predicted::Running;
+            return PredictedState::Running;
         }
         match self.queue.remove(place).map(|item| item.stage) {
-            Some(ReadStage::Read(buffer)) => Predicted::Read(buffer),
-            _ => Predicted::Left,
+            Some(ReadStage::Read(buffer)) => PredictedState::Read(buffer),
+            _ => PredictedState::Left,
         }
     }
 }

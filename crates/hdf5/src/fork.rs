@@ -1,9 +1,9 @@
 //! Forks: the new process has no threads but the one that forked, and would wait forever for a lock that another one held.
 //!
 //! A thread calls [`pause`] before it forks, then [`resume`] in the process that forked and [`resume_in_child`] in the new one.
-//! Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`Reading`] or calls libhdf5.
+//! Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`ReadGuard`] or calls libhdf5.
 
-use crate::ffi::{self, Excluded};
+use crate::ffi::{self, LibraryLock};
 use raddle_core::pooled_file;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 struct Threads {
     /// Threads that read ahead.
     running: usize,
-    /// Values of [`Reading`].
+    /// Values of [`ReadGuard`].
     reading: usize,
     /// Whether a call of [`pause`] waits.
     is_pausing: bool,
@@ -25,7 +25,7 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
-    /// Number of values of [`Reading`] of this thread. It is not 0 if a signal handler forks during a read.
+    /// Number of values of [`ReadGuard`] of this thread. It is not 0 if a signal handler forks during a read.
     static THREAD_READS: Cell<usize> = const { Cell::new(0) };
     /// The pause of the thread that forks.
     static PAUSED: RefCell<Option<Pause>> = const { RefCell::new(None) };
@@ -34,7 +34,7 @@ thread_local! {
 /// Locks that are held during a fork.
 struct Pause {
     threads: MutexGuard<'static, Threads>,
-    library: Excluded,
+    library: LibraryLock,
 }
 
 fn threads() -> MutexGuard<'static, Threads> {
@@ -42,9 +42,9 @@ fn threads() -> MutexGuard<'static, Threads> {
 }
 
 /// A thread that reads ahead.
-pub(crate) struct Running;
+pub(crate) struct BackgroundThread;
 
-impl Running {
+impl BackgroundThread {
     /// Counts another thread; `None` while none may start.
     pub fn new() -> Option<Self> {
         let mut threads = threads();
@@ -56,7 +56,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for BackgroundThread {
     fn drop(&mut self) {
         threads().running -= 1;
         CHANGED.notify_all();
@@ -65,12 +65,12 @@ impl Drop for Running {
 
 /// A read of an [`OpenFile`](crate::open_file::OpenFile) that is also used by other threads. A fork waits until it has ended.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ReadGuard {
     /// Counted for the thread that it was created by.
     _thread: PhantomData<*const ()>,
 }
 
-impl Reading {
+impl ReadGuard {
     /// Waits until no fork is pending.
     #[expect(clippy::new_without_default, reason = "it waits")]
     pub fn new() -> Self {
@@ -85,7 +85,7 @@ impl Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReadGuard {
     fn drop(&mut self) {
         THREAD_READS.set(THREAD_READS.get() - 1);
         threads().reading -= 1;
@@ -93,7 +93,7 @@ impl Drop for Reading {
     }
 }
 
-/// Waits until no thread reads ahead, no other thread has a [`Reading`] and none calls libhdf5, and lets none start until this thread
+/// Waits until no thread reads ahead, no other thread has a [`ReadGuard`] and none calls libhdf5, and lets none start until this thread
 /// calls [`resume`].
 ///
 /// In Python, this thread must not have the interpreter's lock meanwhile, because a read may wait for it.
@@ -106,7 +106,7 @@ pub fn pause() {
     while threads.running > 0 || threads.reading > THREAD_READS.get() {
         threads = CHANGED.wait(threads).unwrap_or_else(PoisonError::into_inner);
     }
-    // This waits for work that calls libhdf5 without a `Reading`, such as a merge.
+    // This waits for work that calls libhdf5 without a `ReadGuard`, such as a merge.
     let library = ffi::exclude();
     PAUSED.set(Some(Pause { threads, library }));
 }

@@ -45,7 +45,7 @@ pub struct Axes {
 
 /// A dataset with everything needed to read it.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedDataset {
     /// Metadata of the dataset.
     pub dataset: Dataset,
     /// Filters; `None` if one is unknown.
@@ -53,7 +53,7 @@ pub struct Prepared {
     texts: TextForms,
 }
 
-impl Prepared {
+impl PreparedDataset {
     /// Returns the length of all values as stored, which is too large to allocate if it exceeds 64 bits.
     pub(crate) fn len_bytes(&self) -> u64 {
         let dims = self.dataset.dataspace.dims();
@@ -77,7 +77,7 @@ pub struct OpenFile {
     child: Option<ChildReader>,
     bulk: BulkReader,
     names: Vec<OnceLock<Names>>,
-    prepared: Mutex<HashMap<ObjectIndex, Arc<Prepared>>>,
+    prepared: Mutex<HashMap<ObjectIndex, Arc<PreparedDataset>>>,
 }
 
 impl OpenFile {
@@ -183,7 +183,7 @@ impl OpenFile {
     }
 
     /// Prepares a dataset for reading.
-    pub fn prepared(&self, index: ObjectIndex) -> Result<Arc<Prepared>> {
+    pub fn prepared(&self, index: ObjectIndex) -> Result<Arc<PreparedDataset>> {
         if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
             return Ok(Arc::clone(prepared));
         }
@@ -195,7 +195,7 @@ impl OpenFile {
         let class = &dataset.datatype.class;
         let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();
         let texts = TextForms::of(class);
-        let prepared = Arc::new(Prepared { dataset, pipeline, texts });
+        let prepared = Arc::new(PreparedDataset { dataset, pipeline, texts });
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).insert(index, Arc::clone(&prepared));
         Ok(prepared)
     }
@@ -231,7 +231,7 @@ impl OpenFile {
     /// If `out` does not have exactly the length of the values, and as for [`OpenFile::read`].
     pub(crate) fn read_whole(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedDataset,
         threads: usize,
         out: &mut [u8],
         go_on: &mut dyn FnMut() -> bool,
@@ -310,7 +310,7 @@ impl OpenFile {
     }
 
     /// Whether the native reader can locate and decode the values.
-    pub fn reads_natively(&self, prepared: &Prepared) -> bool {
+    pub fn reads_natively(&self, prepared: &PreparedDataset) -> bool {
         let foreign = match &prepared.dataset.layout {
             Layout::Compact(data) => data.stored().is_none(),
             layout => layout.is_through_library(),
@@ -323,7 +323,7 @@ impl OpenFile {
     /// absolute file offset, length and filter mask. All bits of the mask are set for an edge chunk stored without
     /// filters. Contiguous data counts as one chunk. There are no entries for data that was never written or is not
     /// stored as raw data of this file.
-    pub fn places(&self, prepared: &Prepared, rows: Range<u64>) -> Result<Vec<u64>> {
+    pub fn places(&self, prepared: &PreparedDataset, rows: Range<u64>) -> Result<Vec<u64>> {
         let dataset = &prepared.dataset;
         let dims = dataset.dataspace.dims();
         let mut places = Vec::new();
@@ -350,11 +350,11 @@ impl OpenFile {
     }
 
     /// Returns what a [`DatasetReader`](crate::read::DatasetReader) needs to read a dataset. It reads strings with the
-    /// padding of the file: see [`Prepared::normalise`].
+    /// padding of the file: see [`PreparedDataset::normalise`].
     ///
     /// # Errors
     /// If a filter is unknown.
-    pub fn source<'a>(&'a self, prepared: &'a Prepared) -> Result<DatasetSource<'a>> {
+    pub fn source<'a>(&'a self, prepared: &'a PreparedDataset) -> Result<DatasetSource<'a>> {
         let pipeline = prepared.pipeline.as_ref().ok_or_else(|| self.unsupported(0, "an unknown filter"))?;
         let encoding = Encoding::of(&self.tree);
         Ok(DatasetSource { file: &self.file, encoding, dataset: &prepared.dataset, pipeline })

@@ -13,14 +13,14 @@ pub enum Edge {
 }
 
 /// A buffer whose bytes begin or end at a page that must not be accessed.
-pub struct Guarded {
+pub struct GuardedBuffer {
     mapping: NonNull<u8>,
     mapping_len_bytes: usize,
     start: usize,
     len_bytes: usize,
 }
 
-impl Guarded {
+impl GuardedBuffer {
     pub fn new(bytes: &[u8], edge: Edge) -> Self {
         let room_len_bytes = bytes.len().next_multiple_of(PAGE_LEN_BYTES);
         let mapping_len_bytes = room_len_bytes + 2 * PAGE_LEN_BYTES;
@@ -46,7 +46,7 @@ impl Guarded {
     }
 }
 
-impl Deref for Guarded {
+impl Deref for GuardedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -55,14 +55,14 @@ impl Deref for Guarded {
     }
 }
 
-impl DerefMut for Guarded {
+impl DerefMut for GuardedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the mapping is exclusively ours.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().add(self.start), self.len_bytes) }
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedBuffer {
     fn drop(&mut self) {
         // SAFETY: the mapping is exclusively ours, and no slice of it outlives it.
         unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_len_bytes) };

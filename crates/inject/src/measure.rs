@@ -13,7 +13,7 @@ use raddle_tune::contents;
 use raddle_tune::error::{Result, TuneError};
 use raddle_tune::kernel::{FOLDER_PLACEHOLDER, Kernel, Verify};
 use raddle_tune::knob::{Knob, PropertyListKind, SettingValue, Settings};
-use raddle_tune::runner::{Ended, Executor, end_group, late, wait};
+use raddle_tune::runner::{Executor, ProcessEnd, end_group, late, wait};
 use raddle_tune::worker::{Answer, Calls, KernelOutcome, Request, RunStage, StageTime};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub struct Programs {
 
 /// Output of the measuring program.
 #[derive(Debug, Deserialize)]
-struct Measured {
+struct MeasuringOutput {
     refused: Option<String>,
     #[serde(default)]
     wall_s: f64,
@@ -84,7 +84,7 @@ impl Programs {
         let mut child = child.spawn().map_err(|source| io(&self.objects.measure, "starting", source))?;
         let ended = wait(&mut child, self.limit, cancel);
         end_group(&mut child);
-        if matches!(ended?, Ended::Late) {
+        if matches!(ended?, ProcessEnd::Late) {
             return Ok(Answer::Failed(late(self.limit)));
         }
         match measured(&command[0], &beside) {
@@ -122,15 +122,16 @@ impl Beside {
 }
 
 /// Returns the measurement of a run of `name`, or why it does not count.
-fn measured(name: &str, beside: &Beside) -> Result<Measured, String> {
+fn measured(name: &str, beside: &Beside) -> Result<MeasuringOutput, String> {
     let text = std::fs::read(&beside.measured).map_err(|error| error.to_string());
-    let measured = text.and_then(|text| serde_json::from_slice::<Measured>(&text).map_err(|error| error.to_string()));
+    let measured =
+        text.and_then(|text| serde_json::from_slice::<MeasuringOutput>(&text).map_err(|error| error.to_string()));
     let measured = measured.map_err(|why| format!("it was not measured: {why}"))?;
     let how = match measured {
-        Measured { refused: Some(why), .. } => return Err(format!("{name} cannot be started: {why}")),
-        Measured { signal: Some(signal), .. } => format!("by signal {signal}"),
-        Measured { exit_code: Some(0), .. } => return Ok(measured),
-        Measured { exit_code, .. } => format!("with exit code {}", exit_code.unwrap_or(-1)),
+        MeasuringOutput { refused: Some(why), .. } => return Err(format!("{name} cannot be started: {why}")),
+        MeasuringOutput { signal: Some(signal), .. } => format!("by signal {signal}"),
+        MeasuringOutput { exit_code: Some(0), .. } => return Ok(measured),
+        MeasuringOutput { exit_code, .. } => format!("with exit code {}", exit_code.unwrap_or(-1)),
     };
     Err(format!("{name} ended {how}{}", last_words(&beside.last_words)))
 }
@@ -182,7 +183,7 @@ fn plan(settings: &Settings, program: &Program, objects: &Objects, log: &Path) -
     }
 }
 
-fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measured, log: &Path) -> Result<Answer> {
+fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &MeasuringOutput, log: &Path) -> Result<Answer> {
     let files = contents::hdf5_files(folder)?;
     if files.is_empty() {
         return Ok(Answer::Failed(

@@ -87,7 +87,7 @@ impl ApplyRequest {
 
 /// A setting that is not applied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
+pub struct OmittedSetting {
     /// Setting that is not applied.
     pub knob: Knob,
     /// Value that is not applied.
@@ -106,7 +106,7 @@ pub struct ApplyPlan {
     /// Stripes of the output's folder.
     pub stripes: Settings,
     /// Settings that are not applied.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedSetting>,
     /// Reason why adaptation, if requested, is not available for the program.
     pub not_adapted: Option<&'static str>,
     /// Variables added to the program's environment.
@@ -131,7 +131,7 @@ impl ApplyPlan {
         };
         for (&knob, value) in &wishes.settings.0 {
             match reason_against(knob, wishes, program) {
-                Some(reason) => plan.left_out.push(LeftOut { knob, value: value.clone(), reason }),
+                Some(reason) => plan.left_out.push(OmittedSetting { knob, value: value.clone(), reason }),
                 None if knob.place() == PropertyListKind::MpiHints => {}
                 None if knob.place() == PropertyListKind::Folder => drop(plan.stripes.0.insert(knob, value.clone())),
                 None => drop(plan.applied.0.insert(knob, value.clone())),

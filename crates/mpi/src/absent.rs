@@ -1,7 +1,7 @@
 //! World of a raddle that was built without MPI, which cannot be joined.
 
 use crate::error::{MpiError, Result};
-use crate::launcher::Launched;
+use crate::launcher::LauncherInfo;
 use raddle_core::engine::SharedFiles;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::datasets::SharedDatasets;
@@ -18,7 +18,7 @@ impl World {
     ///
     /// # Errors
     /// Always.
-    pub fn join(launched: &Launched) -> Result<Self> {
+    pub fn join(launched: &LauncherInfo) -> Result<Self> {
         Err(MpiError::NotBuilt { launcher: launched.launcher })
     }
 

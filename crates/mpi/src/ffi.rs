@@ -23,7 +23,7 @@ pub(crate) const HINT_LIMITS: (usize, usize) = (MPI_MAX_INFO_KEY as usize - 1, M
 
 /// Failure as reported by MPI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct MpiFailure {
     /// Error class, `MPI_ERR_*`.
     pub class: u32,
     /// Error message.
@@ -38,7 +38,11 @@ pub(crate) struct MpiFile {
 
 impl MpiFile {
     /// Collective. Opens the existing file at `path` for writing.
-    pub(crate) fn open(ranks: &SimpleCommunicator, path: &CStr, hints: &[(CString, CString)]) -> Result<Self, Failed> {
+    pub(crate) fn open(
+        ranks: &SimpleCommunicator,
+        path: &CStr,
+        hints: &[(CString, CString)],
+    ) -> Result<Self, MpiFailure> {
         let hints = Hints::new(hints);
         // SAFETY: a constant of the MPI library, which is initialised, because there is a communicator.
         let mut handle = unsafe { RSMPI_FILE_NULL };
@@ -55,7 +59,7 @@ impl MpiFile {
 
     /// Collective. Writes the blocks of this rank, which must be in ascending order, not overlap, and each be shorter
     /// than 2 GiB. A rank without blocks must also take part.
-    pub(crate) fn write_at_all(&self, blocks: &[(u64, &[u8])]) -> Result<(), Failed> {
+    pub(crate) fn write_at_all(&self, blocks: &[(u64, &[u8])]) -> Result<(), MpiFailure> {
         let lens: Vec<c_int> = blocks.iter().map(|(_, bytes)| bytes.len() as c_int).collect();
         // The view begins at the first block, to which the pattern is relative. Addresses in a file fit 63 bits.
         let first = blocks.first().map_or(0, |(address, _)| *address);
@@ -90,7 +94,7 @@ impl MpiFile {
     }
 
     /// Collective. Returns the length of the file, or the failure on this rank.
-    pub(crate) fn len_bytes(&self) -> Result<u64, Failed> {
+    pub(crate) fn len_bytes(&self) -> Result<u64, MpiFailure> {
         let mut len_bytes: MPI_Offset = 0;
         // SAFETY: the file is open; `len_bytes` receives the result.
         check(unsafe { MPI_File_get_size(self.handle, &raw mut len_bytes) })?;
@@ -98,25 +102,25 @@ impl MpiFile {
     }
 
     /// Collective. Sets the length of the file, which must be the same on every rank; added bytes read as zeros.
-    pub(crate) fn set_len(&self, len_bytes: u64) -> Result<(), Failed> {
+    pub(crate) fn set_len(&self, len_bytes: u64) -> Result<(), MpiFailure> {
         // SAFETY: the file is open. Lengths of files fit 63 bits.
         check(unsafe { MPI_File_set_size(self.handle, len_bytes as MPI_Offset) })
     }
 
     /// Collective. Makes the written data durable.
-    pub(crate) fn sync(&self) -> Result<(), Failed> {
+    pub(crate) fn sync(&self) -> Result<(), MpiFailure> {
         // SAFETY: the file is open.
         check(unsafe { MPI_File_sync(self.handle) })
     }
 
     /// Collective. Closes the file.
-    pub(crate) fn close(mut self) -> Result<(), Failed> {
+    pub(crate) fn close(mut self) -> Result<(), MpiFailure> {
         // SAFETY: the file is open, and its handle is not used again.
         check(unsafe { MPI_File_close(&raw mut self.handle) })
     }
 
     /// Returns the hints that MPI-IO uses.
-    pub(crate) fn hints(&self) -> Result<Vec<(String, String)>, Failed> {
+    pub(crate) fn hints(&self) -> Result<Vec<(String, String)>, MpiFailure> {
         // SAFETY: a constant of the library.
         let mut info = unsafe { RSMPI_INFO_NULL };
         // SAFETY: the file is open; `info` receives a new object.
@@ -191,14 +195,14 @@ impl Hints {
         Self { info }
     }
 
-    fn pairs(&self) -> Result<Vec<(String, String)>, Failed> {
+    fn pairs(&self) -> Result<Vec<(String, String)>, MpiFailure> {
         let mut count = 0;
         // SAFETY: the object is live; `count` receives the result.
         check(unsafe { MPI_Info_get_nkeys(self.info, &raw mut count) })?;
         (0..count).map(|number| self.pair(number)).collect()
     }
 
-    fn pair(&self, number: c_int) -> Result<(String, String), Failed> {
+    fn pair(&self, number: c_int) -> Result<(String, String), MpiFailure> {
         let mut key: [c_char; MPI_MAX_INFO_KEY as usize + 1] = [0; MPI_MAX_INFO_KEY as usize + 1];
         let mut value: [c_char; MPI_MAX_INFO_VAL as usize + 1] = [0; MPI_MAX_INFO_VAL as usize + 1];
         let mut is_there = 0;
@@ -225,7 +229,7 @@ fn text(buffer: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn check(code: c_int) -> Result<(), Failed> {
+fn check(code: c_int) -> Result<(), MpiFailure> {
     if code == MPI_SUCCESS as c_int {
         return Ok(());
     }
@@ -237,5 +241,5 @@ fn check(code: c_int) -> Result<(), Failed> {
         MPI_Error_string(code, words.as_mut_ptr(), &raw mut len);
         MPI_Error_class(code, &raw mut class);
     }
-    Err(Failed { class: class as u32, message: text(&words) })
+    Err(MpiFailure { class: class as u32, message: text(&words) })
 }

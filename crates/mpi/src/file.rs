@@ -5,7 +5,7 @@
 
 use crate::MpiCommunicator;
 use crate::error::MpiError;
-use crate::ffi::{self, Failed, HINT_LIMITS};
+use crate::ffi::{self, HINT_LIMITS, MpiFailure};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
 use raddle_core::engine::{OutputRun, SharedFiles, SharedIo, SharedSink};
 use raddle_core::output::read_back::WrittenExtent;
@@ -98,7 +98,7 @@ impl MpiFile<'_> {
 
     /// Collective. Extends the file to `end` if it is shorter. MPI-IO reads gaps between blocks and writes them back,
     /// and its buffers contain arbitrary data for a gap after the end of the file (seen with ROMIO and OMPIO).
-    fn grow(&self, end: u64) -> Result<(), Failed> {
+    fn grow(&self, end: u64) -> Result<(), MpiFailure> {
         if end <= self.len_bytes.get() {
             return Ok(());
         }
@@ -164,7 +164,7 @@ fn steps<'a>(runs: &[OutputRun<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u
 }
 
 /// Converts a failure of MPI to an error of the corresponding kind of the operating system.
-fn to_io(failed: Failed) -> Error {
+fn to_io(failed: MpiFailure) -> Error {
     let kind = match failed.class {
         MPI_ERR_NO_SPACE => ErrorKind::StorageFull,
         MPI_ERR_QUOTA => ErrorKind::QuotaExceeded,

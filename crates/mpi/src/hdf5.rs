@@ -238,7 +238,7 @@ pub(crate) struct ParallelFile<'a> {
 
 /// Selected rows of a dataset that are ready to be written.
 #[derive(Debug)]
-pub(crate) struct Selected<'a> {
+pub(crate) struct RowSelection<'a> {
     library: &'a Hdf5,
     dataset: OwnedId,
     class: OwnedId,
@@ -250,7 +250,12 @@ pub(crate) struct Selected<'a> {
 
 impl<'a> ParallelFile<'a> {
     /// Opens a dataset and selects `count` rows from `start`; nothing if `count` is 0.
-    pub(crate) fn select(&self, object: &[u8], start: u64, count: u64) -> std::result::Result<Selected<'a>, String> {
+    pub(crate) fn select(
+        &self,
+        object: &[u8],
+        start: u64,
+        count: u64,
+    ) -> std::result::Result<RowSelection<'a>, String> {
         let (library, functions) = (self.library, &self.library.functions);
         let object = CString::new(object).map_err(|error| error.to_string())?;
         // SAFETY: here and below, the file is open, the path ends with a zero byte, and the ids are live and belong to
@@ -290,17 +295,17 @@ impl<'a> ParallelFile<'a> {
                 (functions.select)(in_file.id, SELECT_SET, first.as_ptr(), null(), block.as_ptr(), null())
             })?;
         }
-        Ok(Selected { library, dataset, class, in_memory, in_file, len_bytes })
+        Ok(RowSelection { library, dataset, class, in_memory, in_file, len_bytes })
     }
 
     /// Collective. Writes the selected rows with the values `bytes`.
-    pub(crate) fn write(&self, selected: &Selected<'_>, bytes: &[u8]) -> std::result::Result<(), String> {
+    pub(crate) fn write(&self, selected: &RowSelection<'_>, bytes: &[u8]) -> std::result::Result<(), String> {
         if bytes.len() as u64 != selected.len_bytes {
             return Err(format!("{} bytes are selected, but got {}", selected.len_bytes, bytes.len()));
         }
         let nothing = [0_u8; 1];
         let from = if bytes.is_empty() { nothing.as_ptr() } else { bytes.as_ptr() };
-        let Selected { library, dataset, class, in_memory, in_file, .. } = selected;
+        let RowSelection { library, dataset, class, in_memory, in_file, .. } = selected;
         // SAFETY: live ids; `bytes` has the length of the selection in memory, in the dataset's own type, so that the
         // library reads within it and converts nothing.
         library.status(unsafe {

@@ -5,7 +5,7 @@ use std::env::VarError;
 
 /// Information from a launcher about this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Launched {
+pub struct LauncherInfo {
     /// Launcher that started the process.
     pub launcher: &'static str,
     /// Rank of the process, if known.
@@ -27,19 +27,19 @@ const LAUNCHERS: [(&str, &str, &str); 4] = [
 ];
 
 /// Returns the launcher that started this process, if any.
-pub fn launched() -> Option<Launched> {
+pub fn launched() -> Option<LauncherInfo> {
     launched_by(|name| std::env::var(name))
 }
 
-fn launched_by(variable: impl Fn(&str) -> Result<String, VarError>) -> Option<Launched> {
+fn launched_by(variable: impl Fn(&str) -> Result<String, VarError>) -> Option<LauncherInfo> {
     let number = |name: &str| variable(name).ok()?.trim().parse::<usize>().ok();
     LAUNCHERS.iter().find_map(|(launcher, rank, size)| {
         let rank = number(rank)?;
-        Some(Launched { launcher, rank: Some(rank), size: number(size).or_else(|| number("SLURM_STEP_NUM_TASKS")) })
+        Some(LauncherInfo { launcher, rank: Some(rank), size: number(size).or_else(|| number("SLURM_STEP_NUM_TASKS")) })
     })
 }
 
-impl Launched {
+impl LauncherInfo {
     /// Returns whether there may be other ranks.
     pub fn has_others(&self) -> bool {
         self.size != Some(1)
@@ -55,7 +55,7 @@ impl Launched {
 mod tests {
     use super::*;
 
-    fn received(variables: &[(&str, &str)]) -> Option<Launched> {
+    fn received(variables: &[(&str, &str)]) -> Option<LauncherInfo> {
         launched_by(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
@@ -66,7 +66,7 @@ mod tests {
     fn launchers_are_known_by_their_variables() {
         assert_eq!(received(&[]), None);
         let open_mpi = received(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")]);
-        assert_eq!(open_mpi, Some(Launched { launcher: "mpirun", rank: Some(2), size: Some(4) }));
+        assert_eq!(open_mpi, Some(LauncherInfo { launcher: "mpirun", rank: Some(2), size: Some(4) }));
         let mpich = received(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap();
         assert!(mpich.is_first() && !mpich.has_others());
         let slurm = received(&[("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "16")]).unwrap();

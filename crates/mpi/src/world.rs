@@ -8,7 +8,7 @@ use crate::collective::ParallelHdf5;
 use crate::communicator::MpiCommunicator;
 use crate::error::{MpiError, Result};
 use crate::file::MpiFiles;
-use crate::launcher::Launched;
+use crate::launcher::LauncherInfo;
 use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
@@ -43,7 +43,7 @@ impl World {
     ///
     /// # Errors
     /// If MPI was already initialised, or finds a different number of ranks than the launcher states.
-    pub fn join(launched: &Launched) -> Result<Self> {
+    pub fn join(launched: &LauncherInfo) -> Result<Self> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Funneled).ok_or(MpiError::Initialised)?;
         if threading < Threading::Funneled {
             return Err(MpiError::NoThreads);

@@ -26,7 +26,7 @@ fn part() -> String {
 }
 
 /// Runs one rank of a test.
-fn rank(launched: &launcher::Launched) -> ExitCode {
+fn rank(launched: &launcher::LauncherInfo) -> ExitCode {
     let world = World::join(launched).expect("join");
     let ranks = world.communicator();
     assert_eq!((Some(ranks.rank()), Some(ranks.size())), (launched.rank, launched.size));

@@ -2,7 +2,7 @@
 
 use crate::errors;
 use pyo3::prelude::*;
-use raddle_hdf5::fork::Reading;
+use raddle_hdf5::fork::ReadGuard;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Executes `work` without the interpreter's lock; a panic in it becomes an internal error of raddle.
@@ -18,7 +18,7 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
 /// Executes `work`, which reads a file that other threads use too, without the interpreter's lock: a fork waits until it has ended.
 pub fn reading<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     detached(py, || {
-        let _reading = Reading::new();
+        let _reading = ReadGuard::new();
         work()
     })
 }

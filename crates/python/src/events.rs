@@ -17,7 +17,7 @@ use raddle::tuned::events::with_profile;
 use raddle_columns::awkward::AwkwardForm;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
-use raddle_events::formats::{LeftOut, WriteOptions};
+use raddle_events::formats::{OmittedProduct, WriteOptions};
 use raddle_events::request::{OpenedInputs, Resources, Selection};
 use raddle_events::{
     Basket, Baskets, Block, Buffer, Column, ColumnsError, ConvertOptions, ConvertRequest, EventId, EventsError,
@@ -33,14 +33,14 @@ use std::path::{Path, PathBuf};
 /// Keywords of a call that lists its inputs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Listed<T> {
+struct ListedInputs<T> {
     #[serde(flatten)]
     listing: ListingOptions,
     #[serde(flatten)]
     request: T,
 }
 
-impl<T> Listed<T> {
+impl<T> ListedInputs<T> {
     /// Returns the files that `names` stand for.
     fn expand(&self, names: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         self.listing.expand(names)
@@ -50,13 +50,13 @@ impl<T> Listed<T> {
 /// Keywords of a call that may take options of its output from a profile.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Profiled<T> {
+struct ProfiledOutput<T> {
     profile: Option<String>,
     #[serde(flatten)]
     request: T,
 }
 
-impl<T> Profiled<T> {
+impl<T> ProfiledOutput<T> {
     /// Returns the options of an output, with those that are not given taken from the profile.
     fn options(&self, options: WriteOptions, output: &Path) -> Result<WriteOptions, Error> {
         match &self.profile {
@@ -80,14 +80,14 @@ struct Description<'source> {
     /// Keys of the arrays of each product.
     buffers: Vec<Vec<String>>,
     /// Products that some files lack or have in a different form.
-    left_out: &'source [LeftOut],
+    left_out: &'source [OmittedProduct],
 }
 
 /// Events of one file, or of several concatenated files.
 #[pyclass(frozen)]
 pub struct Events {
     source: Box<dyn Source>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<OmittedProduct>,
     paths: Vec<PathBuf>,
 }
 
@@ -217,7 +217,7 @@ fn run_of(py: Python<'_>, Baskets { baskets, bytes, offsets }: Baskets) -> Baske
 
 /// Array of a column to be written.
 #[derive(FromPyObject)]
-pub enum Given<'py> {
+pub enum ColumnArray<'py> {
     /// Offsets.
     Offsets(PyReadonlyArray1<'py, u64>),
     /// Values as bytes.
@@ -225,7 +225,7 @@ pub enum Given<'py> {
 }
 
 /// Arrays of run, subrun and event numbers to be written.
-type GivenIds<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u64>);
+type EventIds<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u64>);
 
 /// Writes entries from memory; `schema` is JSON.
 #[pyfunction]
@@ -237,15 +237,15 @@ pub fn events_write(
     options: &str,
     schema: &str,
     entries: u64,
-    columns: Vec<Vec<Given<'_>>>,
-    ids: Option<GivenIds<'_>>,
+    columns: Vec<Vec<ColumnArray<'_>>>,
+    ids: Option<EventIds<'_>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let schema: Schema = serde_json::from_str(schema).map_err(|error| errors::usage(py, &error.to_string()))?;
-    let copied = |array: Given<'_>| {
+    let copied = |array: ColumnArray<'_>| {
         Ok::<_, numpy::AsSliceError>(match array {
-            Given::Offsets(offsets) => Buffer::Offsets(offsets.as_slice()?.to_vec()),
-            Given::Values(bytes) => Buffer::Values(bytes.as_slice()?.to_vec()),
+            ColumnArray::Offsets(offsets) => Buffer::Offsets(offsets.as_slice()?.to_vec()),
+            ColumnArray::Values(bytes) => Buffer::Values(bytes.as_slice()?.to_vec()),
         })
     };
     let column =
@@ -260,7 +260,7 @@ pub fn events_write(
         }
     };
     watched(py, progress, |watch| {
-        let call: Profiled<WriteRequest> = request::read(options, &["output"])?;
+        let call: ProfiledOutput<WriteRequest> = request::read(options, &["output"])?;
         let write = call.options(call.request.write, &output)?;
         let request = WriteRequest { output, write, ..call.request };
         let failed = |error: EventsError| Error::of_written_events(&error, &request.output);
@@ -282,12 +282,13 @@ pub fn events_convert(
     communicator: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let work = |watch: &Watch<'_>, ranks: &dyn Communicator| {
-        let request =
-            request::read(options, &["inputs", "output"]).and_then(|call: Profiled<Listed<ConvertRequest>>| {
+        let request = request::read(options, &["inputs", "output"]).and_then(
+            |call: ProfiledOutput<ListedInputs<ConvertRequest>>| {
                 let inputs = call.request.expand(&inputs)?;
                 let write = call.options(call.request.request.write, &output)?;
                 Ok(ConvertRequest { inputs, output, write, ..call.request.request })
-            });
+            },
+        );
         let request = ranks.agree("list the inputs", request)?;
         let written = request.run(watch, ranks);
         written.map(|written| json(&written)).map_err(|error| Error::of_written_events(&error, &request.output))
@@ -309,7 +310,7 @@ pub fn events_merge(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
-        let call: Listed<EventsMergeRequest> = request::read(options, &["inputs", "output"])?;
+        let call: ListedInputs<EventsMergeRequest> = request::read(options, &["inputs", "output"])?;
         let request = EventsMergeRequest { inputs: call.expand(&inputs)?, output, ..call.request };
         let written = request.run(watch, &SingleProcess);
         written.map(|written| json(&written)).map_err(|error| Error::of_written_events(&error, &request.output))

@@ -299,12 +299,12 @@ impl ProgressState {
 }
 
 /// Observer of a run that fills the board and wakes the calling thread.
-struct Telling<'b> {
+struct WakingObserver<'b> {
     board: &'b ProgressState,
     wake: Sender<()>,
 }
 
-impl Observer for Telling<'_> {
+impl Observer for WakingObserver<'_> {
     fn event(&self, event: &Event) {
         self.board.event(event);
         if let Event::Differences { .. } = event {
@@ -361,12 +361,12 @@ pub fn watched<T: Send>(
             let (wake, woken) = channel::<()>();
             let (board, cancel) = (&board, &cancel);
             // The sender is dropped with the worker.
-            let worker = scope.spawn(move || work(&Watch { observer: &Telling { board, wake }, cancel }));
+            let worker = scope.spawn(move || work(&Watch { observer: &WakingObserver { board, wake }, cancel }));
             loop {
                 let over = woken.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
                 let seen = Python::attach(|py| {
                     py.check_signals()?;
-                    progress.as_ref().map_or(Ok(()), |progress| tell(py, progress, board))
+                    progress.as_ref().map_or(Ok(()), |progress| report_to_python(py, progress, board))
                 });
                 if let Err(error) = seen {
                     cancel.cancel();
@@ -388,7 +388,7 @@ pub fn watched<T: Send>(
 }
 
 /// Passes on everything that happened since the last call.
-fn tell(py: Python<'_>, progress: &Py<PyAny>, board: &ProgressState) -> PyResult<()> {
+fn report_to_python(py: Python<'_>, progress: &Py<PyAny>, board: &ProgressState) -> PyResult<()> {
     let ProgressCounts { stages, messages, .. } = board.look();
     let stages: Vec<_> = stages
         .into_iter()

@@ -11,11 +11,11 @@ use raddle::text::json;
 use raddle::{Context, Error, IndexRequest};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_hdf5::fork::Reading;
-use raddle_query::events::Running;
+use raddle_hdf5::fork::ReadGuard;
+use raddle_query::events::SearchContext;
 use raddle_query::index::Beside;
 use raddle_query::statistics::Limits;
-use raddle_query::{Aggregate, Expression, FoundEvents, Index, QueryError, Search, Sum, Wanted};
+use raddle_query::{Aggregate, AggregateKind, Expression, FoundEvents, Index, QueryError, Search, Sum};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,14 +73,15 @@ pub fn find_events(
     let request: Request = serde_json::from_str(search).map_err(|error| errors::usage(py, &error.to_string()))?;
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
     let threads = request.threads.unwrap_or_else(default_jobs);
-    let found = searched(py, |cancel| request.search.find_events(file, index.as_deref(), Running { threads, cancel }));
+    let found =
+        searched(py, |cancel| request.search.find_events(file, index.as_deref(), SearchContext { threads, cancel }));
     Ok(QueryEvents(Arc::new(found?)))
 }
 
 /// Does `work`, which reads a file that other threads use too, on another thread; signals stop it.
 fn searched<T: Send>(py: Python<'_>, work: impl FnOnce(&CancelToken) -> Result<T, QueryError> + Send) -> PyResult<T> {
     watched(py, None, |watch| {
-        let _reading = Reading::new();
+        let _reading = ReadGuard::new();
         work(watch.cancel).map_err(|error| Error::of_query(&error))
     })
 }
@@ -104,7 +105,7 @@ pub fn scan<'py>(
     let (file, index) = (file.get().open_file(), index.map(|index| Arc::clone(&index.0)));
     let (search, index, threads) = (request.search, index.as_deref(), request.threads.unwrap_or_else(default_jobs));
     let events = events.map(|events| Arc::clone(&events.0));
-    let scan = |cancel: &CancelToken| search.scan(file, index, events.as_deref(), Running { threads, cancel });
+    let scan = |cancel: &CancelToken| search.scan(file, index, events.as_deref(), SearchContext { threads, cancel });
     match what {
         "explain" => {
             let explained = searched(py, |cancel| Ok(scan(cancel)?.explain()));
@@ -116,7 +117,7 @@ pub fn scan<'py>(
             Ok((count, json(&explanation)).into_pyobject(py)?.into_any())
         }
         "limits" | "sum" => {
-            let wanted = if what == "sum" { Wanted::Sum } else { Wanted::Limits };
+            let wanted = if what == "sum" { AggregateKind::Sum } else { AggregateKind::Limits };
             let found = searched(py, |cancel| scan(cancel)?.aggregate(wanted, threads, cancel));
             aggregated(py, &found?)
         }

@@ -34,7 +34,7 @@ pub enum Sum {
 
 /// What is requested of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum AggregateKind {
     /// Number of rows and limits.
     Limits,
     /// Also the sum.
@@ -52,14 +52,14 @@ impl Aggregate {
     }
 
     /// Adds numbers as stored.
-    fn add(&mut self, number: NumberType, bytes: &[u8], wanted: Wanted) {
+    fn add(&mut self, number: NumberType, bytes: &[u8], wanted: AggregateKind) {
         let known = BlockStatistics::of(OrderedType::Number(number), bytes);
         self.count += (bytes.len() / number.len_bytes()) as u64;
         self.limits = self.limits.union(known.limits);
         match (&mut self.sum, wanted) {
-            (_, Wanted::Limits) => {}
-            (Sum::Integers(sum), Wanted::Sum) => *sum = sum.saturating_add(known.sum.unwrap_or_default()),
-            (Sum::Floats(sum), Wanted::Sum) => with_words!(number, bytes, |words| {
+            (_, AggregateKind::Limits) => {}
+            (Sum::Integers(sum), AggregateKind::Sum) => *sum = sum.saturating_add(known.sum.unwrap_or_default()),
+            (Sum::Floats(sum), AggregateKind::Sum) => with_words!(number, bytes, |words| {
                 words.filter(|word| !word.is_nan()).for_each(|word| sum.add(word.to_float()));
             }),
         }
@@ -91,7 +91,7 @@ impl Scan<'_> {
     ///
     /// # Errors
     /// If the column does not hold numbers, values cannot be read, or the scan is cancelled.
-    pub fn aggregate(&self, wanted: Wanted, threads: usize, cancel: &CancelToken) -> Result<Aggregate> {
+    pub fn aggregate(&self, wanted: AggregateKind, threads: usize, cancel: &CancelToken) -> Result<Aggregate> {
         let column = self.only_requested();
         let number = column.kind.number().ok_or_else(|| QueryError::Column {
             table: self.table().path().to_owned(),
@@ -125,10 +125,10 @@ impl Scan<'_> {
     }
 
     /// Returns the longest range of rows within `rows` of which the index knows what is wanted of the requested column.
-    fn known(&self, rows: &Range<u64>, wanted: Wanted) -> Option<(Range<u64>, BlockStatistics)> {
+    fn known(&self, rows: &Range<u64>, wanted: AggregateKind) -> Option<(Range<u64>, BlockStatistics)> {
         let column = self.only_requested();
         let path = self.table().path_of(&column.name);
         let (inner, known) = self.index()?.within(&path, column.rows, column.kind.ordered()?, rows)?;
-        (wanted == Wanted::Limits || known.sum.is_some()).then_some((inner, known))
+        (wanted == AggregateKind::Limits || known.sum.is_some()).then_some((inner, known))
     }
 }

@@ -49,7 +49,7 @@ impl EventSet {
 
 /// How a search runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Running<'r> {
+pub struct SearchContext<'r> {
     /// Number of threads.
     pub threads: usize,
     /// Whether to stop.
@@ -108,7 +108,7 @@ pub fn events_of(
     condition: Option<&Expression>,
     within: Option<&Rows>,
     index: Option<&Index>,
-    running: Running<'_>,
+    running: SearchContext<'_>,
 ) -> Result<EventSet> {
     let scan = Scan::new(table.clone(), condition, &[format!("{key}{SEQ}")])?;
     let scan = index.into_iter().fold(scan, Scan::with_index);
@@ -134,7 +134,7 @@ pub fn rows_of(
     key: &str,
     events: &EventSet,
     among: Option<&Range<u64>>,
-    running: Running<'_>,
+    running: SearchContext<'_>,
 ) -> Result<Rows> {
     let seq = table.column(&format!("{key}{SEQ}"))?;
     let offsets = format!("{key}{OFFSETS}");
@@ -163,7 +163,7 @@ fn by_offsets(
     offsets: &TableColumn,
     rows: u64,
     events: &EventSet,
-    running: Running<'_>,
+    running: SearchContext<'_>,
 ) -> Result<Vec<Vec<Range<u64>>>> {
     let known = offsets.rows.saturating_sub(1);
     if let Some(last) = events.0.max().filter(|&last| last >= known) {
@@ -191,7 +191,7 @@ fn by_seq(
     seq: &TableColumn,
     among: Range<u64>,
     events: &EventSet,
-    running: Running<'_>,
+    running: SearchContext<'_>,
 ) -> Result<Vec<Vec<Range<u64>>>> {
     for_each_part(table, seq, among, running, |values, part| {
         let rows = part.zip(values).filter(|(_, event)| events.0.contains(**event));
@@ -204,7 +204,7 @@ fn for_each_part<T: Send>(
     table: &Table<'_>,
     column: &TableColumn,
     rows: Range<u64>,
-    running: Running<'_>,
+    running: SearchContext<'_>,
     step: impl Fn(&[u64], Range<u64>) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     // Whole chunks, so that nearly all of them are decoded once.

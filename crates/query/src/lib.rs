@@ -26,7 +26,7 @@ pub mod sum;
 pub mod table;
 pub mod texts;
 
-pub use aggregate::{Aggregate, Sum, Wanted};
+pub use aggregate::{Aggregate, AggregateKind, Sum};
 pub use builder::{IndexBuilder, NewDataset};
 pub use error::{QueryError, Result};
 pub use events::EventSet;

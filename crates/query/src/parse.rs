@@ -56,9 +56,9 @@ impl Token {
     }
 }
 
-type Parsed<T> = std::result::Result<T, String>;
+type ParseResult<T> = std::result::Result<T, String>;
 
-fn tokens(text: &str) -> Parsed<Vec<Token>> {
+fn tokens(text: &str) -> ParseResult<Vec<Token>> {
     let mut chars = text.char_indices().peekable();
     let mut found = Vec::new();
     while let Some((at, one)) = chars.next() {
@@ -118,7 +118,7 @@ fn while_matching<'t>(
 }
 
 /// Returns a quoted text, with the escapes of Rust's debug format.
-fn quoted(chars: &mut Peekable<CharIndices<'_>>, quote: char) -> Parsed<String> {
+fn quoted(chars: &mut Peekable<CharIndices<'_>>, quote: char) -> ParseResult<String> {
     let mut found = String::new();
     let unfinished = || format!("a {quote} is missing");
     loop {
@@ -160,7 +160,7 @@ fn word(word: &str) -> Token {
     }
 }
 
-fn number(text: &str) -> Parsed<Token> {
+fn number(text: &str) -> ParseResult<Token> {
     let digits = text.replace('_', "");
     let unsigned = digits.trim_start_matches(['-', '+']);
     let hexadecimal = unsigned.strip_prefix("0x").and_then(|digits| i128::from_str_radix(digits, 16).ok());
@@ -182,7 +182,7 @@ enum Operand {
 }
 
 impl Parser {
-    fn any(&mut self) -> Parsed<Expression> {
+    fn any(&mut self) -> ParseResult<Expression> {
         let mut parts = vec![self.all()?];
         while self.tokens.next_if_eq(&Token::Or).is_some() {
             parts.push(self.all()?);
@@ -190,7 +190,7 @@ impl Parser {
         Ok(single(parts, Expression::Or))
     }
 
-    fn all(&mut self) -> Parsed<Expression> {
+    fn all(&mut self) -> ParseResult<Expression> {
         let mut parts = vec![self.one()?];
         while self.tokens.next_if_eq(&Token::And).is_some() {
             parts.push(self.one()?);
@@ -198,7 +198,7 @@ impl Parser {
         Ok(single(parts, Expression::And))
     }
 
-    fn one(&mut self) -> Parsed<Expression> {
+    fn one(&mut self) -> ParseResult<Expression> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(format!("parentheses are nested more than {MAX_DEPTH} deep"));
@@ -217,7 +217,7 @@ impl Parser {
     }
 
     /// Parses `a < 2` and chains such as `1 < a <= 5`.
-    fn comparison(&mut self) -> Parsed<Expression> {
+    fn comparison(&mut self) -> ParseResult<Expression> {
         if let Some(Token::Truth(truth)) = self.tokens.peek() {
             let truth = *truth;
             self.tokens.next();
@@ -230,7 +230,7 @@ impl Parser {
         self.chain(first)
     }
 
-    fn chain(&mut self, first: Operand) -> Parsed<Expression> {
+    fn chain(&mut self, first: Operand) -> ParseResult<Expression> {
         let (mut left, mut parts) = (first, Vec::new());
         while let Some(Token::Operator(operator)) = self.tokens.next_if(|token| matches!(token, Token::Operator(_))) {
             let right = self.operand()?;
@@ -256,7 +256,7 @@ impl Parser {
         }
     }
 
-    fn operand(&mut self) -> Parsed<Operand> {
+    fn operand(&mut self) -> ParseResult<Operand> {
         match self.tokens.next() {
             Some(Token::Name(name)) => Ok(Operand::Column(name)),
             Some(Token::Value(value)) => Ok(Operand::Value(value)),

@@ -1,7 +1,7 @@
 //! Searches as plain data, which name tables instead of holding them.
 
 use crate::error::{QueryError, Result};
-use crate::events::{EventSet, Running, events_of, key_of, row_count, rows_of};
+use crate::events::{EventSet, SearchContext, events_of, key_of, row_count, rows_of};
 use crate::expression::Expression;
 use crate::index::Index;
 use crate::scan::Scan;
@@ -56,7 +56,12 @@ impl Search {
     ///
     /// # Errors
     /// As for [`Search::scan`].
-    pub fn find_events(&self, file: &OpenFile, index: Option<&Index>, running: Running<'_>) -> Result<FoundEvents> {
+    pub fn find_events(
+        &self,
+        file: &OpenFile,
+        index: Option<&Index>,
+        running: SearchContext<'_>,
+    ) -> Result<FoundEvents> {
         find(&Table::of(file, &self.table)?, &self.events, index, running)
     }
 
@@ -69,7 +74,7 @@ impl Search {
         file: &'f OpenFile,
         index: Option<&'f Index>,
         events: Option<&FoundEvents>,
-        running: Running<'_>,
+        running: SearchContext<'_>,
     ) -> Result<Scan<'f>> {
         let table = Table::of(file, &self.table)?;
         let mut scan = Scan::new(table.clone(), self.condition.as_ref(), &self.columns)?;
@@ -109,7 +114,7 @@ fn find(
     table: &Table<'_>,
     conditions: &[EventCondition],
     index: Option<&Index>,
-    running: Running<'_>,
+    running: SearchContext<'_>,
 ) -> Result<FoundEvents> {
     let found = conditions.iter().map(|condition| {
         let key = key_of(table, condition.key.as_deref())?;
@@ -121,7 +126,7 @@ fn find(
 
 impl FoundEvents {
     /// Returns the rows of a table that belong to these events, among some rows; `None` if there were no conditions.
-    fn rows(&self, table: &Table<'_>, among: Option<&Range<u64>>, running: Running<'_>) -> Result<Option<Rows>> {
+    fn rows(&self, table: &Table<'_>, among: Option<&Range<u64>>, running: SearchContext<'_>) -> Result<Option<Rows>> {
         let mut common: Option<Rows> = None;
         for (key, events) in &self.0 {
             let rows = rows_of(table, key, events, among, running)?;
@@ -132,7 +137,7 @@ impl FoundEvents {
 }
 
 impl EventCondition {
-    fn find(&self, file: &OpenFile, key: &str, index: Option<&Index>, running: Running<'_>) -> Result<EventSet> {
+    fn find(&self, file: &OpenFile, key: &str, index: Option<&Index>, running: SearchContext<'_>) -> Result<EventSet> {
         let table = Table::of(file, &self.table)?;
         let within = find(&table, &self.events, index, running)?.rows(&table, None, running)?;
         events_of(&table, key, self.condition.as_ref(), within.as_ref(), index, running)

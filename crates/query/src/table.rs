@@ -7,7 +7,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
 use raddle_hdf5::number::NumberType;
-use raddle_hdf5::open_file::{OpenFile, Prepared};
+use raddle_hdf5::open_file::{OpenFile, PreparedDataset};
 use raddle_hdf5::paths::ResolvedPath;
 use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(crate) struct TableColumn {
     /// Name relative to the table.
     pub name: String,
     /// Dataset, ready to be read.
-    pub prepared: Arc<Prepared>,
+    pub prepared: Arc<PreparedDataset>,
     /// Number of rows.
     pub rows: u64,
     /// Length of a row in bytes, as stored; of texts of variable length, that of the pointer to the text.

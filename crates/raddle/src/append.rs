@@ -248,7 +248,7 @@ pub struct AppendSummary {
 
 /// Finished append.
 #[derive(Debug, Serialize)]
-pub struct Appended {
+pub struct FinishedAppend {
     /// Report of the append.
     #[serde(flatten)]
     pub report: AppendReport,
@@ -297,7 +297,7 @@ impl PlannedAppend {
     ///
     /// # Errors
     /// If an input changed or cannot be read, or the file cannot be written; it then has its old content.
-    pub fn run(&self, context: &Context<'_>) -> Result<Option<Appended>, Error> {
+    pub fn run(&self, context: &Context<'_>) -> Result<Option<FinishedAppend>, Error> {
         let Some(plan) = &self.plan else { return Ok(None) };
         let index = if context.leads() { usable_index(&self.request.file) } else { None };
         let appended = append_collective(plan, &self.lock, &context.watch, context.ranks);
@@ -307,7 +307,7 @@ impl PlannedAppend {
         {
             context.warn(format!("the rows are appended, but the index is not up to date: {error}"));
         }
-        Ok(report.map(|report| Appended { report, input_files: Input::of(plan).split_off(1) }))
+        Ok(report.map(|report| FinishedAppend { report, input_files: Input::of(plan).split_off(1) }))
     }
 }
 

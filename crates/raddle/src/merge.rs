@@ -289,7 +289,7 @@ pub struct RankIo<'a> {
 
 /// Finished merge.
 #[derive(Debug, Serialize)]
-pub struct Merged {
+pub struct FinishedMerge {
     /// Report of the merge.
     #[serde(flatten)]
     pub report: MergeReport,
@@ -362,7 +362,7 @@ impl PlannedMerge {
     /// # Errors
     /// If an input changed or cannot be read, or the output cannot be written; also if the request names a part, which
     /// [`PlannedMerge::run_part`] writes.
-    pub fn run(self, context: &Context<'_>) -> Result<Option<Merged>, Error> {
+    pub fn run(self, context: &Context<'_>) -> Result<Option<FinishedMerge>, Error> {
         self.run_with(context, RankIo::default())
     }
 
@@ -370,7 +370,7 @@ impl PlannedMerge {
     ///
     /// # Errors
     /// As for [`PlannedMerge::run`].
-    pub fn run_with(mut self, context: &Context<'_>, io: RankIo<'_>) -> Result<Option<Merged>, Error> {
+    pub fn run_with(mut self, context: &Context<'_>, io: RankIo<'_>) -> Result<Option<FinishedMerge>, Error> {
         if let Some(part) = self.part {
             return Err(Error::usage(&format!("--part {part}: a part is written on its own (run_part)")));
         }
@@ -388,7 +388,7 @@ impl PlannedMerge {
         let preview = self.preview.and_then(MergePreview::into_report);
         let events = self.plan.options.rows.as_ref().map(|rows| rows.events);
         let index = self.index.as_ref().map(MergeIndex::path);
-        Ok(Some(Merged { report, events, index, preview }))
+        Ok(Some(FinishedMerge { report, events, index, preview }))
     }
 
     /// Writes the requested part of the output; `None` if the request does not name a part.

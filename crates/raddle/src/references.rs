@@ -3,7 +3,7 @@
 use crate::error::Error;
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::native::ReadLimits;
-use raddle_hdf5::references::{LeftOut, Reference, for_each_reference};
+use raddle_hdf5::references::{OmittedObject, Reference, for_each_reference};
 use raddle_hdf5::source::InputFile;
 use raddle_merge::append::redo::settle;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub fn write_references(
     url: &str,
     library: Option<&ChildReader>,
     out: &mut dyn Write,
-) -> Result<Vec<LeftOut>, Error> {
+) -> Result<Vec<OmittedObject>, Error> {
     let file = InputFile::open(path).map_err(|error| Error::of_file(&error))?;
     settle(path).map_err(|error| Error::of_merge(&error, &[path.to_path_buf()]))?;
     let (mut entries, mut failed) = (Entries::begin(out, url), None);

@@ -18,7 +18,7 @@ use raddle_merge::keys::{DerivedSpec, KeyScope, KeySpec};
 use raddle_merge::options::MergeOptions;
 use raddle_merge::subset::tables::{SelectedEvents, SelectedRows, TableSelection};
 use raddle_merge::verify::digests::stored::records_of;
-use raddle_query::events::{Running, events_of, key_of, keyed_tables, row_count, rows_of};
+use raddle_query::events::{SearchContext, events_of, key_of, keyed_tables, row_count, rows_of};
 use raddle_query::index::Beside;
 use raddle_query::{EventSet, Index, QueryError, Table, TableCondition};
 use serde::{Deserialize, Serialize};
@@ -231,7 +231,7 @@ pub(crate) fn select(
         }
         Beside::Stale | Beside::Missing => None,
     };
-    let running = Running { threads, cancel: context.watch.cancel };
+    let running = SearchContext { threads, cancel: context.watch.cancel };
     let mut events: Option<EventSet> = None;
     for condition in conditions {
         let table = Table::of(&file, &condition.table).map_err(failed)?;

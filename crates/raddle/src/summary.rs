@@ -22,7 +22,7 @@ pub struct Summary {
     /// Input files, in the order of their rows.
     pub inputs: Vec<Input>,
     /// Inputs that are left out because they cannot be read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// Description of the output.
     pub output: OutputSummary,
     /// The convention that the inputs follow, if one was recognised.
@@ -76,7 +76,7 @@ impl Input {
 
 /// An input that is left out.
 #[derive(Debug, Serialize)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// Path as given.
     pub path: String,
     /// Reason.
@@ -140,7 +140,7 @@ impl Summary {
     pub fn of(plan: &MergePlan, predicted: Option<Prediction>) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let skipped = plan.skipped.iter();
-        let skipped = skipped.map(|bad| Skipped { path: text(&bad.path), reason: bad.error.to_string() });
+        let skipped = skipped.map(|bad| SkippedFile { path: text(&bad.path), reason: bad.error.to_string() });
         let roles = || plan.schema.entries.iter().map(|entry| &entry.role);
         let constants = plan.schema.entries.iter().filter(|entry| matches!(entry.role, Role::Constant { .. }));
         let regrouped = plan.regrouped();

@@ -18,7 +18,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// A report and its name.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct NamedReport {
     /// File name of the report.
     pub name: String,
     /// Subject of the report.
@@ -29,7 +29,7 @@ pub struct Shown {
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// A run of merge, idx, events or other commands.
-    Run(Box<ShownRun>),
+    Run(Box<NamedRun>),
     /// A measurement of bench or tune.
     Measurement(Box<Measurement>),
     /// A verification.
@@ -38,7 +38,7 @@ pub enum Subject {
 
 /// A run and its output file.
 #[derive(Debug, Clone, Default)]
-pub struct ShownRun {
+pub struct NamedRun {
     /// Report of the run.
     pub run: Run,
     /// The output file, if it could be inspected.
@@ -80,7 +80,7 @@ impl Subject {
 }
 
 /// Returns the page for `all` reports.
-pub fn page(all: &[Shown]) -> String {
+pub fn page(all: &[NamedReport]) -> String {
     let title = match all {
         [one] => format!("raddle {}", one.subject.command().unwrap_or("run")),
         several => format!("{} raddle runs", several.len()),
@@ -102,7 +102,7 @@ pub fn page(all: &[Shown]) -> String {
     )
 }
 
-fn section(report: &Shown, all: &[Shown]) -> String {
+fn section(report: &NamedReport, all: &[NamedReport]) -> String {
     let subject = &report.subject;
     let mut text = String::new();
     if all.len() > 1 {
@@ -124,7 +124,7 @@ fn section(report: &Shown, all: &[Shown]) -> String {
 }
 
 /// Returns the latest verification of a run's output file among `all`.
-fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> {
+fn verification_of<'a>(run: &Run, all: &'a [NamedReport]) -> Option<&'a Verification> {
     let output = run.output.as_ref()?.to_string_lossy();
     let found = all.iter().filter_map(|report| match &report.subject {
         // An earlier verification was of an earlier file.
@@ -136,7 +136,7 @@ fn verification_of<'a>(run: &Run, all: &'a [Shown]) -> Option<&'a Verification> 
     found.max_by(|a, b| a.finished_unix_s.unwrap_or(0.0).total_cmp(&b.finished_unix_s.unwrap_or(0.0)))
 }
 
-fn of_run(report: &ShownRun, all: &[Shown]) -> String {
+fn of_run(report: &NamedRun, all: &[NamedReport]) -> String {
     let run = &report.run;
     let mut text = String::new();
     if let Some(output) = &run.output {
@@ -281,10 +281,10 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn report_of(text: &str) -> Shown {
+    fn report_of(text: &str) -> NamedReport {
         let run = Run::parse(Path::new("run.json"), text.as_bytes()).unwrap();
-        let subject = Subject::Run(Box::new(ShownRun { run, ..ShownRun::default() }));
-        Shown { name: "run.json".to_owned(), subject }
+        let subject = Subject::Run(Box::new(NamedRun { run, ..NamedRun::default() }));
+        NamedReport { name: "run.json".to_owned(), subject }
     }
 
     const RUN: &str = r#"{"program": "raddle 1", "invocation": ["raddle", "merge", "a b.h5", "<x>"], "output": "o<&>.h5",
@@ -333,8 +333,10 @@ mod tests {
                 .replace(r#"{"arm": {"#, r#"{"arm": {"fault": {"not_applicable": "no \"szip\""}, "#,),
         );
         let done = Measurement::parse(Path::new("tune.json"), text.as_bytes()).unwrap();
-        let page =
-            page(&[Shown { name: "tune.json".to_owned(), subject: Subject::Measurement(Box::new(done.clone())) }]);
+        let page = page(&[NamedReport {
+            name: "tune.json".to_owned(),
+            subject: Subject::Measurement(Box::new(done.clone())),
+        }]);
         for part in [
             "<title>raddle tune</title>",
             "&lt;mine&gt; at ",
@@ -384,7 +386,7 @@ mod tests {
             );
             assert!(crate::verified::is_verification(text.as_bytes()));
             let done = Verification::parse(Path::new("v.json"), text.as_bytes()).unwrap();
-            Shown { name: "v.json".to_owned(), subject: Subject::Verification(Box::new(done)) }
+            NamedReport { name: "v.json".to_owned(), subject: Subject::Verification(Box::new(done)) }
         };
         let both = page(&[run.clone(), verification("", 1_735_689_600)]);
         assert_eq!(both.matches("<dt>verified</dt><dd>equal to 3 inputs</dd>").count(), 2, "{both}");

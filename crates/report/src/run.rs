@@ -116,12 +116,12 @@ pub const DRAWN: [&str; 6] = ["merge", "rechunk", "append", "keys add", "keys sp
 struct Origin {
     #[serde(default)]
     invocation: Vec<String>,
-    error: Option<Failed>,
+    error: Option<RunError>,
 }
 
 /// Error of a failed run.
 #[derive(Deserialize)]
-struct Failed {
+struct RunError {
     message: String,
 }
 
@@ -318,7 +318,7 @@ impl Run {
     /// # Errors
     /// If it is not a valid report of a run.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
-        if let Ok(Origin { error: Some(Failed { message }), .. }) = serde_json::from_slice(text) {
+        if let Ok(Origin { error: Some(RunError { message }), .. }) = serde_json::from_slice(text) {
             return Err(ReportError::Failed { path: path.to_path_buf(), message });
         }
         let refused = |else_error: ReportError| match command_of(text) {

@@ -25,7 +25,7 @@ const CLONES_VERSION: i32 = 4;
 
 /// A branch from whose entries a product is reassembled.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct ReassembledBranch {
     /// Number of the branch in the tree.
     pub(super) branch: usize,
     /// Contents of an entry or, in a collection, of each value of an entry.
@@ -57,7 +57,7 @@ pub(super) enum ProductPart {
 #[derive(Debug)]
 pub(super) struct Assembly {
     /// Stored branches, in the order in which they are needed.
-    pub(super) stored: Vec<Stored>,
+    pub(super) stored: Vec<ReassembledBranch>,
     pub(super) part: ProductPart,
     /// Serialisation of the result: collections lack the front of a product.
     pub(super) serialization: Serialization,
@@ -81,7 +81,7 @@ struct Planner<'t> {
     tree: &'t Tree,
     infos: &'t StreamerInfos,
     has_entries: &'t dyn Fn(usize) -> bool,
-    stored: Vec<Stored>,
+    stored: Vec<ReassembledBranch>,
     /// Index of the stored branch with the number of objects in the current collection.
     scope: Option<usize>,
     depth: usize,
@@ -153,7 +153,7 @@ impl<'t> Planner<'t> {
                 return Err(Apart::Kind { branch: branch.path.clone(), class: branch.name.clone(), kind: 0 });
             }
         };
-        self.stored.push(Stored { branch: number, item, form, count: self.scope, counter: None });
+        self.stored.push(ReassembledBranch { branch: number, item, form, count: self.scope, counter: None });
         Ok(self.stored.len() - 1)
     }
 

@@ -105,7 +105,7 @@ fn push_address(bytes: &mut Vec<u8>, address: u64, is_long: bool) {
 
 /// End of a file, and its front, which is written last.
 #[derive(Debug)]
-pub(super) struct Closing {
+pub(super) struct FileEnd {
     /// Bytes for the beginning of the file, of the length that [`front_len_bytes`] returns.
     pub(super) front: Vec<u8>,
     /// Bytes for the end of the file.
@@ -114,7 +114,7 @@ pub(super) struct Closing {
 
 /// Creates the end and the front of a file whose parts end at `address`, with the RNTuple `name` to which `anchor`
 /// leads. `settings` are its compression settings; the UUID of the file is derived from `contents`.
-pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, contents: &[u8]) -> Closing {
+pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, contents: &[u8]) -> FileEnd {
     let whole = |payload: &[u8]| {
         let len_bytes = payload.len() as u64;
         Payload { stored_len_bytes: len_bytes, len_bytes }
@@ -184,7 +184,7 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     }
     front.extend_from_slice(&identification);
     front.resize(folder_start + FOLDER_LEN_BYTES, 0);
-    Closing { front, end }
+    FileEnd { front, end }
 }
 
 /// Creates a `TUUID`: a version, and an identification in the form of a random UUID of RFC 9562, derived here from the
@@ -206,7 +206,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     /// Closes a file whose parts end at `address`, and opens it; the bytes before that are a hole.
-    fn closed_at(address: u64, contents: &[u8]) -> (RootFile, Closing) {
+    fn closed_at(address: u64, contents: &[u8]) -> (RootFile, FileEnd) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.root");
         let closing = close(address, "Events", &[7; 78], 505, contents);

@@ -174,7 +174,7 @@ const ARRAY: i32 = 20;
 const POINTER: i32 = 40;
 
 /// Contents of a `TNamed`.
-struct Named {
+struct TNamed {
     bits: u32,
     name: String,
     title: String,
@@ -198,10 +198,10 @@ impl InfoReader<'_> {
         Ok(bits)
     }
 
-    fn named(&mut self) -> Result<Named, UnlocatedError> {
+    fn named(&mut self) -> Result<TNamed, UnlocatedError> {
         let header = ObjectHeader::read(&mut self.bytes)?;
         let bits = self.tobject_bits()?;
-        let named = Named { bits, name: text(&mut self.bytes)?, title: text(&mut self.bytes)? };
+        let named = TNamed { bits, name: text(&mut self.bytes)?, title: text(&mut self.bytes)? };
         header.skip_rest(&mut self.bytes)?;
         Ok(named)
     }
@@ -282,7 +282,7 @@ impl InfoReader<'_> {
             _ => None,
         };
         let inner = ObjectHeader::read(&mut self.bytes)?;
-        let Named { bits, name, title } = self.named()?;
+        let TNamed { bits, name, title } = self.named()?;
         let type_number = self.bytes.be_i32()?;
         let _size = self.bytes.be_i32()?;
         let array_len = usize::try_from(self.bytes.be_i32()?).unwrap_or(0);

@@ -4,7 +4,7 @@
 //! requesting it is an error; the other products can still be read.
 
 use super::apart::{Apart, ReassemblyError};
-use super::assembly::{Assembly, ProductPart, Stored};
+use super::assembly::{Assembly, ProductPart, ReassembledBranch};
 use super::file::RootFile;
 use super::item::Item;
 use super::pieces::{Pieces, cut_exactly};
@@ -24,13 +24,13 @@ pub struct WholeTree {
     tree: TreeSource,
     schema: Schema,
     /// Origin of each product.
-    makings: Vec<Making>,
+    makings: Vec<ProductOrigin>,
     id_product: Option<usize>,
 }
 
 /// Origin of a product.
 #[derive(Debug)]
-enum Making {
+enum ProductOrigin {
     /// A product of the tree: a branch of numbers or texts.
     Stored(usize),
     /// Reassembled from products of the tree, one for each stored branch.
@@ -39,7 +39,7 @@ enum Making {
     Refused(Apart),
 }
 
-impl Making {
+impl ProductOrigin {
     /// Returns the products of the tree that are needed.
     fn parts(&self) -> &[usize] {
         match self {
@@ -71,32 +71,34 @@ impl WholeTree {
             let is_text = |class: &str| matches!(class, "string" | "TString");
             let making = match (&branch.element, product) {
                 (None, None) if !branch.has_branches => continue,
-                (None, Some(product)) if !branch.has_branches => Making::Stored(product),
+                (None, Some(product)) if !branch.has_branches => ProductOrigin::Stored(product),
                 // Texts are not objects of a class.
-                (Some(element), Some(product)) if is_text(&element.class) => Making::Stored(product),
+                (Some(element), Some(product)) if is_text(&element.class) => ProductOrigin::Stored(product),
                 _ => match Assembly::of_branch(tree, number, source.infos(), &is_read) {
                     Ok(assembly) => {
                         let products = assembly.stored.iter().filter_map(|stored| source.product_of(stored.branch));
                         let products = products.collect();
-                        Making::Assembled(assembly, products)
+                        ProductOrigin::Assembled(assembly, products)
                     }
-                    Err(why) => Making::Refused(why),
+                    Err(why) => ProductOrigin::Refused(why),
                 },
             };
             let name = distinct(branch.name.trim_end_matches('.').to_owned(), &mut taken);
             let (class, form) = match (&making, &branch.element) {
-                (Making::Stored(product), _) => {
+                (ProductOrigin::Stored(product), _) => {
                     let product = &source.schema().products[*product];
                     (product.class.clone(), product.form.clone())
                 }
-                (Making::Assembled(assembly, _), element) => (class_of(element), Form::Blob(assembly.serialization)),
-                (Making::Refused(_), element) => (class_of(element), Form::Blob(Serialization::Root)),
+                (ProductOrigin::Assembled(assembly, _), element) => {
+                    (class_of(element), Form::Blob(assembly.serialization))
+                }
+                (ProductOrigin::Refused(_), element) => (class_of(element), Form::Blob(Serialization::Root)),
             };
             schema.products.push(Product { name, class, form });
             makings.push(making);
         }
-        let stored = |making: &Making| match making {
-            Making::Stored(product) => Some(*product),
+        let stored = |making: &ProductOrigin| match making {
+            ProductOrigin::Stored(product) => Some(*product),
             _ => None,
         };
         let id_product = source.id_branch().and_then(|branch| {
@@ -110,7 +112,7 @@ impl WholeTree {
     pub fn refused(&self) -> impl Iterator<Item = (&Product, &Apart)> {
         let makings = self.schema.products.iter().zip(&self.makings);
         makings.filter_map(|(product, making)| match making {
-            Making::Refused(why) => Some((product, why)),
+            ProductOrigin::Refused(why) => Some((product, why)),
             _ => None,
         })
     }
@@ -171,7 +173,7 @@ impl Source for WholeTree {
         check_products(&self.place(), products, &self.schema)?;
         let mut parts = Vec::new();
         for &product in products {
-            if let Making::Refused(why) = &self.makings[product] {
+            if let ProductOrigin::Refused(why) = &self.makings[product] {
                 return Err(ReassemblyError { place: self.place_of(product), why: why.clone() }.into());
             }
             parts.extend_from_slice(self.makings[product].parts());
@@ -196,7 +198,7 @@ impl RangeReader for WholeReader<'_> {
             let making = &self.source.makings[product];
             let mut of_product: Vec<Column> = parts.by_ref().take(making.parts().len()).collect();
             columns.push(match making {
-                Making::Assembled(assembly, _) => {
+                ProductOrigin::Assembled(assembly, _) => {
                     let entries = block.entries.clone();
                     assemble(assembly, &of_product, entries.end - entries.start).map_err(
                         |(number, branch, fault)| {
@@ -249,7 +251,12 @@ fn entry_of(column: &Column, entry: u64) -> &[u8] {
 }
 
 /// Cuts the entry of a stored branch into pieces; `before` are the pieces of the branches before it.
-fn cut_entry(stored: &Stored, entry: &[u8], before: &[Pieces], column: &mut Column) -> Result<Pieces, UnlocatedError> {
+fn cut_entry(
+    stored: &ReassembledBranch,
+    entry: &[u8],
+    before: &[Pieces],
+    column: &mut Column,
+) -> Result<Pieces, UnlocatedError> {
     let mut bytes = Bytes::new(entry, 0, "entries");
     let objects = match stored.count {
         None => 1,

@@ -5,7 +5,7 @@
 //! Arms are compared with the mean of both, which is less noisy.
 
 use crate::error::{Result, TuneError};
-use crate::findings::{Arm, ArmFailure, Compared, Findings, compare, default_of, is_default, phases};
+use crate::findings::{Arm, ArmFailure, ComparedQuantity, Findings, compare, default_of, is_default, phases};
 use crate::kernel::{Kernel, Verify};
 use crate::runner::{Executor, Scratch};
 use crate::statistics::{self, StopRule};
@@ -79,13 +79,15 @@ impl Campaign {
         let arms = &self.arms;
         // If runs write and read, an arm is done only when all its verdicts are.
         let halves = phases(arms).iter().map(|phase| Some(*phase));
-        let all: Vec<Compared> = std::iter::once(None).chain(halves).map(|phase| Compared::of(arms, phase)).collect();
+        let all: Vec<ComparedQuantity> =
+            std::iter::once(None).chain(halves).map(|phase| ComparedQuantity::of(arms, phase)).collect();
         let compared = arms.iter().filter(|arm| !is_default(arms, arm)).count() - 1;
         let comparisons = compared * phases(arms).len().max(1);
         let is_open = |arm: &Arm| {
             let blocks = arm.runs.iter().flatten().count();
-            let is_done =
-                |compared: &Compared| rule.is_done(blocks, compare(arms, arm, *compared, rule).as_ref(), comparisons);
+            let is_done = |compared: &ComparedQuantity| {
+                rule.is_done(blocks, compare(arms, arm, *compared, rule).as_ref(), comparisons)
+            };
             arm.fault.is_none() && !is_default(arms, arm) && !all.iter().all(is_done)
         };
         (2..arms.len()).filter(|place| is_open(&arms[*place])).collect()

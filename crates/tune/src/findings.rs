@@ -128,13 +128,13 @@ pub struct Finding {
 
 /// Quantity that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Compared {
+pub(crate) struct ComparedQuantity {
     metric: Metric,
     /// The phase; `None` for whole runs.
     phase: Option<Phase>,
 }
 
-impl Compared {
+impl ComparedQuantity {
     /// Chooses elapsed time, or processor time if elapsed time varies too much. Arms with different numbers of ranks
     /// are compared by elapsed time, because more ranks always use more processor time.
     pub(crate) fn of(arms: &[Arm], phase: Option<Phase>) -> Self {
@@ -197,7 +197,7 @@ pub(crate) fn is_default(arms: &[Arm], arm: &Arm) -> bool {
 /// Compares `arm` with the default of its own blocks: with the geometric mean of both runs of the default, which has
 /// half the noise of one. The sentinel, one of the two, is compared with the other. The defaults of further cases have
 /// no sentinel, so a single run counts. A default is not compared with itself.
-pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRule) -> Option<Estimate> {
+pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: ComparedQuantity, rule: &StopRule) -> Option<Estimate> {
     let (default, sentinel) = (&arms[default_of(arms, arm)], &arms[1]);
     let has_sentinel = std::ptr::eq(default, &raw const arms[0]) && !std::ptr::eq(arm, sentinel);
     if std::ptr::eq(arm, default) {
@@ -213,7 +213,7 @@ pub(crate) fn compare(arms: &[Arm], arm: &Arm, compared: Compared, rule: &StopRu
     statistics::estimate(&default, &candidate, rule.error())
 }
 
-fn variation(arms: &[Arm], compared: Compared) -> f64 {
+fn variation(arms: &[Arm], compared: ComparedQuantity) -> f64 {
     // Each block has its own values: runs of the same block should agree, while the mean of a block may vary.
     let runs = arms[0].runs.iter().zip(&arms[1].runs).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
     let halves = runs.flat_map(|(a, b)| {
@@ -235,10 +235,10 @@ fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
 /// Compares writing and reading separately: how each was compared, and the findings of each arm except the sentinel,
 /// the default first.
 fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::IntoIter<Vec<PhaseFinding>>) {
-    let halves: Vec<(Compared, PhaseFindings)> = phases(arms)
+    let halves: Vec<(ComparedQuantity, PhaseFindings)> = phases(arms)
         .iter()
         .map(|phase| {
-            let compared = Compared::of(arms, Some(*phase));
+            let compared = ComparedQuantity::of(arms, Some(*phase));
             let sentinel = compare(arms, &arms[1], compared, rule);
             let found = PhaseFindings {
                 phase: *phase,
@@ -262,7 +262,7 @@ fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::Int
         .collect();
     let of_arm = |arm: &Arm| {
         let place = others.iter().position(|other| std::ptr::eq(*other, arm));
-        let of_half = |(number, (compared, half)): (usize, &(Compared, PhaseFindings))| {
+        let of_half = |(number, (compared, half)): (usize, &(ComparedQuantity, PhaseFindings))| {
             let mut times: Vec<f64> = arm.runs.iter().flatten().map(|run| compared.value(run)).collect();
             let at = place.map(|place| number * others.len() + place);
             PhaseFinding {
@@ -318,7 +318,7 @@ fn medians(arm: &Arm) -> Option<Medians> {
 impl Findings {
     /// Computes the findings of these arms: the default, the sentinel, then the others.
     pub fn of(arms: &[Arm], rule: &StopRule) -> Self {
-        let compared = Compared::of(arms, None);
+        let compared = ComparedQuantity::of(arms, None);
         let of = |arm: &Arm, compared| compare(arms, arm, compared, rule);
         let sentinel = of(&arms[1], compared);
         let doubt = sentinel.and_then(|found| doubt(&found, rule));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A table of numbers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlannedTable {
     /// Name of the table.
     pub name: String,
     /// One-line title.

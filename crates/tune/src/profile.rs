@@ -42,13 +42,13 @@ pub struct Profile {
     pub together: Option<Evidence>,
     /// Settings of how and when bytes are written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settings: BTreeMap<Knob, Measured>,
+    pub settings: BTreeMap<Knob, MeasuredValue>,
     /// Settings that change the file's contents; applied to other programs only if the user allows it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub layout: BTreeMap<Knob, Measured>,
+    pub layout: BTreeMap<Knob, MeasuredValue>,
     /// Options of `raddle idx write`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub idx: BTreeMap<IdxOption, Measured>,
+    pub idx: BTreeMap<IdxOption, MeasuredValue>,
 }
 
 /// An option of `raddle idx write` that a profile can hold.
@@ -92,7 +92,7 @@ pub struct MeasuredLibrary {
 
 /// A value and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct MeasuredValue {
     /// Measured value of the setting.
     pub value: SettingValue,
     /// Whether to override a value chosen by the program. Raddle never writes it: users may set it.
@@ -214,7 +214,7 @@ impl Profile {
     }
 
     /// Adds a value under the heading it belongs to.
-    pub fn put(&mut self, knob: Knob, measured: Measured) {
+    pub fn put(&mut self, knob: Knob, measured: MeasuredValue) {
         let settings = if knob.changes_layout() { &mut self.layout } else { &mut self.settings };
         settings.insert(knob, measured);
         self.readable_by = self.values(true).readable_by();
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(profile.values(true).get(Knob::Chunk), Some(&SettingValue::Shape(vec![11, 360, 32])));
         assert_eq!(profile.readable_by, None);
         let mut paged = profile.clone();
-        let measured = Measured { value: SettingValue::Whole(65_536), ..profile.layout[&Knob::Chunk].clone() };
+        let measured = MeasuredValue { value: SettingValue::Whole(65_536), ..profile.layout[&Knob::Chunk].clone() };
         paged.put(Knob::FilePage, measured);
         assert_eq!(paged.readable_by, Some(LibraryVersion(1, 10)));
     }

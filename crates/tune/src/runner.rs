@@ -89,8 +89,8 @@ impl Workers {
         }
         let ended = wait(&mut child, self.limit, cancel);
         let answer = ended.map(|ended| match ended {
-            Ended::Late => Answer::Failed(late(self.limit)),
-            Ended::With(status) => {
+            ProcessEnd::Late => Answer::Failed(late(self.limit)),
+            ProcessEnd::With(status) => {
                 let mut answer = Vec::new();
                 if let Some(mut stdout) = child.stdout.take() {
                     // If the output cannot be read, there is no answer.
@@ -140,8 +140,8 @@ impl Workers {
         let ended = wait(&mut child, self.limit, cancel);
         end_group(&mut child);
         ended.map(|ended| match ended {
-            Ended::Late => Answer::Failed(late(self.limit)),
-            Ended::With(status) => all_ranks(&file, request.ranks).unwrap_or_else(|| {
+            ProcessEnd::Late => Answer::Failed(late(self.limit)),
+            ProcessEnd::With(status) => all_ranks(&file, request.ranks).unwrap_or_else(|| {
                 let words = death(&self.launcher.to_string_lossy(), status, &mut child);
                 if sign_of_ranks(&file).exists() {
                     Answer::Failed(words)
@@ -161,24 +161,24 @@ impl Executor for Workers {
 
 /// Way in which a process ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// The process exited or was killed by a signal.
     With(ExitStatus),
     /// The process did not end in time.
     Late,
 }
 
-/// Waits for `child`, which continues to run if this returns [`Ended::Late`] or an error.
+/// Waits for `child`, which continues to run if this returns [`ProcessEnd::Late`] or an error.
 ///
 /// # Errors
 /// If it is cancelled, or the system reports an error.
-pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<Ended> {
+pub fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> Result<ProcessEnd> {
     let started = Instant::now();
     loop {
         match child.try_wait().map_err(|source| io(Path::new("a run"), "waiting for it", source))? {
-            Some(status) => return Ok(Ended::With(status)),
+            Some(status) => return Ok(ProcessEnd::With(status)),
             None if cancel.is_cancelled() => return Err(TuneError::Cancelled),
-            None if started.elapsed() > limit => return Ok(Ended::Late),
+            None if started.elapsed() > limit => return Ok(ProcessEnd::Late),
             None => std::thread::sleep(LOOK),
         }
     }

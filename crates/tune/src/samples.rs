@@ -28,7 +28,7 @@ pub struct SampleBoxes {
     pub phases: u8,
     /// Size of the power-of-two boxes that samples are moved to in three phases.
     #[serde(default)]
-    pub imposed: Imposed,
+    pub imposed: ImposedSize,
     /// Blocks per IDX file.
     #[serde(default = "usual_blocks_per_file")]
     pub blocks_per_file: u64,
@@ -83,7 +83,7 @@ pub enum OutputFormat {
 /// Size of power-of-two boxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Imposed {
+pub enum ImposedSize {
     /// The side of a process's box, rounded up to a power of two.
     #[default]
     Default,

@@ -10,7 +10,7 @@ use crate::campaign::{self, Bench, TrialConditions};
 use crate::error::Result;
 use crate::findings::{Finding, Findings};
 use crate::knob::{Knob, LibraryVersion, SettingValue, Settings};
-use crate::profile::{Evidence, Measured};
+use crate::profile::{Evidence, MeasuredValue};
 use crate::statistics::{Estimate, MIN_BLOCKS, StopRule, Verdict};
 use crate::workload::{Candidate, Experiment};
 use serde::Serialize;
@@ -204,7 +204,7 @@ impl Search {
     }
 
     /// Returns the settings in which the winner differs from the default, each with the evidence of the sweep.
-    pub fn measured(&self, limits: &Limits) -> Vec<(Knob, Measured)> {
+    pub fn measured(&self, limits: &Limits) -> Vec<(Knob, MeasuredValue)> {
         let Some((settings, _)) = self.winner(limits) else { return Vec::new() };
         let changed = settings.0.iter().filter(|(knob, value)| self.sweep.base().get(**knob) != Some(*value));
         let of = |knob: &Knob, value: &SettingValue| {
@@ -214,7 +214,7 @@ impl Search {
                 is_of_first && candidate.knob == Some(*knob) && candidate.settings.get(*knob) == Some(value)
             };
             let evidence = evidence(&self.sweep, self.sweep.arms.iter().find(is_it)?)?;
-            Some((*knob, Measured { value: value.clone(), force: false, evidence }))
+            Some((*knob, MeasuredValue { value: value.clone(), force: false, evidence }))
         };
         changed.filter_map(|(knob, value)| of(knob, value)).collect()
     }

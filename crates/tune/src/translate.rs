@@ -21,7 +21,7 @@ pub struct Abilities {
 
 /// Settings as a library takes them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Translated {
+pub struct TranslatedSettings {
     /// Settings of the file.
     pub file: FileSettings,
     /// Settings of datasets.
@@ -106,7 +106,7 @@ pub fn hints(settings: &Settings) -> Vec<(String, String)> {
     settings.0.iter().flat_map(of).collect()
 }
 
-impl Translated {
+impl TranslatedSettings {
     /// Translates settings for a library.
     ///
     /// # Errors
@@ -233,7 +233,7 @@ mod tests {
     fn what_a_library_has_depends_on_its_version_and_filters() {
         let refused = |knob, value: SettingValue, version| {
             let settings = Settings::default().and(knob, value);
-            Translated::of(&settings, &abilities(version)).err().map(|error| error.to_string())
+            TranslatedSettings::of(&settings, &abilities(version)).err().map(|error| error.to_string())
         };
         assert_eq!(refused(Knob::Libver, text("v110"), "1.10.8"), None);
         assert!(refused(Knob::Libver, text("v112"), "1.10.8").unwrap().contains("1.10.8"));
@@ -244,25 +244,25 @@ mod tests {
         let with_szip = Abilities { filters: vec!["szip"], ..abilities("1.10.8") };
         let both =
             Settings::default().and(Knob::Szip, SettingValue::Whole(8)).and(Knob::SzipEntropy, SettingValue::Whole(16));
-        let error = Translated::of(&both, &with_szip).unwrap_err().to_string();
+        let error = TranslatedSettings::of(&both, &with_szip).unwrap_err().to_string();
         assert!(error.contains("szip_entropy = 16") && error.contains("only one"), "{error}");
         let none = both.and(Knob::Szip, SettingValue::Whole(0));
-        let szip = Translated::of(&none, &with_szip).unwrap().dataset.szip;
+        let szip = TranslatedSettings::of(&none, &with_szip).unwrap().dataset.szip;
         assert_eq!(szip, Some((SzipCoding::Entropy, 16)));
         assert!(refused(Knob::CollectiveMetadata, SettingValue::Flag(true), "2.0.0").unwrap().contains("MPI"));
         assert!(refused(Knob::StripeCount, SettingValue::Whole(2), "2.0.0").unwrap().contains("stripes"));
         let latest = Settings::default().and(Knob::Libver, text("latest"));
-        let bounds = |version| Translated::of(&latest, &abilities(version)).unwrap().file.versions;
+        let bounds = |version| TranslatedSettings::of(&latest, &abilities(version)).unwrap().file.versions;
         assert_eq!((bounds("1.10.8"), bounds("1.14.6"), bounds("2.2.0")), (Some((2, 2)), Some((4, 4)), Some((5, 5))));
     }
 
     #[test]
     fn small_datasets_alone_are_compact() {
         let settings = Settings::default().and(Knob::Compact, SettingValue::Whole(8192));
-        let translated = Translated::of(&settings, &abilities("1.10.8")).unwrap();
+        let translated = TranslatedSettings::of(&settings, &abilities("1.10.8")).unwrap();
         assert!(translated.dataset_of(8192).compact && !translated.dataset_of(8193).compact);
         let aligned = Settings::default().and(Knob::Alignment, SettingValue::Whole(4096));
-        let aligned = Translated::of(&aligned, &abilities("1.10.8")).unwrap();
+        let aligned = TranslatedSettings::of(&aligned, &abilities("1.10.8")).unwrap();
         assert_eq!(aligned.file.alignment, Some((ALIGNMENT_THRESHOLD_BYTES, 4096)));
     }
 }

@@ -94,7 +94,7 @@ pub fn run(arguments: &DemoArgs) -> Result<Exit, Error> {
 
 fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<Vec<PathBuf>, Error> {
     let workload = &arguments.workload;
-    tell(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
+    narrate(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
     let jobs = arguments.running.execution.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
     let started = std::time::Instant::now();
     watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
@@ -132,19 +132,19 @@ fn show(
     options.compress = arguments.compress;
     options.force = true;
 
-    tell(arguments, "\n$ raddle plan\n")?;
+    narrate(arguments, "\n$ raddle plan\n")?;
     let plan = raddle_merge::plan::plan(inputs, &options, watch).map_err(failed)?;
     let predicted = predict(&plan, Sample::QUICK).map_err(failed)?;
-    tell(arguments, &text(&Summary::of(&plan, Some(predicted)), Detail::Groups))?;
+    narrate(arguments, &text(&Summary::of(&plan, Some(predicted)), Detail::Groups))?;
 
-    tell(arguments, "\n$ raddle merge\n")?;
+    narrate(arguments, "\n$ raddle merge\n")?;
     let report = raddle_merge::write::merge(&plan, watch).map_err(failed)?;
     arguments.running.write_report(&report)?;
-    tell(arguments, &crate::render::report::merged(&report))?;
+    narrate(arguments, &crate::render::report::merged(&report))?;
 
-    tell(arguments, "\n$ raddle verify\n")?;
+    narrate(arguments, "\n$ raddle verify\n")?;
     let verified = raddle_merge::verify::verify(merged, inputs, &options, watch).map_err(failed)?;
-    tell(arguments, &crate::render::report::verified(&verified))?;
+    narrate(arguments, &crate::render::report::verified(&verified))?;
     if !verified.mismatches.is_empty() {
         return Ok(Exit::Mismatch);
     }
@@ -156,14 +156,14 @@ fn show(
             None
         }
         (false, Some(python)) => {
-            tell(arguments, "\nThe same with a loop over h5py, gzip level 6 (this takes a while) ...\n")?;
+            narrate(arguments, "\nThe same with a loop over h5py, gzip level 6 (this takes a while) ...\n")?;
             let output = merged.with_file_name("h5py-loop.h5");
             let looped = h5py::run(&python, merged, &output, inputs, watch.cancel);
             let looped = looped.map_err(|error| Error::new(Exit::Internal, &format!("{error:#}")))?;
             Some(looped.ok_or_else(stopped)?)
         }
     };
-    tell(arguments, &comparison(&report, arguments.compress, looped.as_ref()))?;
+    narrate(arguments, &comparison(&report, arguments.compress, looped.as_ref()))?;
     let differ = looped.is_some_and(|looped| !looped.different.is_empty());
     Ok(if differ { Exit::Mismatch } else { Exit::Done })
 }
@@ -216,6 +216,6 @@ fn comparison(report: &MergeReport, compress: Compress, looped: Option<&h5py::Lo
 }
 
 /// Prints a step of the demo (not with `--quiet`).
-fn tell(arguments: &DemoArgs, text: &str) -> Result<(), Error> {
+fn narrate(arguments: &DemoArgs, text: &str) -> Result<(), Error> {
     if arguments.running.verbosity.quiet { Ok(()) } else { print(text) }
 }

@@ -13,7 +13,7 @@ use raddle::references::write_references;
 use raddle_core::ranks::communicator::{AgreedError, CommunicatorExt};
 use raddle_hdf5::child::ChildReader;
 use raddle_hdf5::inspect::{Inspection, Sum};
-use raddle_hdf5::references::LeftOut;
+use raddle_hdf5::references::OmittedObject;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ Examples:
 Only metadata is read, no values. Bytes counted as \"unused\" belong to no object of the file.";
 
 #[derive(Serialize)]
-struct Named<'a> {
+struct NamedReport<'a> {
     file: String,
     #[serde(flatten)]
     inspection: &'a Inspection,
@@ -75,14 +75,14 @@ struct Named<'a> {
 
 /// A file that cannot be read.
 #[derive(Serialize)]
-struct Refused<'a> {
+struct RefusedFile<'a> {
     file: String,
     error: ErrorRecord<'a>,
 }
 
 /// Output for one file.
 #[derive(Default, Serialize, Deserialize)]
-struct Printed {
+struct FileOutput {
     out: String,
     err: String,
     exit_code: u8,
@@ -140,7 +140,7 @@ fn of_all<T: Serialize + DeserializeOwned>(team: &Ranks, local: &T) -> Result<Ve
     team.ranks().all_gather_values("inspect the files", local).map_err(Error::of_ranks)
 }
 
-fn inspect_file(arguments: &InspectArgs, path: &Path, library: Option<&ChildReader>, sum: &mut Sum) -> Printed {
+fn inspect_file(arguments: &InspectArgs, path: &Path, library: Option<&ChildReader>, sum: &mut Sum) -> FileOutput {
     let file = || path.to_string_lossy().into_owned();
     match raddle::inspect(path, library) {
         Ok(inspection) => {
@@ -148,15 +148,15 @@ fn inspect_file(arguments: &InspectArgs, path: &Path, library: Option<&ChildRead
             let exit = if inspection.faults.is_empty() { Exit::Done } else { Exit::InputRefused };
             let out = match (arguments.total, arguments.json) {
                 (true, _) => String::new(),
-                (false, true) => crate::render::json(&Named { file: file(), inspection: &inspection }),
+                (false, true) => crate::render::json(&NamedReport { file: file(), inspection: &inspection }),
                 (false, false) => inspection::text(path, &inspection, Detail { longest_table: arguments.top }),
             };
-            Printed { out, err: String::new(), exit_code: exit.code() }
+            FileOutput { out, err: String::new(), exit_code: exit.code() }
         }
         Err(failure) => {
-            let reported = || crate::render::json(&Refused { file: file(), error: failure.record() });
+            let reported = || crate::render::json(&RefusedFile { file: file(), error: failure.record() });
             let out = if arguments.json && !arguments.total { reported() } else { String::new() };
-            Printed { out, err: render(&failure), exit_code: failure.exit.code() }
+            FileOutput { out, err: render(&failure), exit_code: failure.exit.code() }
         }
     }
 }
@@ -179,7 +179,7 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         // An incomplete file is not valid JSON and is of no use to anyone.
         let _ = std::fs::remove_file(output);
     })?;
-    for LeftOut { path, reason } in &left_out {
+    for OmittedObject { path, reason } in &left_out {
         anstream::eprintln!(
             "note: {} is left out: {}",
             escape::text(&String::from_utf8_lossy(path)),

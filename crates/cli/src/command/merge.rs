@@ -11,7 +11,7 @@ use crate::render::plan::{Detail, prediction, text};
 use crate::render::{differences, escape, json, keys, preview as preview_text, quantity, report};
 use crate::session::Session;
 use raddle::Error;
-use raddle::merge::Merged;
+use raddle::merge::FinishedMerge;
 use raddle::summary::Input;
 use raddle::{Context, MergeRequest, PlannedMerge};
 use raddle_merge::plan::MergePlan;
@@ -86,7 +86,7 @@ pub(super) struct OutputCommand<'a> {
 #[derive(serde::Serialize)]
 struct MergeRecord<'a> {
     #[serde(flatten)]
-    merged: &'a Merged,
+    merged: &'a FinishedMerge,
     prediction: Option<Prediction>,
     input_files: Vec<Input>,
 }

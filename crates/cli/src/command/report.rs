@@ -12,7 +12,7 @@ use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
 use raddle_report::ReportError;
 use raddle_report::measured::{Measurement, is_measurement};
-use raddle_report::page::{Shown, ShownRun, Subject, page};
+use raddle_report::page::{NamedReport, NamedRun, Subject, page};
 use raddle_report::run::{DRAWN, FileResult, Run};
 use raddle_report::svg::{Figure, WIDTH};
 use raddle_report::verified::{Verification, is_verification};
@@ -116,12 +116,12 @@ fn check(arguments: &ReportArgs, path: &Path, option: &str, text: Text, files: &
 }
 
 /// Returns all figures, each with its file name without extension; empty if no figures are requested.
-fn figures(arguments: &ReportArgs, reports: &[Shown]) -> Vec<(String, Figure)> {
+fn figures(arguments: &ReportArgs, reports: &[NamedReport]) -> Vec<(String, Figure)> {
     if arguments.svg.is_none() && arguments.png.is_none() {
         return Vec::new();
     }
     let prefix = |place: usize| if reports.len() > 1 { format!("{}-", place + 1) } else { String::new() };
-    let of = |(place, report): (usize, &Shown)| {
+    let of = |(place, report): (usize, &NamedReport)| {
         report.subject.figures().into_iter().map(move |figure| (format!("{}{}", prefix(place), figure.name), figure))
     };
     reports.iter().enumerate().flat_map(of).collect()
@@ -159,17 +159,17 @@ fn write_figures(arguments: &ReportArgs, figures: &[(String, Figure)], written: 
 }
 
 /// Reads the report at `path`.
-fn read_report(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
+fn read_report(arguments: &ReportArgs, path: &Path) -> Result<NamedReport, Error> {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text =
         std::fs::read(path).map_err(|source| of_report(&ReportError::Io { path: path.to_path_buf(), source }))?;
     if is_verification(&text) {
         let done = Verification::parse(path, &text).map_err(|error| of_report(&error))?;
-        return Ok(Shown { name, subject: Subject::Verification(Box::new(done)) });
+        return Ok(NamedReport { name, subject: Subject::Verification(Box::new(done)) });
     }
     if is_measurement(&text) {
         let done = Measurement::parse(path, &text).map_err(|error| of_report(&error))?;
-        return Ok(Shown { name, subject: Subject::Measurement(Box::new(done)) });
+        return Ok(NamedReport { name, subject: Subject::Measurement(Box::new(done)) });
     }
     let run = Run::parse(path, &text).map_err(|error| of_report(&error))?;
     let (file, file_missing) = match run
@@ -182,7 +182,7 @@ fn read_report(arguments: &ReportArgs, path: &Path) -> Result<Shown, Error> {
         Some(Err(reason)) => (None, Some(reason)),
         None => (None, None),
     };
-    Ok(Shown { name, subject: Subject::Run(Box::new(ShownRun { run, file, file_missing })) })
+    Ok(NamedReport { name, subject: Subject::Run(Box::new(NamedRun { run, file, file_missing })) })
 }
 
 /// Inspects the file at `path` for figures; on failure, returns the reason as text.

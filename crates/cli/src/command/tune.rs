@@ -48,8 +48,8 @@ pub struct TuneArgs {
 
     /// Compare the values that COMMAND writes with all settings: if two plain runs write the same (auto), always or
     /// never
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Verifying::Auto, requires = "command", help_heading = "Programs")]
-    verify: Verifying,
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ValueCheck::Auto, requires = "command", help_heading = "Programs")]
+    verify: ValueCheck,
 
     /// Profile to write [default: named after the workload, in the user's profile folder, where apply and merge find
     /// it]
@@ -99,7 +99,7 @@ which is not a failure.";
 
 /// Whether to compare the values that a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Verifying {
+enum ValueCheck {
     /// If two plain runs write the same values
     Auto,
     /// Always
@@ -162,9 +162,9 @@ impl TuneArgs {
         };
         let command = self.command.iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let verify = match self.verify {
-            Verifying::Auto => Verify::Auto,
-            Verifying::Always => Verify::Always,
-            Verifying::Never => Verify::Never,
+            ValueCheck::Auto => Verify::Auto,
+            ValueCheck::Always => Verify::Always,
+            ValueCheck::Never => Verify::Never,
         };
         Workload::of_program(command.clone(), verify, self.knobs(&command)?).map_err(|error| Error::of_tune(&error))
     }

@@ -42,7 +42,7 @@ Exit code 0: equal, 8: not equal, 3: the file cannot be read or holds no digests
 
 /// Result of a verification, with the path of the file.
 #[derive(serde::Serialize)]
-struct Verified<'a> {
+struct VerifyOutput<'a> {
     file: String,
     /// Number of inputs compared with; 0 if the file was compared with its own digests.
     against: u64,
@@ -66,7 +66,7 @@ pub fn run(arguments: &VerifyArgs, team: &Ranks) -> Result<Exit, Error> {
         if !team.leads() {
             return Ok(exit);
         }
-        let record = Verified { file: request.file.to_string_lossy().into_owned(), against, report: &report };
+        let record = VerifyOutput { file: request.file.to_string_lossy().into_owned(), against, report: &report };
         verbosity.write_report(&record)?;
         if *json {
             print(&crate::render::json(&record))?;

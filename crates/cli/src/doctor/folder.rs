@@ -6,7 +6,7 @@ use crate::render::{escape, quantity};
 use raddle_core::machine::{self, OpenFiles};
 use raddle_core::output::space;
 use raddle_core::output::stripes::{self, StripeSource};
-use raddle_core::output::trial::{FolderOperation, Tried, try_folder};
+use raddle_core::output::trial::{FolderOperation, TrialOutcome, try_folder};
 use raddle_core::pooled_file;
 use raddle_tune::fingerprint::FileSystem;
 use std::io::ErrorKind;
@@ -88,7 +88,7 @@ fn consequence(operation: FolderOperation) -> (&'static str, Mark, &'static str)
     }
 }
 
-fn of_trial(tried: &Tried) -> Check {
+fn of_trial(tried: &TrialOutcome) -> Check {
     let (name, mark, follows) = consequence(tried.operation);
     let Err(cause) = &tried.outcome else { return Check::ok(name, "works") };
     let found = escape::text(&cause.to_string()).into_owned();
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn an_operation_that_fails_has_a_consequence() {
-        let mark = |operation| of_trial(&Tried { operation, outcome: Err(ErrorKind::Unsupported.into()) }).mark;
+        let mark = |operation| of_trial(&TrialOutcome { operation, outcome: Err(ErrorKind::Unsupported.into()) }).mark;
         let marks = FolderOperation::ALL.map(mark);
         assert_eq!(marks[..3], [Mark::Broken; 3]);
         assert_eq!(marks[3..], [Mark::Missing, Mark::Note, Mark::Note, Mark::Note]);
         let full = Error::from_raw_os_error(28);
-        let check = of_trial(&Tried { operation: FolderOperation::Write, outcome: Err(full) });
+        let check = of_trial(&TrialOutcome { operation: FolderOperation::Write, outcome: Err(full) });
         assert_eq!(check.exit_code, Some(Exit::Output.code()));
         assert!(check.found.contains("No space left") && check.remedy.is_some_and(|remedy| !remedy.is_empty()));
     }

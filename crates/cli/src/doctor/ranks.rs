@@ -4,7 +4,7 @@ use super::{Check, Section};
 use crate::ranks::Ranks;
 use crate::render::{escape, quantity};
 use raddle_inject::program::resolve;
-use raddle_mpi::launcher::{self, Launched};
+use raddle_mpi::launcher::{self, LauncherInfo};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ fn of_launcher(name: &str, found: Option<(PathBuf, PathBuf)>) -> Option<Check> {
 }
 
 /// Describes the start of this process, with the number of ranks and of machines.
-fn of_launch(launched: Option<Launched>, (ranks, machines): (u64, u64)) -> Check {
+fn of_launch(launched: Option<LauncherInfo>, (ranks, machines): (u64, u64)) -> Check {
     let found = match launched {
         None => "started without a launcher, as one process".to_owned(),
         Some(launched) => {
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn ranks_are_counted() {
-        let launched = Launched { launcher: "mpirun", rank: Some(0), size: Some(4) };
+        let launched = LauncherInfo { launcher: "mpirun", rank: Some(0), size: Some(4) };
         assert_eq!(of_launch(Some(launched), (4, 2)).found, "started by mpirun: 4 ranks on 2 machines");
         assert!(of_launch(None, (1, 1)).found.contains("one process"));
     }

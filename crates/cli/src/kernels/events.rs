@@ -14,7 +14,7 @@ use raddle_events::pds::PdsCodec;
 use raddle_events::request::BenchSink;
 use raddle_events::sinks::NullSink;
 use raddle_events::sources::generated::{CyclicSource, RandomOptions, RandomProducts, SizeLaw};
-use raddle_events::{Block, ColumnsError, ConvertOptions, Converted, RangeReader, Source, convert};
+use raddle_events::{Block, ColumnsError, ConversionReport, ConvertOptions, RangeReader, Source, convert};
 use raddle_tune::events::Events;
 use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -114,7 +114,7 @@ impl Work for EventsWork {
             len_bytes: self.source.batch_len_bytes(0..self.source.len_entries()),
             ..KernelOutput::default()
         };
-        let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = converted;
+        let ConversionReport { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = converted;
         // Sums over the threads of all processes.
         let steps = [("read_s", read_s), ("prepare_s", prepare_s), ("encode_s", encode_s), ("write_s", commit_s)];
         steps.into_iter().chain([("metadata_s", metadata_s)]).for_each(|(name, seconds)| written.count(name, seconds));

@@ -15,7 +15,7 @@ use raddle_idx::{
     BoxData, Dataset, Durability, Field, Header, Phases, Query, Readers, SampleBox, Traffic, WriteOptions, WriteReport,
     Writer,
 };
-use raddle_tune::samples::{Imposed, OutputFormat, SampleBoxes};
+use raddle_tune::samples::{ImposedSize, OutputFormat, SampleBoxes};
 use raddle_tune::worker::Request;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -96,8 +96,8 @@ impl<'a> SamplesWork<'a> {
                 _ => Phases::Three,
             },
             imposed: match self.samples.imposed {
-                Imposed::Default => ImposedBox::Default,
-                Imposed::Expanded => ImposedBox::Expanded,
+                ImposedSize::Default => ImposedBox::Default,
+                ImposedSize::Expanded => ImposedBox::Expanded,
             },
             aggregators: self.samples.aggregators.and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?)),
             ..WriteOptions::default()

@@ -97,7 +97,7 @@ pub enum Choice {
 
 /// Serialization of products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Serialized {
+pub enum SerializationArg {
     /// As ROOT does
     Root,
     /// Member after member, without byte counts
@@ -139,7 +139,7 @@ pub struct EventLayoutArgs {
 
     /// Reserialize products [default: as stored, or as ROOT does if the layout supports nothing else]
     #[arg(long, value_name = "HOW", value_enum)]
-    pub serialize: Option<Serialized>,
+    pub serialize: Option<SerializationArg>,
 
     /// Use a profile of raddle tune for options not given on the command line; auto: the newest for this machine and
     /// file system
@@ -175,8 +175,8 @@ impl EventLayoutArgs {
                 Choice::Both => CompressionChoice::Both,
             },
             serialize: self.serialize.map(|serialized| match serialized {
-                Serialized::Root => Serialization::Root,
-                Serialized::Unrolled => Serialization::Unrolled,
+                SerializationArg::Root => Serialization::Root,
+                SerializationArg::Unrolled => Serialization::Unrolled,
             }),
         };
         match &self.profile {

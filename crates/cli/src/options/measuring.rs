@@ -218,11 +218,11 @@ impl MeasurementArgs {
         };
         let bench = Bench { executor: &executor, scratch: &scratch, observer: watch.observer, cancel: watch.cancel };
         let conditions = TrialConditions { library: self.libraries()?.into_iter().next(), ..self.conditions() };
-        let mut tell = |done: &MeasuredExperiment| {
+        let mut report = |done: &MeasuredExperiment| {
             let runs = quantity::counted(done.search.sweep.runs() as u64, "run");
             session.say(&format!("{}: {runs}, {}", escape::text(&done.name), quantity::seconds(done.elapsed_s)));
         };
-        measure(workload, limits, &conditions, &bench, &mut tell).map_err(failed)
+        measure(workload, limits, &conditions, &bench, &mut report).map_err(failed)
     }
 
     /// Returns the maximum number of times that a setting is measured.

@@ -135,7 +135,7 @@ impl VerbosityArgs {
     /// If the file cannot be written.
     pub fn write_report(&self, report: &impl Serialize) -> Result<(), Error> {
         let Some(path) = &self.report else { return Ok(()) };
-        let report = Reported {
+        let report = ReportEnvelope {
             program: concat!("raddle ", env!("CARGO_PKG_VERSION")),
             invocation: INVOCATION.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -152,16 +152,16 @@ impl VerbosityArgs {
     /// If the file cannot be written.
     pub fn write_failure(&self, failure: &Error) -> Result<(), Error> {
         #[derive(Serialize)]
-        struct Failed<'a> {
+        struct FailureReport<'a> {
             error: ErrorRecord<'a>,
         }
-        self.write_report(&Failed { error: failure.record() })
+        self.write_report(&FailureReport { error: failure.record() })
     }
 }
 
 /// A report with the information needed to reproduce it.
 #[derive(Serialize)]
-struct Reported<'a, T> {
+struct ReportEnvelope<'a, T> {
     program: &'static str,
     invocation: Vec<String>,
     /// Name of the machine.

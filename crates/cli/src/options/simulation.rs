@@ -28,7 +28,7 @@ pub struct SimulationArgs {
 
 /// Parameters of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Simulated {
+pub struct SimulationParameters {
     /// The machine, with default rates where none were given.
     pub machine: SimulatedMachine,
     /// Number of files, if given.
@@ -53,10 +53,10 @@ impl SimulationArgs {
     ///
     /// # Errors
     /// If a key or a value is invalid.
-    pub fn simulated(&self, rates: Rates) -> Result<Simulated, Error> {
+    pub fn simulated(&self, rates: Rates) -> Result<SimulationParameters, Error> {
         let machine =
             SimulatedMachine { ranks: 0, threads: 1, ranks_per_machine: 0, memory_limit_bytes: 1 << 30, rates };
-        let mut simulated = Simulated { machine, files: None, strategy: Strategy::Auto };
+        let mut simulated = SimulationParameters { machine, files: None, strategy: Strategy::Auto };
         for pair in &self.simulate {
             let Some((key, value)) = pair.split_once('=') else {
                 let failure = Error::usage(&format!("--simulate takes KEY=VALUE, not {pair:?}"));
@@ -73,7 +73,7 @@ impl SimulationArgs {
 }
 
 /// Sets one key; `None` if key or value is invalid.
-fn set(simulated: &mut Simulated, key: &str, value: &str) -> Option<()> {
+fn set(simulated: &mut SimulationParameters, key: &str, value: &str) -> Option<()> {
     let SimulatedMachine { ranks, threads, ranks_per_machine, memory_limit_bytes, rates } = &mut simulated.machine;
     let count = || value.parse::<u32>().ok().filter(|count| *count > 0);
     let len_bytes = || value.parse::<Size>().ok().map(|size| size.0);
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    fn simulated(pairs: &[&str]) -> Result<Simulated, Error> {
+    fn simulated(pairs: &[&str]) -> Result<SimulationParameters, Error> {
         let simulate = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         SimulationArgs { simulate, stat: None }.simulated(rates())
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn keys_set_what_they_name() {
         let pairs = ["ranks=1600", "files=6400", "threads=4", "memory=2GiB", "read=100GB", "message=2e-6"];
-        let Simulated { machine, files, .. } = simulated(&pairs).unwrap();
+        let SimulationParameters { machine, files, .. } = simulated(&pairs).unwrap();
         assert_eq!((machine.ranks, machine.threads, files), (1600, 4, Some(6400)));
         assert_eq!((machine.memory_limit_bytes, machine.rates.read_bytes_per_s), (2 << 30, Some(1e11)));
         assert_eq!(machine.rates.message_s, 2e-6);

@@ -24,13 +24,13 @@ pub(super) struct JsonLog {
     path: PathBuf,
     out: BufWriter<File>,
     started: Instant,
-    pending: BTreeMap<Stage, Pending>,
+    pending: BTreeMap<Stage, UnwrittenAdvances>,
     failed: Option<std::io::Error>,
 }
 
 /// Advances not written yet.
 #[derive(Debug)]
-struct Pending {
+struct UnwrittenAdvances {
     bytes: u64,
     items: u64,
     written: Instant,
@@ -74,7 +74,7 @@ impl JsonLog {
         match event {
             Event::Advanced { stage, bytes, items } => {
                 let written = self.started;
-                let pending = self.pending.entry(*stage).or_insert(Pending { bytes: 0, items: 0, written });
+                let pending = self.pending.entry(*stage).or_insert(UnwrittenAdvances { bytes: 0, items: 0, written });
                 pending.bytes = pending.bytes.saturating_add(*bytes);
                 pending.items = pending.items.saturating_add(*items);
                 if pending.written.elapsed() >= INTERVAL {

@@ -60,17 +60,17 @@ impl Display for Lines {
 
 /// Shows no progress; messages are shown unless `--quiet` is given.
 #[derive(Debug, Default)]
-pub(super) struct Silent {
+pub(super) struct MessagesOnly {
     quiet: bool,
 }
 
-impl Silent {
+impl MessagesOnly {
     pub(super) fn quiet() -> Self {
         Self { quiet: true }
     }
 }
 
-impl Display for Silent {
+impl Display for MessagesOnly {
     fn advanced(&mut self, _stage: Stage, _tally: &Tally) {}
 
     fn finished(&mut self, _stage: Stage, _line: Option<&str>) {}

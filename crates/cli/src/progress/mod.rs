@@ -66,8 +66,8 @@ impl Progress {
     pub fn start(arguments: &VerbosityArgs, command: &str) -> Result<Self, Error> {
         let terminal = std::io::stderr().is_terminal();
         let display: Box<dyn Display> = match arguments.progress {
-            _ if arguments.quiet => Box::new(lines::Silent::quiet()),
-            When::Never => Box::new(lines::Silent::default()),
+            _ if arguments.quiet => Box::new(lines::MessagesOnly::quiet()),
+            When::Never => Box::new(lines::MessagesOnly::default()),
             When::Auto | When::Always if terminal => Box::new(bars::Bars::new()),
             When::Auto => Box::new(lines::Lines::new(None)),
             When::Always => Box::new(lines::Lines::new(Some(lines::HEARTBEAT))),
@@ -84,7 +84,7 @@ impl Progress {
 
     /// Creates an observer that shows nothing.
     pub fn silent() -> Self {
-        let display = Box::new(lines::Silent::quiet());
+        let display = Box::new(lines::MessagesOnly::quiet());
         let state = Mutex::new(State { tallies: BTreeMap::new(), display, log: None });
         Self { state, threshold: None, warnings: Warnings::default() }
     }

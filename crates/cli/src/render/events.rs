@@ -2,9 +2,9 @@
 
 use super::table::{Align, Columns};
 use super::{escape, quantity};
-use raddle_events::Converted;
+use raddle_events::ConversionReport;
 use raddle_events::formats::WrittenEvents;
-use raddle_events::request::{EventsInspection, Measured};
+use raddle_events::request::{EventsInspection, MeasuredConversion};
 
 /// Formats the result of a conversion or merge.
 pub fn written(written: &WrittenEvents) -> String {
@@ -79,7 +79,7 @@ pub fn inspection(inspection: &EventsInspection) -> String {
 }
 
 /// Formats the table of a measurement.
-pub fn bench(measured: &[Measured]) -> String {
+pub fn bench(measured: &[MeasuredConversion]) -> String {
     let titles = [
         ("layout", Align::Left),
         ("threads", Align::Right),
@@ -95,11 +95,11 @@ pub fn bench(measured: &[Measured]) -> String {
         ("other", Align::Right),
     ];
     let mut columns = Columns::new(&titles);
-    for Measured { sink, number_of_ranks, threads, len_bytes, converted } in measured {
+    for MeasuredConversion { sink, number_of_ranks, threads, len_bytes, converted } in measured {
         let elapsed_s = converted.elapsed_s;
         let all_s = elapsed_s * (number_of_ranks * threads) as f64;
         let share = |part_s: f64| format!("{:.0} %", 100.0 * part_s / all_s.max(f64::MIN_POSITIVE));
-        let Converted { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = *converted;
+        let ConversionReport { read_s, prepare_s, encode_s, commit_s, metadata_s, .. } = *converted;
         let known_s = read_s + prepare_s + encode_s + commit_s + metadata_s;
         columns.row(&[
             sink.clone(),
@@ -120,7 +120,7 @@ pub fn bench(measured: &[Measured]) -> String {
 }
 
 /// Formats the work of each rank; empty for a single rank.
-fn ranks(measured: &[Measured]) -> String {
+fn ranks(measured: &[MeasuredConversion]) -> String {
     let titles = [
         ("layout", Align::Left),
         ("threads", Align::Right),
@@ -136,7 +136,7 @@ fn ranks(measured: &[Measured]) -> String {
     let mut columns = Columns::new(&titles);
     let rows = measured.iter().flat_map(|case| case.converted.ranks.iter().enumerate().map(move |rank| (case, rank)));
     let mut has_rows = false;
-    for (Measured { sink, threads, .. }, (rank, work)) in rows {
+    for (MeasuredConversion { sink, threads, .. }, (rank, work)) in rows {
         has_rows = true;
         columns.row(&[
             sink.clone(),

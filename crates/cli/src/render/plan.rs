@@ -2,7 +2,7 @@
 
 use super::table::{Align, Columns};
 use super::{differences, escape, quantity};
-use raddle::summary::{Convention, Skipped, Summary};
+use raddle::summary::{Convention, SkippedFile, Summary};
 use raddle_core::output::stripes::StripeSource;
 use raddle_merge::plan::alignment::Alignment;
 use raddle_merge::plan::prediction::{Prediction, SHORT_S};
@@ -115,7 +115,7 @@ pub fn text(summary: &Summary, detail: Detail) -> String {
     );
     if !summary.skipped.is_empty() {
         text.push_str(&format!("left out: {}\n", quantity::counted(summary.skipped.len() as u64, "input")));
-        for Skipped { path, reason } in &summary.skipped {
+        for SkippedFile { path, reason } in &summary.skipped {
             text.push_str(&format!("  {}: {}\n", escape::text(path), escape::text(reason)));
         }
     }

@@ -1,6 +1,6 @@
 //! Commits arrays in plan order, as their tiles are placed.
 
-use super::{Committed, Context, EngineError, Recorder};
+use super::{Context, EngineError, PlacedArray, Recorder};
 use crate::output::claims::{Claim, Collector};
 use crate::plan::TileIndex;
 use crate::report::progress::{Event, Observer, Stage};
@@ -8,7 +8,7 @@ use crate::report::{StageTotals, elapsed_ns};
 use std::time::Instant;
 
 /// Callback that receives the claims of finished arrays, in plan order.
-pub type Commit<'c, E> = dyn FnMut(Committed<'_>) -> Result<(), E> + 'c;
+pub type Commit<'c, E> = dyn FnMut(PlacedArray<'_>) -> Result<(), E> + 'c;
 
 /// Commits everything that an earlier run placed.
 pub(super) fn commit_kept<E: std::error::Error>(

@@ -32,7 +32,7 @@ mod window;
 mod window_models;
 mod worker;
 
-pub use crate::output::claims::{Claim, Committed, Placement};
+pub use crate::output::claims::{Claim, PlacedArray, Placement};
 pub use committer::Commit;
 pub use fit::claims_len_bytes;
 pub use record::{Checkpoint, PlacedBatch, Recorder};

@@ -64,7 +64,7 @@ use std::time::Instant;
 /// let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
 /// let options = EngineOptions { start_address: 8, ..EngineOptions::default() };
 /// let mut addresses = Vec::new();
-/// let mut commit = |done: raddle_core::engine::Committed<'_>| {
+/// let mut commit = |done: raddle_core::engine::PlacedArray<'_>| {
 ///     addresses.extend(done.claims.iter().map(|claim| claim.address));
 ///     Ok(())
 /// };

@@ -77,7 +77,7 @@ impl<W: TileWork> WorkerContext<'_, W> {
         let Some(mut tile) = self.index.tile(batch.first) else { return };
         let cpu_before_ns = thread_cpu_ns();
         let mut clock = Stopwatch(Instant::now());
-        let mut spent = Spent::default();
+        let mut spent = BatchTime::default();
         for ordinal in batch.first..batch.first + batch.tiles {
             if self.cancel.is_cancelled() {
                 return self.window.fail(0, EngineError::Core(CoreError::Cancelled));
@@ -113,7 +113,7 @@ impl<W: TileWork> WorkerContext<'_, W> {
         raw: &mut [u8],
         parcel: &mut InFlightBatch,
         clock: &mut Stopwatch,
-        spent: &mut Spent,
+        spent: &mut BatchTime,
     ) -> Result<(), EngineError<W::Error>> {
         let (before, raw_len_bytes) = (parcel.stored.len(), raw.len() as u64);
         let failed = |stage| move |source| EngineError::Tile { tile, stage, source };
@@ -183,12 +183,12 @@ impl Stopwatch {
 
 /// Time spent on a batch.
 #[derive(Default)]
-struct Spent {
+struct BatchTime {
     regroup: StageTotals,
     encode: StageTotals,
 }
 
-impl Spent {
+impl BatchTime {
     /// Distributes processor time in proportion to wall time: reading the processor time is a system call, too
     /// expensive for every tile.
     fn share_out(&mut self, cpu_ns: u64) {

@@ -34,7 +34,7 @@ pub enum Placement {
 
 /// Claims of an array whose tiles are all placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed<'a> {
+pub struct PlacedArray<'a> {
     /// Number of the array in the plan.
     pub array: u32,
     /// Claims in tile order; tiles consisting only of fill values have none.
@@ -65,7 +65,7 @@ impl<'a> Collector<'a> {
         &mut self,
         tiles: u64,
         claims: &[Claim],
-        commit: &mut dyn FnMut(Committed<'_>) -> Result<(), E>,
+        commit: &mut dyn FnMut(PlacedArray<'_>) -> Result<(), E>,
     ) -> Result<(), (u32, E)> {
         self.next += tiles;
         let mut rest = claims;
@@ -85,7 +85,7 @@ impl<'a> Collector<'a> {
                 self.claims.as_slice()
             };
             let fill_tiles = (end - first).saturating_sub(all.len() as u64);
-            commit(Committed { array: self.array, claims: all, fill_tiles }).map_err(|error| (self.array, error))?;
+            commit(PlacedArray { array: self.array, claims: all, fill_tiles }).map_err(|error| (self.array, error))?;
             self.claims.clear();
             self.array += 1;
         }
@@ -114,7 +114,7 @@ mod tests {
         for cut in 1..=8 {
             let mut seen = Vec::new();
             let mut collector = Collector::new(&index);
-            let mut commit = |done: Committed<'_>| {
+            let mut commit = |done: PlacedArray<'_>| {
                 let tiles: Vec<_> = done.claims.iter().map(|claim| claim.tile.index).collect();
                 assert!(done.claims.iter().all(|claim| claim.tile.array == done.array));
                 seen.push((done.array, tiles, done.fill_tiles));
@@ -158,7 +158,7 @@ mod tests {
         let plan = Plan { arrays: vec![array(0), array(1)] };
         let index = plan.tile_index();
         let mut collector = Collector::new(&index);
-        let refuse = &mut |done: Committed<'_>| if done.array == 1 { Err("full") } else { Ok(()) };
+        let refuse = &mut |done: PlacedArray<'_>| if done.array == 1 { Err("full") } else { Ok(()) };
         assert_eq!(collector.collect(0, &[], refuse), Ok(()));
         assert_eq!(collector.collect(1, &[], refuse), Err((1, "full")));
         assert!(!collector.is_complete());

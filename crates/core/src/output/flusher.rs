@@ -18,11 +18,11 @@ pub const WORTH_LEN_BYTES: u64 = 8 << 20;
 /// Files to flush, each identified by a number of the caller.
 #[derive(Debug, Default)]
 pub struct Flusher {
-    running: Option<Running>,
+    running: Option<FlushThread>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct FlushThread {
     files: SyncSender<(u32, Arc<File>)>,
     thread: JoinHandle<Result<(), (u32, Error)>>,
 }
@@ -33,7 +33,7 @@ impl Flusher {
     pub fn flush(&mut self, number: u32, file: &Arc<File>) -> bool {
         let running = match &self.running {
             Some(running) => running,
-            None => match Running::start() {
+            None => match FlushThread::start() {
                 Ok(running) => self.running.insert(running),
                 // Without a thread, the final fsync does all the work.
                 Err(_) => return false,
@@ -47,7 +47,7 @@ impl Flusher {
     /// # Errors
     /// The first flush error, with the number of its file.
     pub fn finish(&mut self) -> Result<(), (u32, Error)> {
-        let Some(Running { files, thread }) = self.running.take() else { return Ok(()) };
+        let Some(FlushThread { files, thread }) = self.running.take() else { return Ok(()) };
         drop(files);
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -60,7 +60,7 @@ impl Drop for Flusher {
     }
 }
 
-impl Running {
+impl FlushThread {
     fn start() -> Result<Self, Error> {
         let (files, to_flush) = sync_channel::<(u32, Arc<File>)>(0);
         let flush = move || {

@@ -115,7 +115,7 @@ fn failed<E: Into<std::io::Error>>(step: PublishStep, path: &Path) -> impl FnOnc
 
 /// A locked output with its hidden name. What has the hidden name is removed when this is dropped, unless it is kept.
 #[derive(Debug)]
-struct Unpublished {
+struct HiddenOutput {
     output: PathBuf,
     hidden: PathBuf,
     existing: IfExists,
@@ -127,7 +127,7 @@ struct Unpublished {
     _lock: OutputLock,
 }
 
-impl Unpublished {
+impl HiddenOutput {
     fn begin<E: From<PublishError>>(
         output: &Path,
         existing: IfExists,
@@ -148,7 +148,7 @@ impl Unpublished {
     }
 }
 
-impl Drop for Unpublished {
+impl Drop for HiddenOutput {
     fn drop(&mut self) {
         if !self.is_kept {
             // A failure to clean up must not hide the first error; the next run cleans up.
@@ -159,7 +159,7 @@ impl Drop for Unpublished {
 
 /// A locked output file that is not published yet. Unless it is kept, its hidden file is removed when it is dropped.
 #[derive(Debug)]
-pub struct AtomicFile(Unpublished);
+pub struct AtomicFile(HiddenOutput);
 
 impl AtomicFile {
     /// Takes the lock on `output`, then calls `check`, which refuses an output that must not be written. Files of an
@@ -172,7 +172,7 @@ impl AtomicFile {
         existing: IfExists,
         check: impl FnOnce() -> Result<(), E>,
     ) -> Result<Self, E> {
-        Unpublished::begin(output, existing, |path| std::fs::remove_file(path), check).map(Self)
+        HiddenOutput::begin(output, existing, |path| std::fs::remove_file(path), check).map(Self)
     }
 
     /// Names a file that describes the unfinished output. It is removed before the hidden file, and kept with it.
@@ -247,7 +247,7 @@ impl AtomicFile {
 /// its entries have replaced.
 #[derive(Debug)]
 pub struct AtomicDir {
-    unpublished: Unpublished,
+    unpublished: HiddenOutput,
     durability: Durability,
 }
 
@@ -262,7 +262,7 @@ impl AtomicDir {
         (existing, durability): (IfExists, Durability),
         check: impl FnOnce() -> Result<(), E>,
     ) -> Result<Self, E> {
-        let unpublished = Unpublished::begin(output, existing, remove_any, check)?;
+        let unpublished = HiddenOutput::begin(output, existing, remove_any, check)?;
         unpublished.clear()?;
         let hidden = &unpublished.hidden;
         std::fs::create_dir(hidden).map_err(failed(PublishStep::CreateFolder, hidden))?;

@@ -37,7 +37,7 @@ impl FolderOperation {
 
 /// Outcome of an operation.
 #[derive(Debug)]
-pub struct Tried {
+pub struct TrialOutcome {
     /// Operation.
     pub operation: FolderOperation,
     /// The error of the system, if it failed.
@@ -61,7 +61,7 @@ impl Drop for TrialFiles {
 }
 
 /// Tries all operations in `folder`. Without the first, the others are not tried.
-pub fn try_folder(folder: &Path) -> Vec<Tried> {
+pub fn try_folder(folder: &Path) -> Vec<TrialOutcome> {
     let output = folder.join(format!("raddle-trial-{}", std::process::id()));
     let files = TrialFiles { first: beside(&output, ".first"), second: beside(&output, ".second") };
     let mut tried = Vec::new();
@@ -78,7 +78,7 @@ pub fn try_folder(folder: &Path) -> Vec<Tried> {
             FolderOperation::Evict => File::open(&files.first).and_then(|file| read_back::evict(&file)),
         };
         let is_useless = operation == FolderOperation::Write && outcome.is_err();
-        tried.push(Tried { operation, outcome });
+        tried.push(TrialOutcome { operation, outcome });
         if is_useless {
             break;
         }
@@ -139,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tried = try_folder(folder.path());
         assert_eq!(tried.iter().map(|tried| tried.operation).collect::<Vec<_>>(), FolderOperation::ALL);
-        for Tried { operation, outcome } in tried {
+        for TrialOutcome { operation, outcome } in tried {
             // Some file systems of containers have no unnamed files.
             assert!(outcome.is_ok() || operation == FolderOperation::Unnamed, "{operation:?}: {outcome:?}");
         }
@@ -150,7 +150,10 @@ mod tests {
     fn a_folder_without_a_file_is_tried_once() {
         let folder = tempfile::tempdir().unwrap();
         let tried = try_folder(&folder.path().join("none"));
-        assert!(matches!(&tried[..], [Tried { operation: FolderOperation::Write, outcome: Err(_) }]), "{tried:?}");
+        assert!(
+            matches!(&tried[..], [TrialOutcome { operation: FolderOperation::Write, outcome: Err(_) }]),
+            "{tried:?}"
+        );
     }
 
     #[test]

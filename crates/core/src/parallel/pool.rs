@@ -108,19 +108,19 @@ impl Pool {
     }
 
     /// Reserves a thread without work, if there is one.
-    fn reserve(&'static self) -> Option<Reserved> {
+    fn reserve(&'static self) -> Option<ThreadPermit> {
         let less_one = |idle: usize| idle.checked_sub(1);
         self.idle.fetch_update(Ordering::Acquire, Ordering::Relaxed, less_one).ok()?;
-        Some(Reserved { pool: self })
+        Some(ThreadPermit { pool: self })
     }
 }
 
 /// Right to use one thread of the pool.
-struct Reserved {
+struct ThreadPermit {
     pool: &'static Pool,
 }
 
-impl Drop for Reserved {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         self.pool.idle.fetch_add(1, Ordering::Release);
     }

@@ -130,7 +130,7 @@ mod tests {
 
     /// Ranks as threads that exchange messages in pieces of limited length.
     #[derive(Debug)]
-    struct Cut<'a> {
+    struct PieceRanks<'a> {
         ranks: &'a dyn Communicator,
         limit_bytes: usize,
     }
@@ -146,7 +146,7 @@ mod tests {
         u64::from_le_bytes(bytes.try_into().unwrap())
     }
 
-    impl PieceTransport for Cut<'_> {
+    impl PieceTransport for PieceRanks<'_> {
         fn all_gather_words(&self, local: u64) -> Result<Vec<u64>> {
             Ok(self.ranks.all_gather_bytes(&local.to_le_bytes())?.iter().map(|bytes| word(bytes)).collect())
         }
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    impl Communicator for Cut<'_> {
+    impl Communicator for PieceRanks<'_> {
         fn rank(&self) -> usize {
             self.ranks.rank()
         }
@@ -198,7 +198,7 @@ mod tests {
     fn messages_in_pieces_conform() {
         for limit_bytes in [20_000, 65_537, PIECE_LIMIT_BYTES] {
             for size in [1, 2, 3, 5] {
-                Threads::run(size, |ranks| conformance::all(&Cut { ranks, limit_bytes }));
+                Threads::run(size, |ranks| conformance::all(&PieceRanks { ranks, limit_bytes }));
             }
         }
     }
@@ -207,7 +207,7 @@ mod tests {
     fn pieces_of_a_byte_make_whole_messages() {
         for limit_bytes in [0, 1, 3, 7] {
             Threads::run(3, |threads| {
-                let ranks = Cut { ranks: threads, limit_bytes };
+                let ranks = PieceRanks { ranks: threads, limit_bytes };
                 let message = |from: usize, to: usize| vec![(from * 3 + to) as u8; from * 4 + to * 9];
                 let all = ranks.all_gather_bytes(&message(ranks.rank(), 0)).unwrap();
                 assert!(all.iter().enumerate().all(|(from, got)| *got == message(from, 0)));

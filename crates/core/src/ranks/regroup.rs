@@ -83,7 +83,7 @@ impl Outbox {
 
 /// A piece received from another rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived<'a> {
+pub struct ReceivedPiece<'a> {
     /// Sending rank.
     pub from: Rank,
     /// Position of the first element in the tile, per axis.
@@ -149,12 +149,12 @@ impl Inbox {
     }
 
     /// Returns the pieces of `tile`.
-    pub fn pieces(&self, tile: Tile) -> impl Iterator<Item = Arrived<'_>> {
+    pub fn pieces(&self, tile: Tile) -> impl Iterator<Item = ReceivedPiece<'_>> {
         let first = self.entries.partition_point(|entry| entry.tile < tile);
         self.entries[first..].iter().take_while(move |entry| entry.tile == tile).map(|entry| {
             let (numbers, bytes) = self.messages[entry.from][entry.at..].split_at(16 * entry.rank);
             let (target, count) = numbers.split_at(8 * entry.rank);
-            Arrived {
+            ReceivedPiece {
                 from: entry.from,
                 target: target.chunks_exact(8).map(number).collect(),
                 count: count.chunks_exact(8).map(number).collect(),

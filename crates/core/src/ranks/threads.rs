@@ -18,7 +18,7 @@ pub struct Threads {
 #[derive(Debug)]
 struct Shared {
     size: usize,
-    meeting: Mutex<Meeting>,
+    meeting: Mutex<Rendezvous>,
     changed: Condvar,
 }
 
@@ -26,7 +26,7 @@ struct Shared {
 type Mailboxes = Vec<Vec<Vec<u8>>>;
 
 #[derive(Debug, Default)]
-struct Meeting {
+struct Rendezvous {
     /// Number of ranks that have put their messages on the board.
     arrived: usize,
     /// Number of collectives completed.
@@ -59,7 +59,7 @@ impl Threads {
         let board = vec![Vec::new(); size];
         let shared = Arc::new(Shared {
             size,
-            meeting: Mutex::new(Meeting { board, ..Meeting::default() }),
+            meeting: Mutex::new(Rendezvous { board, ..Rendezvous::default() }),
             changed: Condvar::new(),
         });
         (0..size).map(|rank| Self { rank, shared: Arc::clone(&shared) }).collect()
@@ -67,7 +67,7 @@ impl Threads {
 
     /// Runs `body` on this rank, which leaves the group afterwards.
     pub(crate) fn live<T>(self, body: impl FnOnce(&dyn Communicator) -> T) -> T {
-        let _leaving = Leaving(Arc::clone(&self.shared));
+        let _leaving = ExitNotice(Arc::clone(&self.shared));
         body(&self)
     }
 
@@ -100,9 +100,9 @@ impl Threads {
 }
 
 /// Notifies the others when a rank ends, even by panic.
-struct Leaving(Arc<Shared>);
+struct ExitNotice(Arc<Shared>);
 
-impl Drop for Leaving {
+impl Drop for ExitNotice {
     fn drop(&mut self) {
         self.0.meeting.lock().unwrap_or_else(PoisonError::into_inner).left = true;
         self.0.changed.notify_all();

@@ -118,13 +118,13 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Counts jobs, and checks that those of one phase are done before the next one begins.
-    struct Counting<'a> {
+    struct CountedPhases<'a> {
         jobs: &'a [usize],
         done: &'a AtomicUsize,
         failing: Option<(usize, usize)>,
     }
 
-    impl Phased for Counting<'_> {
+    impl Phased for CountedPhases<'_> {
         type Error = (usize, usize);
 
         fn begin(&mut self, phase: usize) -> Result<Option<usize>, Self::Error> {
@@ -150,7 +150,7 @@ mod tests {
     fn help(threads: usize, failing: Option<(usize, usize)>) -> (Vec<Outcome>, usize) {
         let (phases, done) = (Phases::new(), AtomicUsize::new(0));
         let outcomes = std::thread::scope(|scope| {
-            let helper = || phases.help(&mut Counting { jobs: &[3, 0, 40, 1], done: &done, failing }, || false);
+            let helper = || phases.help(&mut CountedPhases { jobs: &[3, 0, 40, 1], done: &done, failing }, || false);
             let helpers: Vec<_> = (0..threads).map(|_| scope.spawn(helper)).collect();
             helpers.into_iter().map(|helper| helper.join().unwrap()).collect()
         });
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_stopped_run_ends_the_wait() {
         let (phases, done) = (Phases::new(), AtomicUsize::new(0));
-        let mut work = Counting { jobs: &[3], done: &done, failing: None };
+        let mut work = CountedPhases { jobs: &[3], done: &done, failing: None };
         assert_eq!(phases.help(&mut work, || done.load(Ordering::SeqCst) == 2), Ok(false));
         assert_eq!(done.load(Ordering::SeqCst), 2);
         assert!(!phases.is_complete());

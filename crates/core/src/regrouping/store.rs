@@ -30,7 +30,7 @@ pub struct TileGroup {
 
 /// A group of which this process assembles tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Expected {
+struct ExpectedGroup {
     group: TileGroup,
     /// Number of tiles that this process assembles.
     tiles: u64,
@@ -40,7 +40,7 @@ struct Expected {
 
 /// An admitted group.
 #[derive(Debug)]
-struct Admitted {
+struct AdmittedGroup {
     slots: Arc<Slots>,
     /// Jobs that no thread has begun, last one first.
     waiting: Vec<usize>,
@@ -54,7 +54,7 @@ struct Admitted {
 struct State {
     /// Number of groups admitted so far.
     admitted: usize,
-    groups: BTreeMap<usize, Admitted>,
+    groups: BTreeMap<usize, AdmittedGroup>,
     len_bytes: u64,
     /// Buffers of tiles that were taken, for the next group.
     spare: Vec<Vec<u8>>,
@@ -65,14 +65,14 @@ struct State {
 pub struct GroupStore {
     limit_len_bytes: u64,
     /// Groups in plan order.
-    expected: Vec<Expected>,
+    expected: Vec<ExpectedGroup>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 /// Outcome of waiting for a tile.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeOutcome {
     /// Values of the tile's part of the array, in row-major order and without padding.
     Values(Vec<u8>),
     /// The run stopped before the values were complete.
@@ -104,7 +104,7 @@ impl GroupStore {
         tiles: &[Range<u64>],
         limit_len_bytes: u64,
     ) -> Self {
-        let mut expected: Vec<Expected> = Vec::new();
+        let mut expected: Vec<ExpectedGroup> = Vec::new();
         for range in tiles {
             let mut next = range.start;
             while next < range.end
@@ -123,7 +123,7 @@ impl GroupStore {
                     Some(last) if last.group == group => last.tiles += tiles,
                     _ => {
                         let len_bytes = len_bytes(array, *groups, group.group);
-                        expected.push(Expected { group, tiles, len_bytes });
+                        expected.push(ExpectedGroup { group, tiles, len_bytes });
                     }
                 }
                 next = reached;
@@ -143,16 +143,16 @@ impl GroupStore {
         tile: Tile,
         filler: &mut F,
         is_stopped: impl Fn() -> bool,
-    ) -> Result<Taken, F::Error> {
+    ) -> Result<TakeOutcome, F::Error> {
         let group = TileGroup { array: tile.array, group: groups.group_of(plan, tile.index) };
         let Ok(at) = self.expected.binary_search_by_key(&group, |expected| expected.group) else {
-            return Ok(Taken::Stopped);
+            return Ok(TakeOutcome::Stopped);
         };
         let place = tile.index - groups.tiles_of(plan, group.group).start;
         let mut state = self.lock();
         loop {
             if is_stopped() {
-                return Ok(Taken::Stopped);
+                return Ok(TakeOutcome::Stopped);
             }
             self.admit(&mut state, at, plan, groups, filler);
             let Some(admitted) = state.groups.get_mut(&at) else {
@@ -165,7 +165,7 @@ impl GroupStore {
                 let filled = filler.fill(group, job, &slots);
                 drop(slots);
                 state = self.lock();
-                let Some(admitted) = state.groups.get_mut(&at) else { return Ok(Taken::Stopped) };
+                let Some(admitted) = state.groups.get_mut(&at) else { return Ok(TakeOutcome::Stopped) };
                 if let Err(error) = filled {
                     admitted.waiting.push(job);
                     self.changed.notify_all();
@@ -188,7 +188,7 @@ impl GroupStore {
                 state.len_bytes -= self.expected[at].len_bytes;
                 self.changed.notify_all();
             }
-            return Ok(Taken::Values(values));
+            return Ok(TakeOutcome::Values(values));
         }
     }
 
@@ -220,7 +220,7 @@ impl GroupStore {
     /// Admits group number `at` if it is the next one and memory is left for it. A group that alone exceeds the limit is
     /// admitted once the store is empty.
     fn admit<F: FillGroup>(&self, state: &mut State, at: usize, plan: &ArrayPlan, groups: TileGroups, filler: &mut F) {
-        let Expected { group, tiles, len_bytes } = self.expected[at];
+        let ExpectedGroup { group, tiles, len_bytes } = self.expected[at];
         let fits = state.groups.is_empty() || state.len_bytes.saturating_add(len_bytes) <= self.limit_len_bytes;
         if state.admitted != at || !fits {
             return;
@@ -229,7 +229,7 @@ impl GroupStore {
         let slots = Arc::new(Slots::new(plan, &groups.extent(plan, group.group), &mut state.spare));
         // Memory that the group does not need is freed, so that it does not add to the group's.
         state.spare = Vec::new();
-        state.groups.insert(at, Admitted { slots, waiting: (0..undone).rev().collect(), undone, tiles });
+        state.groups.insert(at, AdmittedGroup { slots, waiting: (0..undone).rev().collect(), undone, tiles });
         state.admitted += 1;
         state.len_bytes += len_bytes;
         self.changed.notify_all();
@@ -262,7 +262,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     /// Fills groups with the numbers of the elements, along the borders of chunks.
-    struct Numbering<'a> {
+    struct ElementNumbers<'a> {
         plan: &'a Plan,
         regroupings: &'a [Option<Regrouping>],
         jobs_done: &'a AtomicUsize,
@@ -270,7 +270,7 @@ mod tests {
         failing: Option<usize>,
     }
 
-    impl Numbering<'_> {
+    impl ElementNumbers<'_> {
         /// Returns the rows of chunks of a group.
         fn boxes(&self, group: TileGroup) -> Vec<Extent> {
             let (array, found) = (&self.plan.arrays[group.array as usize], &self.regroupings[group.array as usize]);
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    impl FillGroup for Numbering<'_> {
+    impl FillGroup for ElementNumbers<'_> {
         type Error = (TileGroup, usize);
 
         fn jobs(&mut self, group: TileGroup) -> usize {
@@ -344,18 +344,18 @@ mod tests {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let mut filler =
-                        Numbering { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing };
+                        ElementNumbers { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing };
                     loop {
                         let ordinal = next.fetch_add(1, Ordering::Relaxed);
                         let Some(tile) = index.tile(ordinal) else { return };
                         let array = &plan.arrays[tile.array as usize];
                         let Some(found) = &regroupings[tile.array as usize] else { continue };
                         match store.take((array, found.groups), tile, &mut filler, || false) {
-                            Ok(Taken::Values(values)) => {
+                            Ok(TakeOutcome::Values(values)) => {
                                 assert_eq!(values, numbers(array, &array.tile_extent(tile.index)));
                                 taken.lock().unwrap().push(ordinal);
                             }
-                            Ok(Taken::Stopped) => unreachable!(),
+                            Ok(TakeOutcome::Stopped) => unreachable!(),
                             Err((group, _)) => return failed.lock().unwrap().push((ordinal, group)),
                         }
                         let state = store.lock();
@@ -394,7 +394,8 @@ mod tests {
         let (plan, regroupings) = plan();
         let (index, jobs_done) = (plan.tile_index(), AtomicUsize::new(0));
         let store = GroupStore::new(&plan, &index, &regroupings, std::slice::from_ref(&(0..index.tile_count())), 6000);
-        let mut filler = Numbering { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
+        let mut filler =
+            ElementNumbers { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
         let is_free = |array| {
             let polls = AtomicUsize::new(0);
             store.wait_for_earlier(array, || polls.fetch_add(1, Ordering::Relaxed) > 0)
@@ -403,7 +404,7 @@ mod tests {
         for index in 0..8 {
             assert_eq!((is_free(0), is_free(1), is_free(2)), (true, false, false));
             let taken = store.take((&plan.arrays[0], groups), Tile { array: 0, index }, &mut filler, || false);
-            let Ok(Taken::Values(values)) = taken else { panic!("{taken:?}") };
+            let Ok(TakeOutcome::Values(values)) = taken else { panic!("{taken:?}") };
             store.recycle(values);
         }
         assert_eq!((is_free(0), is_free(1), is_free(2)), (true, true, true));
@@ -417,13 +418,14 @@ mod tests {
         let whole = 0..index.tile_count();
         let store = GroupStore::new(&plan, &index, &regroupings, &[whole], 6000);
         let jobs_done = AtomicUsize::new(0);
-        let mut filler = Numbering { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
+        let mut filler =
+            ElementNumbers { plan: &plan, regroupings: &regroupings, jobs_done: &jobs_done, failing: None };
         // The last group waits for all others, which nobody takes.
         let last = Tile { array: 2, index: plan.arrays[2].tile_count() - 1 };
         let polls = AtomicUsize::new(0);
         let is_stopped = || polls.fetch_add(1, Ordering::Relaxed) > 1;
         let groups = regroupings[2].as_ref().unwrap().groups;
-        assert_eq!(store.take((&plan.arrays[2], groups), last, &mut filler, is_stopped), Ok(Taken::Stopped));
+        assert_eq!(store.take((&plan.arrays[2], groups), last, &mut filler, is_stopped), Ok(TakeOutcome::Stopped));
         assert_eq!(jobs_done.into_inner(), 0);
     }
 }

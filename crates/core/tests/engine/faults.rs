@@ -4,7 +4,7 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Committed, Context, EngineError, EngineOptions, Execution, Placement};
+use raddle_core::engine::{Context, EngineError, EngineOptions, Execution, PlacedArray, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -120,7 +120,7 @@ fn a_panic_of_the_caller_stops_the_workers() {
     let caught = std::panic::catch_unwind(|| {
         let (budget, cancel) = (MemoryBudget::new(BUDGET), CancelToken::new());
         let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
-        let mut commit = |done: Committed<'_>| {
+        let mut commit = |done: PlacedArray<'_>| {
             assert!(done.array < 5, "enough");
             Ok(())
         };

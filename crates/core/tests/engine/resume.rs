@@ -4,7 +4,7 @@ use crate::work::*;
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{
-    Checkpoint, Committed, Context, EngineError, EngineOptions, Execution, PlacedBatch, Placement, Recorder,
+    Checkpoint, Context, EngineError, EngineOptions, Execution, PlacedArray, PlacedBatch, Placement, Recorder,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::arenas::Arenas;
@@ -72,7 +72,7 @@ fn recorded_by(
         let (budget, cancel) = (MemoryBudget::new(if ranks == 1 { BUDGET } else { 1 << 20 }), CancelToken::new());
         let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };
         let mut arrays = Vec::new();
-        let mut commit = |done: Committed<'_>| {
+        let mut commit = |done: PlacedArray<'_>| {
             arrays.push((done.array, done.claims.to_vec(), done.fill_tiles));
             Ok(())
         };
@@ -282,7 +282,7 @@ fn nothing_is_recorded_of_tiles_in_arenas() {
     for writes in [Each, Together] {
         let (sink, budget, cancel) = (Memory::default(), MemoryBudget::new(BUDGET), CancelToken::new());
         let context = Context { communicator: &SingleProcess, budget: &budget, observer: &Silent, cancel: &cancel };
-        let commit = &mut |_: Committed<'_>| Ok(());
+        let commit = &mut |_: PlacedArray<'_>| Ok(());
         let execution = match writes {
             Each => Execution::new(&plan, &work, &sink),
             Together => Execution::shared(&plan, &work, &sink),

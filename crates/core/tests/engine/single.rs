@@ -3,7 +3,7 @@
 use crate::work::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Claim, Committed, Context, EngineError, Execution, Placement};
+use raddle_core::engine::{Claim, Context, EngineError, Execution, PlacedArray, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{ArrayPlan, Plan, Tile};
 use raddle_core::ranks::communicator::SingleProcess;
@@ -64,7 +64,7 @@ fn a_commit_that_lags_holds_the_workers_back() {
     let context = Context { communicator: &SingleProcess, budget: &budget, observer: &observer, cancel: &cancel };
     let mut committed = 0;
     let mut max_ahead = 0;
-    let mut commit = |_: Committed<'_>| {
+    let mut commit = |_: PlacedArray<'_>| {
         if committed < 3000 {
             std::thread::sleep(std::time::Duration::from_millis(30));
         }

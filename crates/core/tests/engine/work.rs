@@ -2,7 +2,7 @@
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::{
-    Claim, Committed, Context, EngineError, EngineOptions, EngineReport, Execution, OutputRun, Placement, Round,
+    Claim, Context, EngineError, EngineOptions, EngineReport, Execution, OutputRun, PlacedArray, Placement, Round,
     SharedIo, SharedSink, Sink, TileForm, TileWork,
 };
 use raddle_core::memory::MemoryBudget;
@@ -273,7 +273,7 @@ pub fn run_on(
     let cancel = CancelToken::new();
     let context = Context { communicator, budget: &budget, observer: &Silent, cancel: &cancel };
     let mut arrays = Vec::new();
-    let mut commit = |done: Committed<'_>| {
+    let mut commit = |done: PlacedArray<'_>| {
         assert_eq!(communicator.rank(), 0);
         work.meet(Tile { array: done.array, index: u64::MAX }, Stage::Commit)?;
         arrays.push((done.array, done.claims.to_vec(), done.fill_tiles));

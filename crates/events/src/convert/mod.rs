@@ -70,7 +70,7 @@ impl ConvertOptions {
 
 /// Figures of a finished conversion.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Converted {
+pub struct ConversionReport {
     /// Number of entries that were passed to the sink.
     pub entries: u64,
     /// Number of blocks.
@@ -96,7 +96,7 @@ pub struct Converted {
     pub peak_memory_len_bytes: u64,
     /// Figures of each rank; empty for a single process.
     #[serde(default)]
-    pub ranks: Vec<Converted>,
+    pub ranks: Vec<ConversionReport>,
 }
 
 /// State shared by the threads.
@@ -117,7 +117,7 @@ struct ConversionState<Committer, Prepared, Tile, Encoded> {
     committer: Option<Committer>,
     /// Number and error of the first range that failed.
     failure: Option<(u64, ColumnsError)>,
-    converted: Converted,
+    converted: ConversionReport,
 }
 
 struct PendingBatch<Prepared> {
@@ -161,7 +161,7 @@ pub fn convert<S: Source + ?Sized, K: Sink>(
     options: &ConvertOptions,
     observer: &dyn Observer,
     cancel: &CancelToken,
-) -> error::Result<(Converted, K::Summary)> {
+) -> error::Result<(ConversionReport, K::Summary)> {
     observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
     Ok(convert_ranges(source, sink, options, observer, cancel)?)
 }
@@ -173,7 +173,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     options: &ConvertOptions,
     observer: &dyn Observer,
     cancel: &CancelToken,
-) -> Result<(Converted, K::Summary)> {
+) -> Result<(ConversionReport, K::Summary)> {
     let started = Instant::now();
     let all: Vec<usize> = (0..source.schema().products.len()).collect();
     let products = options.products.as_deref().unwrap_or(&all);
@@ -206,7 +206,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
             encoded: InOrder::default(),
             committer: None,
             failure: None,
-            converted: Converted::default(),
+            converted: ConversionReport::default(),
         }),
         handing_out: Mutex::new(()),
     };

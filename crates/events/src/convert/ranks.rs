@@ -6,7 +6,7 @@
 //! belongs to exactly one run of one round, and runs are in rank order; every step that can fail on one rank is
 //! followed by an agreement of all ranks.
 
-use crate::convert::{ConvertOptions, Converted, convert, convert_ranges};
+use crate::convert::{ConversionReport, ConvertOptions, convert, convert_ranges};
 use crate::error;
 use raddle_columns::block::Block;
 use raddle_columns::error::Result;
@@ -37,7 +37,7 @@ pub fn convert_collective<S: Source + ?Sized, K: SharedSink + Sync>(
     observer: &dyn Observer,
     cancel: &CancelToken,
     ranks: &dyn Communicator,
-) -> error::Result<(Converted, K::Summary)> {
+) -> error::Result<(ConversionReport, K::Summary)> {
     match ranks.size() {
         1 => convert(source, sink, options, observer, cancel),
         _ => {
@@ -56,7 +56,7 @@ struct Rounds<'a, S: ?Sized> {
 }
 
 impl<S: Source + ?Sized> Rounds<'_, S> {
-    fn convert<K: SharedSink + Sync>(&self, mut sink: K) -> Result<(Converted, K::Summary)> {
+    fn convert<K: SharedSink + Sync>(&self, mut sink: K) -> Result<(ConversionReport, K::Summary)> {
         let Self { source, options, .. } = self;
         let ranks: &dyn Communicator = self.ranks;
         let started = Instant::now();
@@ -72,7 +72,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
             shares: vec![1.0; ranks.size()],
             end_entry: entries.end,
         };
-        let (mut converted, mut at) = (Converted::default(), entries.start);
+        let (mut converted, mut at) = (ConversionReport::default(), entries.start);
         while at < entries.end {
             let runs = dealer.deal(*source, options, at);
             let local_run = runs[ranks.rank()].clone();
@@ -100,7 +100,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         &self,
         sink: &K,
         run: Range<u64>,
-        converted: &mut Converted,
+        converted: &mut ConversionReport,
     ) -> Result<Vec<K::Prepared>> {
         if run.is_empty() {
             return Ok(Vec::new());
@@ -122,7 +122,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         &self,
         sink: &mut K,
         tiles: Vec<K::Tile>,
-        converted: &mut Converted,
+        converted: &mut ConversionReport,
     ) -> Result<()> {
         let begun = Instant::now();
         let preparers = (0..self.options.jobs.get()).map(|_| sink.preparer()).collect::<Result<Vec<_>>>();
@@ -136,11 +136,11 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
     }
 
     /// Collective. Sums the figures of all ranks; for wall time and memory, takes the maximum.
-    fn of_all(&self, local: &Converted) -> Result<Converted> {
+    fn of_all(&self, local: &ConversionReport) -> Result<ConversionReport> {
         let ranks = self.ranks.all_gather_values("what ranks did", local)?;
-        let sum = |count: fn(&Converted) -> u64| ranks.iter().map(count).sum();
-        let sum_s = |seconds: fn(&Converted) -> f64| ranks.iter().map(seconds).sum();
-        Ok(Converted {
+        let sum = |count: fn(&ConversionReport) -> u64| ranks.iter().map(count).sum();
+        let sum_s = |seconds: fn(&ConversionReport) -> f64| ranks.iter().map(seconds).sum();
+        Ok(ConversionReport {
             entries: sum(|rank| rank.entries),
             units: sum(|rank| rank.units),
             block_len_bytes: sum(|rank| rank.block_len_bytes),

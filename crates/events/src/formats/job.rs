@@ -2,7 +2,7 @@
 
 use super::WriteOptions;
 use crate::convert::ranks::convert_collective;
-use crate::convert::{ConvertOptions, Converted};
+use crate::convert::{ConversionReport, ConvertOptions};
 use crate::error::Result;
 use raddle_columns::schema::Schema;
 use raddle_columns::sink::SharedSink;
@@ -49,12 +49,16 @@ impl WriteJob<'_> {
     ///
     /// # Errors
     /// As for [`convert_collective`].
-    pub fn fill<K: SharedSink + Sync>(&self, sink: K, options: &ConvertOptions) -> Result<(Converted, K::Summary)> {
+    pub fn fill<K: SharedSink + Sync>(
+        &self,
+        sink: K,
+        options: &ConvertOptions,
+    ) -> Result<(ConversionReport, K::Summary)> {
         convert_collective(self.source, sink, options, self.watch.observer, self.watch.cancel, self.ranks)
     }
 
     /// Returns the report of the written file, without datasets and chunks.
-    pub fn report(&self, events: u64, len_bytes: u64, converted: Converted) -> WrittenEvents {
+    pub fn report(&self, events: u64, len_bytes: u64, converted: ConversionReport) -> WrittenEvents {
         let products = self.convert.products.as_ref().map_or(self.source.schema().products.len(), Vec::len);
         WrittenEvents {
             output: self.output.to_path_buf(),
@@ -123,15 +127,15 @@ pub struct WrittenEvents {
     /// Number of chunks, for HDF5.
     pub chunks: Option<u64>,
     /// Products that were left out, with the reasons.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedProduct>,
     /// Figures of the conversion.
     #[serde(flatten)]
-    pub converted: Converted,
+    pub converted: ConversionReport,
 }
 
 /// Product that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct OmittedProduct {
     /// Name of the product.
     pub product: String,
     /// Reason why it was left out.

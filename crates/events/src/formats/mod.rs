@@ -13,7 +13,7 @@ mod pds;
 mod root;
 
 pub use codec::{CodecNameError, EventCodec};
-pub use job::{LeftOut, MergeJob, WriteJob, WrittenEvents};
+pub use job::{MergeJob, OmittedProduct, WriteJob, WrittenEvents};
 pub use layout::{LayoutNameError, OutputLayout};
 pub use options::{Batch, Compat, DEFAULT_BATCH, EventCompression, WriteOptions};
 

@@ -1,7 +1,7 @@
 //! Packed data streams: opened, written, and merged record by record.
 
 use super::{EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob, WrittenEvents};
-use crate::convert::Converted;
+use crate::convert::ConversionReport;
 use crate::error::Result;
 use crate::pds::{PdsOptions, PdsSink, PdsSource, is_pds, merge};
 use raddle_columns::source::Source;
@@ -58,7 +58,12 @@ fn copy(job: &MergeJob<'_>, streams: &[PdsSource]) -> Result<WrittenEvents> {
         datasets: None,
         chunks: None,
         left_out: Vec::new(),
-        converted: Converted { entries: summary.events, elapsed_s, commit_s: elapsed_s, ..Converted::default() },
+        converted: ConversionReport {
+            entries: summary.events,
+            elapsed_s,
+            commit_s: elapsed_s,
+            ..ConversionReport::default()
+        },
     })
 }
 

@@ -30,7 +30,7 @@ const RESERVED: [&str; 5] =
     [super::lumi::RUN, super::lumi::LUMISEC, COMPRESSION, COMPRESSION_LEVEL, COMPRESSION_CHOICE];
 
 /// The framework's event or batch layout, as an arrangement.
-pub(super) struct Packed {
+pub(super) struct PackedArrangement {
     plan: FilePlan,
     packing: Packing,
 }
@@ -45,7 +45,7 @@ struct Packing {
     batch: Option<NonZeroU64>,
 }
 
-impl Packed {
+impl PackedArrangement {
     pub fn new(path: &Path, schema: &Schema, options: CceOptions, batch: Option<NonZeroU64>) -> Result<Self> {
         let plan = Self::plan_of(schema, options, batch.is_some())?;
         // Without batches, events are compressed.
@@ -107,7 +107,7 @@ fn codec_name(codec: PdsCodec) -> &'static str {
     }
 }
 
-impl EventArrangement for Packed {
+impl EventArrangement for PackedArrangement {
     fn plan(&self) -> &FilePlan {
         &self.plan
     }

@@ -17,7 +17,7 @@ use raddle_core::CoreError;
 use raddle_core::plan;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::ranks::message::{MessageReader, encode_u64s, put_u64s};
-use raddle_core::ranks::regroup::{Arrived, Inbox, Outbox};
+use raddle_core::ranks::regroup::{Inbox, Outbox, ReceivedPiece};
 
 /// Contribution of a block to a dataset.
 #[derive(Debug, Clone, Copy)]
@@ -202,7 +202,7 @@ impl Hdf5Sink {
         for tile in parts.tiles() {
             let series = tile.array as usize;
             let chunk = self.shares.open.entry((series, tile.index)).or_default();
-            for Arrived { from, target, bytes, .. } in parts.pieces(tile) {
+            for ReceivedPiece { from, target, bytes, .. } in parts.pieces(tile) {
                 let (Some(growing), [first]) = (self.growing.get(series), target.as_slice()) else {
                     return Err(CoreError::MessageContent { operation: "parts of chunks", rank: from }.into());
                 };

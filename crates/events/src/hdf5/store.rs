@@ -267,8 +267,10 @@ fn arrangement(
         (Layout::Product, Some(_)) => Box::new(product::Products::as_the_framework(schema)?),
         (Layout::Event, None) => Box::new(event::Events::new(schema, None)?),
         (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events))?),
-        (Layout::Event, Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, None)?),
-        (Layout::Batch(events), Some(cce)) => Box::new(packed::Packed::new(path, schema, cce, Some(events))?),
+        (Layout::Event, Some(cce)) => Box::new(packed::PackedArrangement::new(path, schema, cce, None)?),
+        (Layout::Batch(events), Some(cce)) => {
+            Box::new(packed::PackedArrangement::new(path, schema, cce, Some(events))?)
+        }
     })
 }
 

@@ -10,7 +10,7 @@ use super::contents::Ids;
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
 use super::file::EventsFile;
 use super::lumi::first_event;
-use super::packed::Packed;
+use super::packed::PackedArrangement;
 use super::packed_source::PackedSource;
 use super::series::{PartitionedBlock, SeriesAttribute, SeriesPiece};
 use super::source::Hdf5Source;
@@ -53,7 +53,7 @@ impl StoredEvents {
         if !are_alike || !batches_are_distinguished(&packed) {
             return Ok(Err(files));
         }
-        let plan = Packed::plan_of(files[0].schema(), first.options(), first.is_batched())?;
+        let plan = PackedArrangement::plan_of(files[0].schema(), first.options(), first.is_batched())?;
         let layout = if first.is_batched() { Layout::Batch(NonZeroU64::MIN) } else { Layout::Event };
         let products = files[0].schema().products.len();
         let parts = files.into_iter().filter_map(Hdf5Source::into_packed);

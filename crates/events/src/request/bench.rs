@@ -2,7 +2,7 @@
 //! outputters.
 
 use super::{ConvertOptions, Resources};
-use crate::convert::Converted;
+use crate::convert::ConversionReport;
 use crate::convert::ranks::convert_collective;
 use crate::error::{EventsError, Result};
 use crate::formats::{Batch, Compat, EventCodec, EventCompression, OpenOptions, OutputLayout};
@@ -193,7 +193,7 @@ impl From<BenchSink> for String {
 
 /// One measured conversion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct MeasuredConversion {
     /// Name of what was written.
     pub sink: String,
     /// Number of ranks that shared the events.
@@ -204,7 +204,7 @@ pub struct Measured {
     pub len_bytes: u64,
     /// Figures of the round with the median time.
     #[serde(flatten)]
-    pub converted: Converted,
+    pub converted: ConversionReport,
 }
 
 impl BenchRequest {
@@ -212,11 +212,11 @@ impl BenchRequest {
     ///
     /// # Errors
     /// The source cannot be read, or a file cannot be written.
-    pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<Measured>> {
+    pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<MeasuredConversion>> {
         let folder = ScratchFolder::create_collective(self.folder.as_deref(), ranks)?;
         let source = ranks.agree("open the source", self.source())?;
         let cases = || self.threads.iter().flat_map(|threads| self.sinks.iter().map(move |sink| (*sink, *threads)));
-        let mut rounds: Vec<Vec<Measured>> = cases().map(|_| Vec::new()).collect();
+        let mut rounds: Vec<Vec<MeasuredConversion>> = cases().map(|_| Vec::new()).collect();
         for _ in 0..self.rounds.get() {
             for ((sink, threads), measured) in cases().zip(&mut rounds) {
                 measured.push(self.measure(sink, threads, source.as_ref(), &folder.path, watch, ranks)?);
@@ -266,7 +266,7 @@ impl BenchRequest {
         folder: &Path,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
-    ) -> Result<Measured> {
+    ) -> Result<MeasuredConversion> {
         let convert = &Resources { jobs: Some(threads), memory: self.memory }.options(ranks.size());
         let (batch, compress, codec) = (self.batch, Some(self.compress), Some(self.codec));
         let options = sink.options(&WriteOptions { batch, compress, codec, ..WriteOptions::default() });
@@ -282,7 +282,7 @@ impl BenchRequest {
             }
         };
         let (number_of_ranks, threads) = (ranks.size(), threads.get());
-        Ok(Measured { sink: sink.to_string(), number_of_ranks, threads, len_bytes, converted })
+        Ok(MeasuredConversion { sink: sink.to_string(), number_of_ranks, threads, len_bytes, converted })
     }
 }
 
@@ -292,7 +292,7 @@ fn read(
     options: &ConvertOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
-) -> Result<Converted> {
+) -> Result<ConversionReport> {
     let sink = NullSink::default();
     convert_collective(source, sink, options, watch.observer, watch.cancel, ranks).map(|(converted, _)| converted)
 }
@@ -332,7 +332,7 @@ fn recorded_times(path: &Path) -> Result<Vec<Duration>> {
 }
 
 /// Returns the round with the median time.
-fn median(mut rounds: Vec<Measured>) -> Option<Measured> {
+fn median(mut rounds: Vec<MeasuredConversion>) -> Option<MeasuredConversion> {
     rounds.sort_by(|a, b| a.converted.elapsed_s.total_cmp(&b.converted.elapsed_s));
     let middle = rounds.len() / 2;
     (!rounds.is_empty()).then(|| rounds.swap_remove(middle))

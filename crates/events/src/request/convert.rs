@@ -4,7 +4,7 @@ use super::selection::{OpenedInputs, warn_of};
 use super::{EntryRange, Resources, Selection};
 use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
-use crate::formats::{LeftOut, WriteJob, WriteOptions, WrittenEvents, warn_of_filter, write};
+use crate::formats::{OmittedProduct, WriteJob, WriteOptions, WrittenEvents, warn_of_filter, write};
 use crate::sources::readable::readable;
 use raddle_columns::source::Source;
 use raddle_core::output::check::check_output;
@@ -99,16 +99,16 @@ impl ConvertRequest {
         options: &ConvertOptions,
         watch: &Watch<'_>,
         ranks: &dyn Communicator,
-    ) -> Result<Vec<LeftOut>> {
+    ) -> Result<Vec<OmittedProduct>> {
         let local: Vec<usize> = products.iter().skip(ranks.rank()).step_by(ranks.size()).copied().collect();
         let range = self.entries.of(source.len_entries());
         let found = readable(source, &local, range, options.batch_len_bytes, options.jobs, watch.cancel);
-        let left_out = |(product, error): (usize, EventsError)| LeftOut {
+        let left_out = |(product, error): (usize, EventsError)| OmittedProduct {
             product: source.schema().products[product].name.clone(),
             reason: error.to_string(),
         };
         let found = ranks.agree("look for what cannot be read", found)?;
-        let local: Vec<LeftOut> = found.bad.into_iter().map(left_out).collect();
+        let local: Vec<OmittedProduct> = found.bad.into_iter().map(left_out).collect();
         let mut all = ranks.all_gather_values("what cannot be read", &local)?.concat();
         all.sort_by_key(|left| source.schema().position(&left.product));
         warn_of(&all, watch);

@@ -11,7 +11,7 @@ mod merge;
 mod selection;
 mod write;
 
-pub use bench::{BenchRequest, BenchSink, BenchSinkError, Measured};
+pub use bench::{BenchRequest, BenchSink, BenchSinkError, MeasuredConversion};
 pub use convert::ConvertRequest;
 pub use entries::{EntryRange, EntryRangeError};
 pub use inspect::{EventsInspection, InspectRequest, InspectedProduct};

@@ -2,7 +2,7 @@
 
 use super::check_bytes;
 use crate::error::{EventsError, Result};
-use crate::formats::{LeftOut, OpenOptions, WriteOptions, open_source};
+use crate::formats::{OmittedProduct, OpenOptions, WriteOptions, open_source};
 use crate::sources::concat::{ConcatSource, MismatchPolicy};
 use crate::sources::decoding::DecodingSource;
 use crate::sources::serializing::SerializingSource;
@@ -34,7 +34,7 @@ pub struct OpenedInputs {
     /// Events of all inputs, in their order.
     pub source: Box<dyn Source>,
     /// Products left out because not all inputs have them in the same form.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedProduct>,
 }
 
 impl Selection {
@@ -62,8 +62,10 @@ impl Selection {
         });
         let is_wanted = |name: &str| globs.as_ref().is_none_or(|globs| globs.is_match(name));
         let joined = ConcatSource::of(sources, is_wanted, self.differing)?;
-        let left_out =
-            |(product, error): &(String, EventsError)| LeftOut { product: product.clone(), reason: error.to_string() };
+        let left_out = |(product, error): &(String, EventsError)| OmittedProduct {
+            product: product.clone(),
+            reason: error.to_string(),
+        };
         let left_out = joined.left_out().iter().map(left_out).collect();
         Ok(OpenedInputs { source: Box::new(joined), left_out })
     }
@@ -121,8 +123,8 @@ fn has_baskets(schema: &Schema) -> bool {
 }
 
 /// Warns about products that were left out.
-pub(super) fn warn_of(left_out: &[LeftOut], watch: &Watch<'_>) {
-    for LeftOut { product, reason } in left_out {
+pub(super) fn warn_of(left_out: &[OmittedProduct], watch: &Watch<'_>) {
+    for OmittedProduct { product, reason } in left_out {
         let text = format!("{} is left out: {reason}", product.escape_debug());
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }

@@ -13,12 +13,12 @@ pub struct CheckSink<'expected> {
     expected: &'expected dyn Source,
     products: Vec<usize>,
     ignores_padding: bool,
-    checked: Checked,
+    checked: CheckReport,
 }
 
 /// Figures of a successful comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Checked {
+pub struct CheckReport {
     /// Number of entries.
     pub entries: u64,
     /// Length of the compared blocks.
@@ -52,7 +52,7 @@ impl<'expected> CheckSink<'expected> {
             }
             products.push(number);
         }
-        Ok(Self { expected, products, ignores_padding, checked: Checked::default() })
+        Ok(Self { expected, products, ignores_padding, checked: CheckReport::default() })
     }
 }
 
@@ -66,10 +66,10 @@ pub struct CheckPreparer<'expected> {
 
 impl<'expected> Sink for CheckSink<'expected> {
     type Preparer = CheckPreparer<'expected>;
-    type Prepared = Checked;
+    type Prepared = CheckReport;
     type Tile = NoTile;
     type Encoded = NoTile;
-    type Summary = Checked;
+    type Summary = CheckReport;
 
     fn preparer(&self) -> Result<CheckPreparer<'expected>> {
         Ok(CheckPreparer {
@@ -80,7 +80,7 @@ impl<'expected> Sink for CheckSink<'expected> {
         })
     }
 
-    fn commit(&mut self, part: Checked) -> Result<Vec<NoTile>> {
+    fn commit(&mut self, part: CheckReport) -> Result<Vec<NoTile>> {
         self.checked.entries += part.entries;
         self.checked.block_len_bytes += part.block_len_bytes;
         Ok(Vec::new())
@@ -90,7 +90,7 @@ impl<'expected> Sink for CheckSink<'expected> {
         match encoded {}
     }
 
-    fn finish(self) -> Result<Checked> {
+    fn finish(self) -> Result<CheckReport> {
         let expected = self.expected.len_entries();
         if self.checked.entries != expected {
             let place = self.expected.place().entries(0..self.checked.entries);
@@ -101,11 +101,11 @@ impl<'expected> Sink for CheckSink<'expected> {
 }
 
 impl Prepare for CheckPreparer<'_> {
-    type Prepared = Checked;
+    type Prepared = CheckReport;
     type Tile = NoTile;
     type Encoded = NoTile;
 
-    fn prepare(&mut self, block: Block) -> Result<Checked> {
+    fn prepare(&mut self, block: Block) -> Result<CheckReport> {
         block.check(&self.schema).map_err(|(_, fault)| fault.at(&self.place.entries(block.entries.clone())))?;
         let expected = self.reader.read(block.entries.clone())?;
         let entries = block.len_entries();
@@ -123,7 +123,7 @@ impl Prepare for CheckPreparer<'_> {
                 return Err(UnlocatedError::Differs { entry, what: "its value" }.at(&self.place.branch(&product.name)));
             }
         }
-        Ok(Checked { entries, block_len_bytes: block.len_bytes() as u64 })
+        Ok(CheckReport { entries, block_len_bytes: block.len_bytes() as u64 })
     }
 
     fn encode(&mut self, tile: NoTile) -> Result<NoTile> {

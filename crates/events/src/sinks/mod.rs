@@ -8,7 +8,7 @@ mod sizes;
 mod text;
 mod values;
 
-pub use check::{CheckSink, Checked};
+pub use check::{CheckReport, CheckSink};
 pub use collect::{CollectPreparer, CollectSink};
 pub use null::NullSink;
 pub use sizes::SizesSink;

@@ -2,7 +2,7 @@
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::Silent;
-use raddle_events::{ConvertOptions, Converted, Result, Sink, Source, convert};
+use raddle_events::{ConversionReport, ConvertOptions, Result, Sink, Source, convert};
 use std::num::NonZeroUsize;
 
 /// Returns default options with `jobs` threads.
@@ -11,6 +11,6 @@ pub fn options(jobs: usize) -> ConvertOptions {
 }
 
 /// Runs a conversion.
-pub fn run<K: Sink>(source: &dyn Source, sink: K, options: &ConvertOptions) -> Result<(Converted, K::Summary)> {
+pub fn run<K: Sink>(source: &dyn Source, sink: K, options: &ConvertOptions) -> Result<(ConversionReport, K::Summary)> {
     convert(source, sink, options, &Silent, &CancelToken::new())
 }

@@ -4,7 +4,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::Silent;
-use raddle_events::{ConvertOptions, Converted, EventsError, Result, SharedSink, Source, convert_collective};
+use raddle_events::{ConversionReport, ConvertOptions, EventsError, Result, SharedSink, Source, convert_collective};
 use std::num::NonZeroUsize;
 
 /// Converts with `ranks` ranks, each with its own number of threads, and returns the result of each.
@@ -13,7 +13,7 @@ pub fn run_collective<K: SharedSink + Sync, E: Into<EventsError>>(
     source: &dyn Source,
     begin: impl Fn(&dyn Communicator) -> Result<K, E> + Sync,
     options: &ConvertOptions,
-) -> Vec<Result<(Converted, K::Summary)>>
+) -> Vec<Result<(ConversionReport, K::Summary)>>
 where
     K::Summary: Send,
 {

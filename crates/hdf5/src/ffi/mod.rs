@@ -45,16 +45,16 @@ fn next() -> MutexGuard<'static, ()> {
 
 /// The lock of libhdf5, held by a thread that forks. No thread waits for it, because it would be handed to that thread, which does not
 /// exist in the new process.
-pub(crate) struct Excluded {
+pub(crate) struct LibraryLock {
     // Released first.
     _guard: ReentrantMutexGuard<'static, ()>,
     _next: MutexGuard<'static, ()>,
 }
 
 /// Waits until no other thread calls libhdf5.
-pub(crate) fn exclude() -> Excluded {
+pub(crate) fn exclude() -> LibraryLock {
     let next = next();
-    Excluded { _guard: hdf5_metno_sys::LOCK.lock(), _next: next }
+    LibraryLock { _guard: hdf5_metno_sys::LOCK.lock(), _next: next }
 }
 
 /// Permission to call libhdf5, held by one thread at a time.

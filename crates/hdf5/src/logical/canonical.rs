@@ -21,12 +21,12 @@ pub struct Resolver<'a> {
     paths: Option<ObjectPaths>,
     /// Heap bytes that the current call may still follow.
     left_len_bytes: u64,
-    dangling: Dangling,
+    dangling: DanglingReferences,
 }
 
 /// Treatment of references that lead to no object of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dangling {
+enum DanglingReferences {
     /// Dangling references are errors.
     Refused,
     /// Such references become null references, and are counted.
@@ -37,7 +37,7 @@ impl<'a> Resolver<'a> {
     /// Creates a resolver for elements of `file`, whose metadata is `tree`.
     pub fn new(file: &'a InputFile, tree: &'a FileTree) -> Self {
         let heap = GlobalHeap::new(file, Encoding::of(tree), HEAP_LEN_BYTES);
-        Self { heap, tree, paths: None, left_len_bytes: 0, dangling: Dangling::Refused }
+        Self { heap, tree, paths: None, left_len_bytes: 0, dangling: DanglingReferences::Refused }
     }
 
     /// Appends the canonical bytes of `elements`, which are stored elements of `class`.
@@ -76,10 +76,10 @@ impl<'a> Resolver<'a> {
     /// # Errors
     /// As for [`Resolver::canonical`], except for dangling references.
     pub fn canonical_inline_or_null(&mut self, class: &TypeClass, data: &InlineData) -> Result<(Vec<u8>, u64)> {
-        self.dangling = Dangling::Null(0);
+        self.dangling = DanglingReferences::Null(0);
         let canonical = self.canonical_inline(class, data).map(Cow::into_owned);
-        let found = std::mem::replace(&mut self.dangling, Dangling::Refused);
-        Ok((canonical?, if let Dangling::Null(count) = found { count } else { 0 }))
+        let found = std::mem::replace(&mut self.dangling, DanglingReferences::Refused);
+        Ok((canonical?, if let DanglingReferences::Null(count) = found { count } else { 0 }))
     }
 
     fn paths(&mut self) -> &ObjectPaths {
@@ -220,7 +220,7 @@ fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> 
     out.extend_from_slice(&0_u64.to_le_bytes());
     let Some(address) = address.filter(|_| !null) else { return Ok(None) };
     if resolver.paths().append(address, out).is_none() {
-        if let Dangling::Null(count) = &mut resolver.dangling {
+        if let DanglingReferences::Null(count) = &mut resolver.dangling {
             *count += 1;
             return Ok(None);
         }
@@ -249,7 +249,7 @@ fn append_region(item: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) ->
     let bytes = object.bytes();
     follow(resolver, bytes.len() as u64)?;
     let Some(dataset) = append_path(bytes, resolver, out)? else {
-        if resolver.dangling != Dangling::Refused {
+        if resolver.dangling != DanglingReferences::Refused {
             return Ok(());
         }
         return Err(resolver.malformed(address, "a region reference that leads to no dataset".to_owned()));

@@ -40,7 +40,7 @@ pub struct Superblock {
 }
 
 /// Contents of the superblock itself.
-struct Stored {
+struct StoredSuperblock {
     superblock: Superblock,
     extension: Option<u64>,
     driver_info: Option<u64>,
@@ -58,7 +58,7 @@ impl Superblock {
         let len = MAX_LEN_BYTES.min(file.len_bytes() - start);
         let mut bytes = vec![0; len as usize];
         file.read_exact_at(start, &mut bytes, "superblock")?;
-        let Stored { mut superblock, extension, driver_info, open_for_writing } =
+        let StoredSuperblock { mut superblock, extension, driver_info, open_for_writing } =
             parse(Cursor::new(&bytes, start, "superblock")).in_file(file.path())?;
         file.check_range(0, superblock.end, "the file according to its superblock")?;
         if open_for_writing {
@@ -91,7 +91,7 @@ fn find(file: &InputFile) -> Result<u64> {
     Err(Hdf5Error::NotHdf5 { path: file.path().to_path_buf(), format: OtherFormat::of(&begin) })
 }
 
-fn parse(mut cursor: Cursor<'_>) -> Result<Stored, Defect> {
+fn parse(mut cursor: Cursor<'_>) -> Result<StoredSuperblock, Defect> {
     let whole = cursor.clone();
     cursor.skip(SIGNATURE.len())?;
     match cursor.u8()? {
@@ -121,7 +121,7 @@ fn parse_end(cursor: &mut Cursor<'_>, encoding: &Encoding, stored_base: u64) -> 
         .ok_or_else(|| cursor.malformed(format!("end {end} before base address {stored_base}")))
 }
 
-fn parse_old(mut cursor: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
+fn parse_old(mut cursor: Cursor<'_>, version: u8) -> Result<StoredSuperblock, Defect> {
     let start = cursor.address() - SIGNATURE.len() as u64 - 1;
     // Versions of free space, root symbol table and shared header messages: all 0, with a reserved byte in between.
     let versions = [cursor.u8()?, cursor.u8()?, cursor.u8()?, cursor.u8()?];
@@ -140,10 +140,10 @@ fn parse_old(mut cursor: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
     cursor.skip(encoding.length_len())?;
     let root = cursor.required_address(&encoding, "the root group")?;
     let superblock = Superblock { version, encoding, end, root, shared_table: None };
-    Ok(Stored { superblock, extension: None, driver_info, open_for_writing: false })
+    Ok(StoredSuperblock { superblock, extension: None, driver_info, open_for_writing: false })
 }
 
-fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Result<Stored, Defect> {
+fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Result<StoredSuperblock, Defect> {
     let start = whole.address();
     let encoding = parse_encoding(&mut cursor, start)?;
     let flags = cursor.u8()?;
@@ -155,7 +155,7 @@ fn parse_new(mut cursor: Cursor<'_>, mut whole: Cursor<'_>, version: u8) -> Resu
     verified(whole.take(cursor.position())?, start, "superblock")?;
     let open_for_writing = version >= 3 && flags & (FLAG_OPEN_FOR_WRITING | FLAG_OPEN_FOR_SWMR) != 0;
     let superblock = Superblock { version, encoding, end, root, shared_table: None };
-    Ok(Stored { superblock, extension, driver_info: None, open_for_writing })
+    Ok(StoredSuperblock { superblock, extension, driver_info: None, open_for_writing })
 }
 
 /// Reads the superblock extension; returns address and number of indexes of the shared message table.

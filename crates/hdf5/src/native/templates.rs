@@ -27,12 +27,12 @@ const REMEMBERED_STENCILS: usize = 16;
 /// Message kinds of an object's times, which are not read.
 const TIMES: [u16; 2] = [0x0e, 0x12];
 
-type Known = HashMap<Box<[u8]>, Arc<DatasetTemplate>>;
+type KnownTemplates = HashMap<Box<[u8]>, Arc<DatasetTemplate>>;
 
 /// Templates found so far, shared by the readers of many files.
 #[derive(Debug, Default)]
 pub struct HeaderTemplateCache {
-    known: Mutex<Known>,
+    known: Mutex<KnownTemplates>,
     object_count: AtomicUsize,
 }
 
@@ -68,7 +68,7 @@ impl HeaderTemplateCache {
 pub(crate) struct TemplateReader<'s> {
     shared: &'s HeaderTemplateCache,
     /// Templates found in this file, looked up without the lock.
-    met: Known,
+    met: KnownTemplates,
     key: Vec<u8>,
     /// Header templates, the one that matched last first.
     header_templates: Vec<HeaderTemplate>,
@@ -79,7 +79,7 @@ impl<'s> TemplateReader<'s> {
     pub fn new(shared: &'s HeaderTemplateCache) -> Self {
         Self {
             shared,
-            met: Known::default(),
+            met: KnownTemplates::default(),
             key: Vec::new(),
             header_templates: Vec::new(),
             longest_stencil_len_bytes: 0,
@@ -167,7 +167,7 @@ impl<'s> TemplateReader<'s> {
     }
 
     /// Builds the key of a header; returns `None` if it cannot have a template.
-    fn read_key(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<Stored> {
+    fn read_key(&mut self, header: &ObjectHeader, encoding: &Encoding) -> Option<BlankedValues> {
         let key = &mut self.key;
         key.clear();
         key.extend_from_slice(&[encoding.address_len_bytes, encoding.length_len_bytes]);
@@ -200,18 +200,18 @@ impl<'s> TemplateReader<'s> {
         }
         let (rows, (address, len_bytes)) = (rows?, data?);
         (key.len() <= REMEMBERED_KEY_LEN_BYTES)
-            .then_some(Stored { place: DatasetLocation { rows, address }, len_bytes })
+            .then_some(BlankedValues { place: DatasetLocation { rows, address }, len_bytes })
     }
 }
 
 /// Blanked values of a header.
-struct Stored {
+struct BlankedValues {
     place: DatasetLocation,
     /// Length of contiguous data, if it is stored.
     len_bytes: Option<u64>,
 }
 
-impl Stored {
+impl BlankedValues {
     /// Returns a dataset of `template` with these values, or `None` if a parser would refuse them.
     fn of_form(self, form: Arc<DatasetTemplate>) -> Option<TemplatedDataset> {
         let dataset = &form.dataset;
@@ -226,10 +226,10 @@ impl Stored {
 }
 
 /// Appends dataspace and layout to the key without their blanked values, which it returns.
-fn push_blanked(key: &mut Vec<u8>, dataspace: &[u8], layout: &[u8], encoding: &Encoding) -> Option<Stored> {
+fn push_blanked(key: &mut Vec<u8>, dataspace: &[u8], layout: &[u8], encoding: &Encoding) -> Option<BlankedValues> {
     let rows = push_dataspace(key, dataspace, encoding)?;
     let (address, len_bytes) = push_layout(key, layout, encoding)?;
-    Some(Stored { place: DatasetLocation { rows, address }, len_bytes })
+    Some(BlankedValues { place: DatasetLocation { rows, address }, len_bytes })
 }
 
 /// Returns whether a dataset has the same meaning in every file with an equal key.

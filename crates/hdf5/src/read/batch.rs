@@ -22,13 +22,13 @@ const PAGE_LEN_BYTES: usize = 2 << 20;
 /// Chunks that were looked up but not yet read.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    pub chunks: Vec<Pending>,
+    pub chunks: Vec<PendingChunk>,
     /// Origins of the chunks, one number per dimension each.
     origins: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pending {
+pub(super) struct PendingChunk {
     address: u64,
     len_bytes: u64,
     filter_mask: u32,
@@ -58,7 +58,7 @@ impl Batch {
 
     pub fn push(&mut self, record: &ChunkRecord<'_>) {
         self.origins.extend_from_slice(record.origin);
-        self.chunks.push(Pending {
+        self.chunks.push(PendingChunk {
             address: record.address,
             len_bytes: record.len_bytes,
             filter_mask: record.filter_mask,
@@ -174,7 +174,7 @@ impl<'a> BoxChunks<'a> {
         self.one_run && self.grid.is_filtered(origin) && self.share(origin).whole
     }
 
-    fn decode_error(&self, chunk: &Pending, source: CodecError) -> Hdf5Error {
+    fn decode_error(&self, chunk: &PendingChunk, source: CodecError) -> Hdf5Error {
         let path = self.source.file.path().to_path_buf();
         Hdf5Error::Chunk { path, address: chunk.address, len_bytes: chunk.len_bytes, source }
     }
@@ -235,7 +235,7 @@ impl ChunkBuffers {
             let group = self.read_group(box_chunks, left, counts)?;
             let started = Instant::now();
             let (now, later) = left.split_at_mut(group);
-            let origin_of = |chunk: &Pending| &origins[chunk.origin as usize * rank..][..rank];
+            let origin_of = |chunk: &PendingChunk| &origins[chunk.origin as usize * rank..][..rank];
             let mut waiting = now.iter().filter(|chunk| !chunk.done).peekable();
             while let Some(chunk) = waiting.next() {
                 if let Some(&next) = waiting.peek()
@@ -260,7 +260,7 @@ impl ChunkBuffers {
     fn read_group(
         &mut self,
         box_chunks: &BoxChunks<'_>,
-        chunks: &mut [Pending],
+        chunks: &mut [PendingChunk],
         counts: &mut ReadCounts,
     ) -> Result<usize> {
         let file = box_chunks.source.file;
@@ -308,7 +308,7 @@ impl ChunkBuffers {
     fn place_two(
         &mut self,
         box_chunks: &BoxChunks<'_>,
-        chunks: [&Pending; 2],
+        chunks: [&PendingChunk; 2],
         origins: [&[u64]; 2],
         out: &mut [u8],
     ) -> Result<bool> {
@@ -329,7 +329,13 @@ impl ChunkBuffers {
     }
 
     /// Decodes one chunk from the read buffer to its place.
-    fn place(&mut self, box_chunks: &BoxChunks<'_>, chunk: &Pending, origin: &[u64], out: &mut [u8]) -> Result<()> {
+    fn place(
+        &mut self,
+        box_chunks: &BoxChunks<'_>,
+        chunk: &PendingChunk,
+        origin: &[u64],
+        out: &mut [u8],
+    ) -> Result<()> {
         let grid = box_chunks.grid;
         let stored = &self.stored[chunk.at..chunk.at + chunk.len_bytes as usize];
         let share = box_chunks.share(origin);

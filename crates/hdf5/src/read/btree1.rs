@@ -40,19 +40,19 @@ struct ChunkWalk<'a, 'v> {
     range: &'a ChunkRange,
     visit: &'a mut Visit<'v>,
     /// Coordinates of the previous entry, unless this is the first.
-    previous: Scaled,
+    previous: ChunkCoordinates,
     is_first: bool,
 }
 
 /// Coordinates of a chunk, in chunks per dimension.
-type Scaled = [u64; MAX_RANK];
+type ChunkCoordinates = [u64; MAX_RANK];
 
 /// Level, first key and last key of a node according to its parent. libhdf5 keeps them equal to those of the node;
 /// without the comparison, a damaged key in a parent would silently hide chunks.
-struct Expected {
+struct ExpectedNode {
     level: usize,
-    low: Scaled,
-    high: Scaled,
+    low: ChunkCoordinates,
+    high: ChunkCoordinates,
 }
 
 impl ChunkWalk<'_, '_> {
@@ -62,7 +62,7 @@ impl ChunkWalk<'_, '_> {
         reader: &mut IndexReader<'_>,
         address: u64,
         depth: usize,
-        expected: Option<&Expected>,
+        expected: Option<&ExpectedNode>,
     ) -> Result<ControlFlow<()>> {
         let rank = self.grid.rank();
         let address_len = reader.encoding.address_len();
@@ -108,8 +108,11 @@ impl ChunkWalk<'_, '_> {
         for entry in 0..entries {
             let at = header_len + entry * entry_len;
             let bytes = reader.nodes.bytes(slot);
-            let child =
-                Expected { level: level - 1, low: self.scaled(bytes, at), high: self.scaled(bytes, at + entry_len) };
+            let child = ExpectedNode {
+                level: level - 1,
+                low: self.scaled(bytes, at),
+                high: self.scaled(bytes, at + entry_len),
+            };
             // The outermost keys of the root cannot be compared with anything, so they are not used to skip subtrees.
             let low = if expected.is_none() && entry == 0 { &[0; MAX_RANK] } else { &child.low };
             let last = expected.is_none() && entry + 1 == entries;
@@ -173,7 +176,7 @@ impl ChunkWalk<'_, '_> {
     }
 
     /// Returns the chunk coordinates of the key at `at`.
-    fn scaled(&self, bytes: &[u8], at: usize) -> Scaled {
+    fn scaled(&self, bytes: &[u8], at: usize) -> ChunkCoordinates {
         let mut scaled = [0; MAX_RANK];
         for (axis, (number, shape)) in scaled.iter_mut().zip(self.grid.chunk_shape).enumerate() {
             *number = uint(bytes, at + 8 + 8 * axis, 8) / shape;

@@ -40,14 +40,14 @@ impl Default for ChunkSummary {
 
 /// Statistics and ranges of the chunks seen so far.
 #[derive(Default)]
-struct Seen {
+struct SeenChunks {
     summary: ChunkSummary,
     /// Stored ranges. Adjacent ones are merged, so chunks written one after the other take one entry. The index takes
     /// at least eight bytes of the file for each chunk, so this stays below twice the file's length.
     ranges: Vec<(u64, u64)>,
 }
 
-impl Seen {
+impl SeenChunks {
     fn add(&mut self, address: u64, len_bytes: u64, filter_mask: u32) {
         let summary = &mut self.summary;
         summary.min_len_bytes = if summary.count == 0 { len_bytes } else { summary.min_len_bytes.min(len_bytes) };
@@ -78,7 +78,7 @@ impl Seen {
 
 /// Like [`check_chunks`], for chunks listed by libhdf5, whose index is [`crate::model::ChunkIndex::ThroughLibrary`].
 pub fn check_listed(file: &InputFile, chunks: &[ListedChunk]) -> Result<ChunkSummary> {
-    let mut seen = Seen::default();
+    let mut seen = SeenChunks::default();
     for chunk in chunks {
         file.check_range(chunk.address, chunk.len_bytes, "chunk")?;
         seen.add(chunk.address, chunk.len_bytes, chunk.filter_mask);
@@ -89,7 +89,7 @@ pub fn check_listed(file: &InputFile, chunks: &[ListedChunk]) -> Result<ChunkSum
 /// Walks the whole chunk index and checks that every chunk lies in the file after the superblock and on the chunk grid,
 /// occurs once, and overlaps no other chunk. A dataset without chunks passes.
 pub fn check_chunks(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> Result<ChunkSummary> {
-    let mut seen = Seen::default();
+    let mut seen = SeenChunks::default();
     for_each_chunk(view, encoding, dataset, None, &mut |chunk| {
         seen.add(chunk.address, chunk.len_bytes, chunk.filter_mask);
         ControlFlow::Continue(())

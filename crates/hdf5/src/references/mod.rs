@@ -54,7 +54,7 @@ pub enum Reference<'a> {
 
 /// An object that has no entries, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedObject {
     /// Path of the object.
     pub path: Vec<u8>,
     /// Reason why the object has no entries.
@@ -70,7 +70,7 @@ pub fn for_each_reference(
     limits: &ReadLimits,
     library: Option<&ChildReader>,
     visit: &mut dyn FnMut(&str, Reference<'_>) -> ControlFlow<()>,
-) -> Result<Vec<LeftOut>> {
+) -> Result<Vec<OmittedObject>> {
     let mut view = MetadataView::new(file, VIEW_LIMIT_BYTES);
     let native = native::read_tree_through(&mut view, limits);
     let tree = match library {
@@ -103,7 +103,7 @@ struct ReferenceWalk<'w> {
     resolver: Resolver<'w>,
     /// Numbers assigned to unnamed dimensions, by their length.
     unnamed: HashMap<u64, usize>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<OmittedObject>,
     visit: &'w mut dyn FnMut(&str, Reference<'_>) -> ControlFlow<()>,
 }
 
@@ -130,7 +130,7 @@ impl ReferenceWalk<'_> {
                         let path = [path.as_slice(), b"/", &link.name].concat();
                         match link.target {
                             LinkTarget::Hard(target) => stack.push((path, target)),
-                            _ => self.left_out.push(LeftOut { path, reason: "not a hard link".to_owned() }),
+                            _ => self.left_out.push(OmittedObject { path, reason: "not a hard link".to_owned() }),
                         }
                     }
                 }
@@ -139,7 +139,7 @@ impl ReferenceWalk<'_> {
             match fate {
                 ReferenceOutcome::Done => {}
                 ReferenceOutcome::Stopped => return ControlFlow::Break(()),
-                ReferenceOutcome::LeftOut(reason) => self.left_out.push(LeftOut { path, reason }),
+                ReferenceOutcome::LeftOut(reason) => self.left_out.push(OmittedObject { path, reason }),
             }
         }
         ControlFlow::Continue(())

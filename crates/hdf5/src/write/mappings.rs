@@ -11,7 +11,7 @@ use hdf5_metno_sys::h5p::H5Pset_virtual;
 
 /// Rows of a virtual dataset that map to all rows of a dataset in another file, whose other dimensions are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapping {
+pub struct VirtualMapping {
     /// First row.
     pub start_row: u64,
     /// Number of rows.
@@ -23,7 +23,7 @@ pub struct Mapping {
 }
 
 /// Adds the mappings of a dataset of this extent to its creation list. The caller holds the lock.
-pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &[Mapping]) -> Result<()> {
+pub(super) fn set(call: Call<'_>, list: &Handle, extent: &Dataspace, mappings: &[VirtualMapping]) -> Result<()> {
     let virtual_space = dataspace::build(call, extent)?;
     for mapping in mappings {
         let (mut start, mut count) = (vec![0; extent.dims().len()], extent.dims().to_vec());
@@ -49,7 +49,7 @@ fn literal(name: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the maximum length of the mappings in the global heap.
-pub(super) fn stored_len_bytes(rank: u64, mappings: &[Mapping]) -> u64 {
+pub(super) fn stored_len_bytes(rank: u64, mappings: &[VirtualMapping]) -> u64 {
     // Version, count and checksum; per mapping two terminated names and two regular selections (type, version, flags,
     // length, rank; start, stride, count and block per dimension).
     let each = 2 * (20 + 32 * rank);

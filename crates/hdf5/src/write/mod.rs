@@ -34,7 +34,7 @@ mod specs;
 pub use dataset::OutputDataset;
 pub use edit::EditedFile;
 pub use links::NewLink;
-pub use mappings::Mapping;
+pub use mappings::VirtualMapping;
 pub use options::{Compat, OutputOptions};
 pub use output::{OutputFile, WrittenFile};
 pub use overlay::Change;

@@ -1,6 +1,6 @@
 //! Specifications of the datasets and attributes of an output.
 
-use super::{Mapping, TypeRef};
+use super::{TypeRef, VirtualMapping};
 use crate::model::{CreationOrder, Dataspace, FillValue, Filter};
 
 /// A dataset to be created.
@@ -38,7 +38,7 @@ pub enum OutputLayout {
     },
     /// Values in datasets of other files; rows without a mapping read as the fill value. Values, chunks and filters are
     /// not allowed.
-    Virtual(Vec<Mapping>),
+    Virtual(Vec<VirtualMapping>),
 }
 
 /// An attribute to be written.

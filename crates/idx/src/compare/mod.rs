@@ -9,5 +9,5 @@ mod outcome;
 mod run;
 
 pub use compared::{ComparedArrays, Tolerance};
-pub use outcome::{Comparison, NotCompared, Rounded, StepRuns, Unequal};
+pub use outcome::{Comparison, NotCompared, RoundedField, StepRuns, Unequal};
 pub use run::compare;

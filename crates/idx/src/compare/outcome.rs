@@ -18,7 +18,7 @@ pub struct Unequal {
 
 /// A field that was rounded when it was written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rounded {
+pub struct RoundedField {
     /// Field.
     pub field: String,
     /// Time step.
@@ -47,7 +47,7 @@ pub struct Comparison {
     /// Fields that differ from their inputs by more than their compression allows.
     pub unequal: Vec<Unequal>,
     /// Fields that differ from their inputs within the limits of their compression.
-    pub rounded: Vec<Rounded>,
+    pub rounded: Vec<RoundedField>,
     /// Parts of the dataset that were not compared.
     pub not_compared: Vec<NotCompared>,
 }

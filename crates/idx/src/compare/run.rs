@@ -1,7 +1,7 @@
 //! Comparison of an output with its inputs, piece by piece.
 
 use super::compared::{ComparedArrays, Tolerance};
-use super::outcome::{Comparison, NotCompared, Rounded, Unequal};
+use super::outcome::{Comparison, NotCompared, RoundedField, Unequal};
 use crate::dataset::sample::Number;
 use crate::error::IdxError;
 use crate::inputs::{InputLayout, Inputs, RowArray};
@@ -36,7 +36,7 @@ pub fn compare<A: RowArray>(
                 comparison.unequal.push(Unequal { field, time, input, samples });
             } else if tolerance != Tolerance::Exact {
                 let largest_difference = difference.largest;
-                comparison.rounded.push(Rounded { field, time, compression, largest_difference });
+                comparison.rounded.push(RoundedField { field, time, compression, largest_difference });
             }
         }
     }

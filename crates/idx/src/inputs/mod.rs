@@ -14,4 +14,4 @@ pub use array::{InputLayout, Inputs, RowArray, WholeFields};
 pub use dataset::{DatasetInput, FieldArray};
 pub use share::rows_of_rank;
 pub use update::Update;
-pub use write::{InputWrite, Written};
+pub use write::{FinishedOutput, InputWrite};

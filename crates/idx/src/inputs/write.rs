@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A finished output.
 #[derive(Debug)]
-pub struct Written {
+pub struct FinishedOutput {
     /// Layout of the output.
     pub layout: WrittenLayout,
     /// Reports of the time steps, or of the only write.
@@ -103,7 +103,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     ///
     /// # Errors
     /// On every rank, if an input cannot be read, the request does not fit the inputs, or the output cannot be written.
-    pub fn write_collective(&self) -> Result<Written, A::Error> {
+    pub fn write_collective(&self) -> Result<FinishedOutput, A::Error> {
         if let Some(written) = self.copy_blocks()? {
             return Ok(written);
         }
@@ -140,7 +140,7 @@ impl<A: RowArray> InputWrite<'_, A> {
         &self,
         options: WriteOptions,
         mut first: Option<Vec<BoxData<'static>>>,
-    ) -> Result<Written, A::Error> {
+    ) -> Result<FinishedOutput, A::Error> {
         let mut output = self.begin(options)?;
         let mut reports = Vec::new();
         for (step, of_step) in &self.inputs.layout.steps {
@@ -151,7 +151,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     }
 
     /// Collective. Copies blocks, if the inputs are a dataset whose blocks the output has as well.
-    fn copy_blocks(&self) -> Result<Option<Written>, A::Error> {
+    fn copy_blocks(&self) -> Result<Option<FinishedOutput>, A::Error> {
         let Some(whole) = &self.inputs.whole else { return Ok(None) };
         let options = self.request.options(self.default_jobs, self.inputs.layout.counts.len());
         let mut output = self.begin(self.agree("begin the output", options)?)?;
@@ -171,9 +171,9 @@ impl<A: RowArray> InputWrite<'_, A> {
         self.agree("begin the output", begin(self.request, &self.inputs.field_set(), options))
     }
 
-    fn finish(&self, output: Box<dyn TargetWriter>, mut reports: Vec<WriteReport>) -> Result<Written, A::Error> {
+    fn finish(&self, output: Box<dyn TargetWriter>, mut reports: Vec<WriteReport>) -> Result<FinishedOutput, A::Error> {
         let layout = output.finish_collective(reports.last_mut(), self.ranks)?;
-        Ok(Written { layout, reports })
+        Ok(FinishedOutput { layout, reports })
     }
 
     /// Collective. Reads this rank's share of a time step, as at most one box.

@@ -28,7 +28,7 @@ use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::{RankSamples, StepWork};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineOptions, EngineReport, Execution, TileWork};
+use raddle_core::engine::{Context, EngineOptions, EngineReport, Execution, PlacedArray, TileWork};
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::output::publish::{IfExists, hidden_path};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -50,7 +50,7 @@ struct StepState<'r> {
 }
 
 /// All samples of a dataset, this rank's part of them, and the permit for its memory.
-type Checked<'p> = (ArrayGrid, Vec<BoxData<'p>>, Option<Permit>);
+type CheckedSamples<'p> = (ArrayGrid, Vec<BoxData<'p>>, Option<Permit>);
 
 /// Writer of the time steps of a dataset.
 #[derive(Debug)]
@@ -215,7 +215,12 @@ impl Writer {
     }
 
     /// Checks that arrays and time fit the header; returns all samples of the dataset and the arrays of its fields.
-    fn check<'p>(&self, time: Option<u64>, patches: Vec<BoxData<'p>>, budget: &MemoryBudget) -> Result<Checked<'p>> {
+    fn check<'p>(
+        &self,
+        time: Option<u64>,
+        patches: Vec<BoxData<'p>>,
+        budget: &MemoryBudget,
+    ) -> Result<CheckedSamples<'p>> {
         let domain = self.check_time(time)?;
         let (patches, permit) = match &self.split {
             Some(split) => split.apply(patches, budget)?,
@@ -365,7 +370,7 @@ impl Writer {
         };
         let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
         let mut records: Vec<(BlockPlace, Record)> = Vec::new();
-        let mut commit = |done: Committed<'_>| {
+        let mut commit = |done: PlacedArray<'_>| {
             let (_, field) = step.array_place(done.array);
             records.extend(done.claims.iter().map(|claim| {
                 let (coding, layout) = stored_as(field, claim.filter_mask);

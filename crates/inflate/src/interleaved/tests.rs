@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::InterleavedInflater;
 use crate::Inflater;
-use crate::guarded::{Edge, Guarded};
+use crate::guarded::{Edge, GuardedBuffer};
 use crate::samples::{
     Noise, ReferenceInflaters, TestedInflater, by_libdeflate, columns, damaged_values, deflated, streams,
 };
@@ -29,8 +29,8 @@ impl Pair {
 
     /// Inflates two streams interleaved, and compares each with libdeflate's result.
     fn compare_two(&mut self, stored: [&[u8]; 2], limits_len_bytes: [usize; 2]) -> [bool; 2] {
-        let stored = stored.map(|stored| Guarded::new(stored, Edge::Back));
-        let mut out = limits_len_bytes.map(|len_bytes| Guarded::new(&vec![0xee; len_bytes], Edge::Back));
+        let stored = stored.map(|stored| GuardedBuffer::new(stored, Edge::Back));
+        let mut out = limits_len_bytes.map(|len_bytes| GuardedBuffer::new(&vec![0xee; len_bytes], Edge::Back));
         let inflated =
             self.joint.inflate(stored.each_ref().map(|stored| &**stored), out.each_mut().map(|out| &mut **out));
         std::array::from_fn(|at| {
@@ -50,7 +50,7 @@ impl TestedInflater for Pair {
         let Self { joint, judges } = self;
         judges.compare(stored, limit_len_bytes, by_libdeflate, |out| {
             let [by_front, by_back] = [Edge::Front, Edge::Back].map(|edge| {
-                let (stored, mut out) = (Guarded::new(stored, edge), Guarded::new(out, edge));
+                let (stored, mut out) = (GuardedBuffer::new(stored, edge), GuardedBuffer::new(out, edge));
                 let [inflated] = joint.inflate_unsummed([&stored], [&mut out], 1.0);
                 let (produced, sum_at) = inflated?;
                 is_sum_right(&stored, sum_at, out.get(..produced)?).then(|| out[..produced].to_vec())

@@ -9,7 +9,7 @@ use crate::plan::growth::Growth;
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::StoredColumn;
-use crate::verify::digests::blocks::{Gathering, block_rows};
+use crate::verify::digests::blocks::{ColumnDigester, block_rows};
 use crate::verify::digests::structure::not_as_written;
 use crate::verify::digests::{ColumnDigests, DigestForm, Digests};
 use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
@@ -17,7 +17,7 @@ use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
 
 /// The part of a tile that is digested, and its position in the digested array and in the tile.
-pub struct Digested {
+pub struct DigestedPart {
     /// Shape of the digested array.
     pub shape: Coordinates,
     /// Position of the part in the digested array.
@@ -49,7 +49,7 @@ impl Growth {
 
     /// Returns the digests to gather from the new tiles of a column, starting with the block in which the old rows end.
     /// Only the first rank (`is_first`) seeds that block with the digest of the old rows.
-    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<Gathering> {
+    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<ColumnDigester> {
         self.stored.as_ref()?;
         let grown = self.columns[column as usize];
         let planned = &plan.columns[column as usize];
@@ -67,7 +67,7 @@ impl Growth {
             let behind = (all.min(block_rows) - old) * row_len_bytes;
             digests.add_part(BlockPart { linear: shift(part.linear, behind), ..part }).ok()?;
         }
-        Some(Gathering::Values { digests, block_rows })
+        Some(ColumnDigester::Values { digests, block_rows })
     }
 
     /// Returns the part of a tile that holds new rows; `None` if there is none.
@@ -77,7 +77,7 @@ impl Growth {
         column: ColumnIndex,
         array: &ArrayPlan,
         mut extent: Extent,
-    ) -> Option<Digested> {
+    ) -> Option<DigestedPart> {
         let grown = self.columns[column as usize];
         let first_digested_row = self.first_digested_row(plan, column);
         let (start, end) = (grown.first_row + extent.start[0], grown.first_row + extent.end(0));
@@ -90,7 +90,7 @@ impl Growth {
         let mut origin = Coordinates::from_elem(0, shape.len());
         origin[0] = from - start;
         (extent.start[0], extent.count[0]) = (from - first_digested_row, end - from);
-        Some(Digested { shape, extent, origin })
+        Some(DigestedPart { shape, extent, origin })
     }
 
     /// Combines the stored digests with those of the new rows, for all columns.

@@ -16,7 +16,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::plan::Growth;
 use crate::plan::dataset_specs::column_spec;
 use crate::plan::layout::LayoutPolicy;
-use crate::plan::{Beginning, MergePlan, Route, plan_from};
+use crate::plan::{MergePlan, OutputState, Route, plan_from};
 use crate::schema::join::Join;
 use crate::schema::{SchemaEntry, display_path};
 use crate::verify::digests::Digests;
@@ -33,7 +33,7 @@ use crate::write::resume::sample;
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
-use raddle_core::engine::{Claim, Committed, Context, EngineOptions, EngineReport, Execution, Placement};
+use raddle_core::engine::{Claim, Context, EngineOptions, EngineReport, Execution, PlacedArray, Placement};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::OutputLock;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -194,7 +194,7 @@ pub fn plan_collective(
         ..ranks.agree(APPENDING, recall(stored.as_ref(), options, lock))?
     };
     let all: Vec<PathBuf> = std::iter::once(&lock.path).chain(inputs).cloned().collect();
-    let mut plan = plan_from(&all, Beginning::Grows(stored), &options, watch, ranks)?;
+    let mut plan = plan_from(&all, OutputState::Grows(stored), &options, watch, ranks)?;
     if let Some(file) = plan.skipped.iter().position(|bad| bad.path == lock.path) {
         // Unreadable inputs may be skipped, but not the file that they are appended to.
         return Err(MergeError::BadInputs { bad: vec![plan.skipped.swap_remove(file)] });
@@ -405,7 +405,7 @@ fn place(
     };
     let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
     let mut claims: Vec<Vec<Claim>> = vec![Vec::new(); plan.tiles.arrays.len()];
-    let mut commit = |committed: Committed<'_>| {
+    let mut commit = |committed: PlacedArray<'_>| {
         claims[committed.array as usize].extend_from_slice(committed.claims);
         Ok(())
     };
@@ -415,7 +415,7 @@ fn place(
         .map_err(|error| work.failed(error, &lock.path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
     let timer = StageTimer::start();
-    work.bring_digests(ranks)?;
+    work.gather_digests(ranks)?;
     let raw_end = if engine.end_address > start_address { engine.end_address } else { old_end };
     let edit = Edit { plan, growth, work: &work, watch };
     let run = || edit.run(lock, old_end, raw_end, &claims, &mut work.finish()?);

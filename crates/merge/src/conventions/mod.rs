@@ -19,12 +19,12 @@ pub mod tiling;
 mod view;
 
 pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
-pub use recognised::Recognised;
+pub use recognised::Recognition;
 pub use refusal::Refusal;
 pub use tiling::Tiles;
 pub use view::FileView;
 
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Rule, user};
 use crate::schema::join::Difference;
 use crate::schema::{Schema, display_path};
@@ -69,7 +69,7 @@ pub(crate) struct Completion<'a> {
     /// Schema, all of whose rules are settled.
     pub schema: &'a mut Schema,
     /// Rules of the schema's entries.
-    pub declared: &'a [Declared],
+    pub declared: &'a [DeclaredRule],
     /// Number of inputs.
     pub inputs: u32,
     /// Paths of the inputs.
@@ -91,7 +91,7 @@ pub(crate) fn complete_plain(completion: &mut Completion<'_>, options: &Conventi
 pub(crate) fn explain_plain(
     differences: &mut [Difference],
     schema: &Schema,
-    declared: &[Declared],
+    declared: &[DeclaredRule],
     options: &ConventionOptions,
 ) {
     plain::explain(differences, schema, declared, options);
@@ -112,8 +112,8 @@ pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {
 
 /// Recognises a file and determines the rules of its objects. If it is the only input (`is_alone`), nothing is combined
 /// and no rules are needed.
-pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognised {
-    let mut recognised = Recognised::default();
+pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognition {
+    let mut recognised = Recognition::default();
     if is_alone {
         return recognised;
     }

@@ -8,7 +8,7 @@
 
 use super::cf::is_scale;
 use super::{Completion, ConcatAxis, ConventionOptions, FileView, Refusal};
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LABELS, REFERENCE_LIST, scales};
 use crate::schema::attribute::{named, new, replaced, texts};
@@ -117,11 +117,11 @@ fn is_attached(file: &FileView<'_>, at: usize) -> bool {
 pub(super) fn explain(
     differences: &mut [Difference],
     schema: &Schema,
-    declared: &[Declared],
+    declared: &[DeclaredRule],
     options: &ConventionOptions,
 ) {
     let ConcatAxis::Number(number) = options.axis else { return };
-    let is_without = |one: &&Declared| match schema.entries[one.entry as usize].role {
+    let is_without = |one: &&DeclaredRule| match schema.entries[one.entry as usize].role {
         Role::Column(column) => {
             let rank = schema.columns[column as usize].model().dataspace.dims().len();
             one.rule.placement == Placement::Once && axis_of(number, rank).is_none()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Result of the recognition of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recognised {
+pub struct Recognition {
     /// Recognised convention, if any.
     pub choice: Option<Choice>,
     /// Reason for the recognition.
@@ -18,7 +18,7 @@ pub struct Recognised {
     pub refusal: Option<Refusal>,
 }
 
-impl Recognised {
+impl Recognition {
     /// Returns the rule of entry number `at`. Entries must be requested in ascending order; `cursor` keeps the
     /// position.
     pub fn rule(&self, at: usize, cursor: &mut usize) -> Option<&Rule> {

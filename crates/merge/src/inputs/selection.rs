@@ -121,7 +121,7 @@ impl Selection {
             return;
         }
         let all = std::mem::take(&mut tree.objects);
-        let mut pruning = Pruning { selection: self, kept: vec![None; all.len()], all: &all };
+        let mut pruning = PruningWalk { selection: self, kept: vec![None; all.len()], all: &all };
         pruning.visit(0, b"/", self.include.is_none());
         let kept = pruning.kept;
         let pruned = |(object, links): (&Object, Option<Vec<Link>>)| {
@@ -181,14 +181,14 @@ pub(crate) fn glob_set(patterns: &[String]) -> Result<GlobSet> {
 }
 
 /// Walk over a tree in link order that decides on each object at its first path, as the scan does.
-struct Pruning<'a> {
+struct PruningWalk<'a> {
     selection: &'a Selection,
     all: &'a [Object],
     /// Links that a group keeps if it is selected; an empty list for other selected objects.
     kept: Vec<Option<Vec<Link>>>,
 }
 
-impl Pruning<'_> {
+impl PruningWalk<'_> {
     /// Decides on the object at `path` and returns whether it is selected; `is_inside`: it lies inside an included
     /// group.
     fn visit(&mut self, index: ObjectIndex, path: &[u8], is_inside: bool) -> bool {

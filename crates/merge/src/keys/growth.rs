@@ -10,7 +10,7 @@ use super::table::KeyTable;
 use super::{DerivedSpec, KeyDatasets};
 use crate::error::{MergeError, Result};
 use crate::plan::{Growable, MergePlan, NewColumn, Planner};
-use crate::schema::join::{DifferenceKind, Joined};
+use crate::schema::join::{DifferenceKind, JoinResult};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 ///
 /// # Errors
 /// The specs do not fit the file.
-pub fn set_apart(joined: &mut Joined, specs: &[DerivedSpec]) -> Result<()> {
+pub fn set_apart(joined: &mut JoinResult, specs: &[DerivedSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
     let is_derived = |path: &[u8]| makers.iter().any(|makes| makes(path));
     let mut derived_paths = HashSet::new();

@@ -10,7 +10,7 @@ use super::attach::left_over;
 use crate::error::{MergeError, Result};
 use crate::options::{Compress, MergeOptions, Shuffle, Watch};
 use crate::plan::layout::LayoutPolicy;
-use crate::plan::{Beginning, MergePlan, plan_from};
+use crate::plan::{MergePlan, OutputState, plan_from};
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, structure_digests};
 use crate::write::{MergeContext, MergeReport, merge, merge_collective};
@@ -57,7 +57,7 @@ pub fn plan_rewrite_collective(
         skip_bad: false,
         ..options.clone()
     };
-    let mut plan = plan_from(&[path.to_path_buf()], Beginning::Rewritten(carried), &options, watch, ranks)?;
+    let mut plan = plan_from(&[path.to_path_buf()], OutputState::Rewritten(carried), &options, watch, ranks)?;
     if let Some(len_bytes) = plan.inputs.first().map(|input| input.userblock_len_bytes).filter(|&len| len > 0) {
         let reason = format!(
             "has a user block of {len_bytes} bytes, which would be lost; remove it with h5unjam first, or add keys to a copy \

@@ -48,7 +48,7 @@ pub fn shared_chunks(
         let rows = shares.last().map_or(0, |last| rows_of(last).end);
         let mut table = SharedChunks { group: display_path(group), ..SharedChunks::default() };
         // The datasets of a table have few distinct chunk lengths.
-        let mut kinds: HashMap<u64, Counted> = HashMap::new();
+        let mut kinds: HashMap<u64, ChunkReadCounts> = HashMap::new();
         for &column in columns.get(group).into_iter().flatten() {
             let planned = &whole.columns[column as usize];
             let Layout::Chunked { chunk_shape, .. } = &whole.schema.columns[column as usize].model().layout else {
@@ -59,7 +59,7 @@ pub fn shared_chunks(
             }
             let counted = kinds
                 .entry(chunk_shape[0].max(1))
-                .or_insert_with_key(|&chunk_rows| Counted::of(chunk_rows, rows, shares.iter().map(rows_of)));
+                .or_insert_with_key(|&chunk_rows| ChunkReadCounts::of(chunk_rows, rows, shares.iter().map(rows_of)));
             let across: u64 =
                 planned.dims[1..].iter().zip(&chunk_shape[1..]).map(|(dim, len)| dim.div_ceil((*len).max(1))).product();
             table.datasets += 1;
@@ -74,13 +74,13 @@ pub fn shared_chunks(
 
 /// Chunk reads of a dataset along axis 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counted {
+struct ChunkReadCounts {
     chunks: u64,
     shared: u64,
     reads: u64,
 }
 
-impl Counted {
+impl ChunkReadCounts {
     fn of(chunk_rows: u64, rows: u64, shares: impl Iterator<Item = std::ops::Range<u64>>) -> Self {
         let mut counted = Self { chunks: rows.div_ceil(chunk_rows), shared: 0, reads: 0 };
         // The last chunk read, and whether it has been counted as shared.
@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn chunks_over_borders_are_shared() {
         let of = |chunk_rows, rows, shares: &[std::ops::Range<u64>]| {
-            let Counted { chunks, shared, reads } = Counted::of(chunk_rows, rows, shares.iter().cloned());
+            let ChunkReadCounts { chunks, shared, reads } =
+                ChunkReadCounts::of(chunk_rows, rows, shares.iter().cloned());
             (chunks, shared, reads)
         };
         assert_eq!(of(10, 40, &[0..20, 20..40]), (4, 0, 4));

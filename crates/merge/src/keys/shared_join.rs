@@ -158,7 +158,7 @@ pub fn join_collective(
             gather_in_steps(ranks, &found, MESSAGE_LEN_BYTES, |rank, message| {
                 let pieces = windows.of(rank, window).flat_map(|stretch| stretches.pieces(stretch));
                 if gathered.is_ok() {
-                    gathered = joined.hear(rank, pieces, message, &|number, rows| {
+                    gathered = joined.receive(rank, pieces, message, &|number, rows| {
                         if rank != ranks.rank() {
                             let bytes = rows * tables[number].ids.row_len_bytes();
                             join.watch.observer.event(&Event::Advanced { stage: Stage::Keys, bytes, items: 0 });
@@ -200,7 +200,7 @@ impl<'s> JoinedTables<'s> {
     }
 
     /// Adds the results that `rank` sent about `pieces`; `each` is called with the table and the number of rows.
-    fn hear(
+    fn receive(
         &mut self,
         rank: usize,
         pieces: impl Iterator<Item = (usize, Range<u64>)>,

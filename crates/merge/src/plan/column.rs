@@ -14,7 +14,7 @@ use crate::options::{Compress, Empty, MergeOptions};
 use crate::plan::asked_layout::{AskedFilters, AskedLayout, AskedLayouts, ChunkSource};
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
-use crate::plan::layout_rules::Unchunked;
+use crate::plan::layout_rules::UnchunkedStorage;
 use crate::plan::links::can_be_virtual;
 use crate::schema::{ABSENT, Column, ColumnIndex, SchemaEntry, display_path};
 use raddle_codec::Pipeline;
@@ -212,9 +212,9 @@ impl Planner<'_> {
     ) -> Result<Option<Storage>, String> {
         if let Some((rule, unchunked)) = asked.unchunked {
             return match unchunked {
-                Unchunked::Contiguous => Ok(Some(Storage::Contiguous)),
-                Unchunked::Compact if len_bytes <= COMPACT_LIMIT_BYTES => Ok(Some(Storage::Compact)),
-                Unchunked::Compact => Err(format!(
+                UnchunkedStorage::Contiguous => Ok(Some(Storage::Contiguous)),
+                UnchunkedStorage::Compact if len_bytes <= COMPACT_LIMIT_BYTES => Ok(Some(Storage::Compact)),
+                UnchunkedStorage::Compact => Err(format!(
                     "has {len_bytes} bytes, and an object header holds at most {COMPACT_LIMIT_BYTES} ({}); store it contiguously",
                     self.rule(rule)
                 )),

@@ -8,7 +8,7 @@ use crate::schema::parent_path;
 use crate::schema::{ABSENT, AttributeValue, Role, SchemaEntry};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout, TypeClass};
 use raddle_hdf5::write::{
-    AttributeSpec, DatasetSpec, Mapping, MetadataPrediction, OutputLayout, OutputOptions, TypeRef,
+    AttributeSpec, DatasetSpec, MetadataPrediction, OutputLayout, OutputOptions, TypeRef, VirtualMapping,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,12 +68,12 @@ pub fn column_spec(plan: &MergePlan, entry: &SchemaEntry, column: u32) -> Datase
 }
 
 /// Returns the mappings of a virtual dataset: all rows of each input, one input after another.
-fn mappings(plan: &MergePlan, path: &[u8], column: u32) -> Vec<Mapping> {
+fn mappings(plan: &MergePlan, path: &[u8], column: u32) -> Vec<VirtualMapping> {
     let mut start_row = 0;
     let mut mappings = Vec::new();
     for (fact, file) in plan.schema.columns[column as usize].facts.iter().zip(&plan.link_names) {
         if fact.template != ABSENT && fact.rows > 0 {
-            mappings.push(Mapping { start_row, rows: fact.rows, file: file.clone(), dataset: path.to_vec() });
+            mappings.push(VirtualMapping { start_row, rows: fact.rows, file: file.clone(), dataset: path.to_vec() });
         }
         start_row += fact.rows;
     }

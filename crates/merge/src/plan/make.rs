@@ -31,12 +31,12 @@ use crate::rules::{
 use crate::scan::dimension_scales;
 use crate::scan::{self, ScannedFile, ScannedInput};
 use crate::schema::ColumnIndex;
-use crate::schema::join::{Difference, DifferenceKind, Join, Joined, Joiner};
+use crate::schema::join::{Difference, DifferenceKind, Join, JoinResult, Joiner};
 use crate::schema::parent_path;
 use crate::subset;
 use crate::subset::selected::SelectedElements;
 use crate::verify::digests::{Records, StoredDigests};
-use crate::verify::record::Remembered;
+use crate::verify::record::StoredRecord;
 use crate::write::counting;
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -50,7 +50,7 @@ const PLANNING: &str = "plan the merge";
 
 /// State of the output when a run begins.
 #[derive(Clone)]
-pub(crate) enum Beginning {
+pub(crate) enum OutputState {
     /// The output does not exist.
     New,
     /// The output is the only input, which is rewritten; with its stored digests.
@@ -65,7 +65,7 @@ pub(crate) enum Beginning {
 /// [`MergeError::BadInputs`] with all inputs that cannot be read, [`MergeError::Differences`] with all differences that
 /// the requested join does not bridge, [`MergeError::Object`] for a dataset that cannot be written as requested.
 pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
-    plan_from(inputs, Beginning::New, options, watch, &SingleProcess)
+    plan_from(inputs, OutputState::New, options, watch, &SingleProcess)
 }
 
 /// Collective. Like [`plan`], but each input is scanned by one of the `ranks`; all of them get the same plan, or an
@@ -79,14 +79,14 @@ pub fn plan_collective(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    plan_from(inputs, Beginning::New, options, watch, ranks)
+    plan_from(inputs, OutputState::New, options, watch, ranks)
 }
 
 /// Collective. Like [`plan_collective`], for an output that may already exist. Plans again if the records of the inputs
 /// turn out to be in a different order or to overlap.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
-    beginning: Beginning,
+    beginning: OutputState,
     options: &MergeOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
@@ -100,7 +100,7 @@ pub(crate) fn plan_from(
     let mut selected: Option<SelectedElements> = None;
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
-        if let Beginning::Grows(_) = &beginning {
+        if let OutputState::Grows(_) = &beginning {
             found.joiner = found.joiner.growing(&options.derived);
         }
         (found.taken, found.counts, found.ranges) = (taken.clone(), counts.clone(), ranges.clone());
@@ -182,7 +182,7 @@ pub(crate) struct FoundInputs {
     /// Elements to which the output is restricted, if they are known.
     selected: Option<SelectedElements>,
     /// Records in the inputs about the merges that wrote them.
-    remembered: Option<Remembered>,
+    remembered: Option<StoredRecord>,
     /// Datasets that those merges added to the inputs.
     recorded_specs: Vec<DerivedSpec>,
 }
@@ -242,7 +242,7 @@ impl FoundInputs {
 /// Collective. Plans the merge of scanned inputs; like [`plan_from`], with the same result on every rank.
 pub(crate) fn plan_found(
     found: FoundInputs,
-    beginning: Beginning,
+    beginning: OutputState,
     options: &MergeOptions,
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
@@ -265,7 +265,12 @@ fn check_layouts(plan: &MergePlan) -> Result<()> {
 }
 
 /// Plans the columns that are read from the inputs, without the added ones.
-fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
+fn plan_read(
+    found: FoundInputs,
+    beginning: OutputState,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+) -> Result<MergePlan> {
     let FoundInputs {
         started,
         joiner,
@@ -292,23 +297,23 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         _ => links::names(&options.output, paths.iter().map(PathBuf::as_path), options.link_paths)?,
     };
     let mut joined = match options.link {
-        Link::External => Joined { schema: links::external_schema(&paths, &link_names), ..Joined::default() },
+        Link::External => JoinResult { schema: links::external_schema(&paths, &link_names), ..JoinResult::default() },
         Link::ExternalObjects => {
             let (schema, differences) = links::object_schema(&objects, &link_names);
-            Joined { schema, differences, ..Joined::default() }
+            JoinResult { schema, differences, ..JoinResult::default() }
         }
         _ => joiner.finish(),
     };
     if joined.convention == Some(Choice::Anndata) && joined.differences.is_empty() && !anndata.is_empty() {
         let because = std::mem::take(&mut joined.because);
-        joined = Joined { because, ..anndata::join(&anndata, options.join.join, &options.conventions, &counts) };
-        if let Beginning::Grows(_) = &beginning {
+        joined = JoinResult { because, ..anndata::join(&anndata, options.join.join, &options.conventions, &counts) };
+        if let OutputState::Grows(_) = &beginning {
             joined.differences.push(anndata::refuse_append());
         }
     }
     user::check_matched(&options.conventions.rules, &joined.schema)?;
     joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
-    let is_new = !matches!(beginning, Beginning::Grows(_));
+    let is_new = !matches!(beginning, OutputState::Grows(_));
     if !is_new {
         keys::growth::set_apart(&mut joined, &options.derived)?;
     }
@@ -326,7 +331,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
     rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
     conventions::explain_plain(&mut joined.differences, &joined.schema, &joined.declared, &options.conventions);
-    if let Beginning::Grows(_) = &beginning {
+    if let OutputState::Grows(_) = &beginning {
         // Objects cannot be added to an existing file, and rows missing from its inputs are filled. An index in it
         // would remain.
         let refused = |warning: &Difference| match warning.kind {
@@ -364,7 +369,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     sizes::check(&joined.schema, &planned)?;
     joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
-    let stays = usize::from(matches!(beginning, Beginning::Grows(_)));
+    let stays = usize::from(matches!(beginning, OutputState::Grows(_)));
     joined.warnings.extend(user_blocks(&planned, stays));
     let replaced = match is_new {
         true => keys::attach::remove_replaced(&mut joined.schema, &options.derived)?,
@@ -375,7 +380,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     }
     let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
     let is_plain = joined.convention.is_none()
-        && matches!(beginning, Beginning::New)
+        && matches!(beginning, OutputState::New)
         && options.link == Link::No
         && options.join.join != Join::Union;
     let growable = Growable::of(&joined.schema, options.extendible, is_plain);
@@ -391,7 +396,7 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
     for (index, column) in joined.schema.columns.iter().enumerate() {
         let path = joined.schema.column_path(index as ColumnIndex);
         let rows = table_rows.get(parent_path(path)).copied().unwrap_or(1);
-        if let Beginning::Grows(_) = &beginning {
+        if let OutputState::Grows(_) = &beginning {
             let (column, growth) = planner.grown_column(index as ColumnIndex, column, path)?;
             columns.push(column);
             grown.push(growth);
@@ -405,9 +410,9 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
         _ => remembered.map(|remembered| remembered.of_parts()),
     };
     let (carried, growth) = match beginning {
-        Beginning::New => (None, None),
-        Beginning::Rewritten(carried) => (carried, None),
-        Beginning::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
+        OutputState::New => (None, None),
+        OutputState::Rewritten(carried) => (carried, None),
+        OutputState::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
     };
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
@@ -451,13 +456,13 @@ fn plan_read(found: FoundInputs, beginning: Beginning, options: &MergeOptions, w
 /// Settles the rules of the joined inputs. In a new file, also completes attributes and datasets that the inputs'
 /// convention derives from the data; a file that is appended to keeps its attributes.
 fn settle(
-    joined: &mut Joined,
+    joined: &mut JoinResult,
     options: &MergeOptions,
     paths: &[PathBuf],
     (taken, ranges): (&RecordTrims, &Ranges),
     is_new: bool,
 ) -> (Vec<Difference>, Vec<Vec<u8>>) {
-    let Joined { schema, declared, convention, warnings, .. } = joined;
+    let JoinResult { schema, declared, convention, warnings, .. } = joined;
     let (mut differences, unranged) =
         rules::settle::settle(schema, declared, &options.conventions, taken, ranges, is_new);
     differences.extend(rules::absent::unfillable(schema));
@@ -484,7 +489,7 @@ fn settle(
 }
 
 /// Refuses an option of a convention that the inputs do not follow, because it would have no effect.
-fn misplaced_option(joined: &Joined, options: &ConventionOptions, inputs: u32) -> Option<Difference> {
+fn misplaced_option(joined: &JoinResult, options: &ConventionOptions, inputs: u32) -> Option<Difference> {
     let is_refused = |difference: &Difference| difference.kind == DifferenceKind::Convention;
     let (option, of) = options.misplaced(joined.convention)?;
     let has_names = (option, joined.convention) == ("axis", Some(Choice::Cf));

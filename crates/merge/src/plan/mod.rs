@@ -37,7 +37,7 @@ pub(crate) use dimensions::Dimensions;
 pub(crate) use filters::{encoder_like, ids, library_filters};
 pub(crate) use growable::Growable;
 pub use growth::Growth;
-pub(crate) use make::{Beginning, FoundInputs, plan_found, plan_from};
+pub(crate) use make::{FoundInputs, OutputState, plan_found, plan_from};
 pub use make::{plan, plan_collective};
 pub(crate) use new_columns::NewColumn;
 
@@ -48,12 +48,12 @@ use crate::options::MergeOptions;
 use crate::plan::alignment::Alignment;
 use crate::plan::asked_layout::ChunkSource;
 use crate::rules::Rule;
-use crate::rules::pick::Uncounted;
+use crate::rules::pick::UncountedElements;
 use crate::schema::join::Difference;
 use crate::schema::{ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::subset::selected::SelectedElements;
 use crate::verify::digests::StoredDigests;
-use crate::verify::record::Remembered;
+use crate::verify::record::StoredRecord;
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::plan::Plan;
 use raddle_core::pooled_file::FileIdentity;
@@ -103,7 +103,7 @@ pub struct MergePlan {
     /// Names by which the output links to its inputs, if it does.
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.
-    pub(crate) remembered: Option<Remembered>,
+    pub(crate) remembered: Option<StoredRecord>,
     /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
     pub carried: Option<StoredDigests>,
     /// Growth of the first input, if the others are appended to it; `tiles` then holds only the new tiles.
@@ -111,7 +111,7 @@ pub struct MergePlan {
     /// Arenas in which chunks are placed, if they are aligned.
     pub alignment: Option<Alignment>,
     /// Elements that must be counted before planning again; a plan with such elements is not executed.
-    pub(crate) uncounted: Vec<Uncounted>,
+    pub(crate) uncounted: Vec<UncountedElements>,
     /// Paths of values whose range must be determined before planning again; a plan with such paths is not executed.
     pub(crate) unranged: Vec<Vec<u8>>,
     /// Elements to which the output is restricted, if it is.

@@ -5,7 +5,7 @@
 use crate::error::{MergeError, Result};
 use crate::scan::scale_lists::{DIMENSION_LABELS, DIMENSION_LIST, REFERENCE_LIST};
 use crate::schema::attribute::named;
-use crate::schema::join::Joined;
+use crate::schema::join::JoinResult;
 use crate::schema::{Column, Role, SchemaEntry};
 use raddle_hdf5::model::{Dataset, Dataspace, Layout};
 
@@ -14,7 +14,7 @@ use raddle_hdf5::model::{Dataset, Dataspace, Layout};
 ///
 /// # Errors
 /// If the inputs follow a convention, whose readers expect dimensions.
-pub(super) fn make_null(joined: &mut Joined) -> Result<()> {
+pub(super) fn make_null(joined: &mut JoinResult) -> Result<()> {
     if let Some(convention) = joined.convention {
         return Err(MergeError::Object {
             object: "/".to_owned(),

@@ -4,7 +4,7 @@
 //! represents a missing value is one that the variable's attributes name.
 
 use super::conversion::ElementMap;
-use super::settling::{Declared, Mismatch, Settling};
+use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unpack::nan_fill;
 use super::{Placement, ValueMeaning};
 use crate::schema::attribute::{self, named, numbers};
@@ -21,7 +21,7 @@ const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 /// dimension, in `lengths`.
 pub(super) fn settle(
     settling: &mut Settling<'_>,
-    declared: &Declared,
+    declared: &DeclaredRule,
     column: ColumnIndex,
     lengths: &HashMap<Vec<u8>, Vec<u64>>,
 ) {

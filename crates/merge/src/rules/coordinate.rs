@@ -5,7 +5,7 @@
 
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::settling::{Declared, Mismatch, Settling, common_number};
+use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
@@ -14,7 +14,7 @@ use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
 
 /// Settles a time: its conversions, and the attributes that define its units in the output.
-pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, form: TimeAttributes) {
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, form: TimeAttributes) {
     let first = settling.attributes(declared, settling.first_input(column));
     let target = match form {
         TimeAttributes::Cf => cf_target(&first, settling.options.time_units.as_deref()),
@@ -48,12 +48,12 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
 }
 
 /// Settles the bounds of the time at `time`, which have the units of that time and none themselves.
-pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, time: &[u8]) {
+pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, time: &[u8]) {
     settling.require_equal(declared, &[]);
     let Some(of_time) = settling.declared_at(time) else { return };
     let ValueMeaning::Time(form) = of_time.rule.values else { return };
     let attributes = settling.schema.entries[declared.entry as usize].attributes.clone();
-    let like = Declared { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
+    let like = DeclaredRule { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
     settle(settling, &like, column, form);
     settling.set_attributes(declared.entry, attributes);
 }

@@ -5,7 +5,7 @@
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{DECIDES, PACKING, VALID};
 use super::repack;
-use super::settling::{Declared, Mismatch, Settling};
+use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::units::linear_map;
 use super::unpack::{missing_values, unpack};
 use crate::conventions::{Packing, Units};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Attributes that mark missing values.
 const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 /// Settles a dataset of values that may be packed.
-pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex) {
     let is_same = |name: &str| {
         let known = named(&declared.first, name);
         declared.attributes.iter().all(|(_, attributes)| is_equal(known, named(attributes, name)))
@@ -49,7 +49,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: C
     }
 }
 
-fn refuse(settling: &mut Settling<'_>, declared: &Declared) {
+fn refuse(settling: &mut Settling<'_>, declared: &DeclaredRule) {
     for name in PACKING {
         let known = named(&declared.first, name);
         let differing: Vec<&(u32, Arc<[AttributeValue]>)> =
@@ -65,7 +65,7 @@ fn refuse(settling: &mut Settling<'_>, declared: &Declared) {
 }
 
 /// Converts values to the units of the first input.
-fn convert_units(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex) {
     let is_packed =
         ["scale_factor", "add_offset"].iter().chain(&VALID).any(|name| named(&declared.first, name).is_some());
     let settled: Vec<&str> = PACKING.into_iter().chain(["units"]).collect();

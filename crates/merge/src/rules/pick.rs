@@ -29,7 +29,7 @@ pub struct Pick {
 
 /// Elements of an input that must be counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Uncounted {
+pub(crate) struct UncountedElements {
     /// Path of the dataset with the numbers of the elements.
     pub numbers: Vec<u8>,
     /// Number of the input.

@@ -5,13 +5,13 @@
 
 use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
-use super::settling::{Declared, Mismatch, Settling, common_number};
+use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path};
 
 /// Settles positions of rows of the dataset at `target`.
 pub(super) fn settle(
     settling: &mut Settling<'_>,
-    declared: &Declared,
+    declared: &DeclaredRule,
     column: ColumnIndex,
     target: &[u8],
     form: PositionForm,

@@ -5,7 +5,7 @@
 
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{OnePacking, PACKING, Ranges};
-use super::settling::{Declared, Mismatch, Settling};
+use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unpack::{single_number, unpacking};
 use crate::error::Result;
 use crate::options::Watch;
@@ -52,7 +52,7 @@ pub(crate) fn ranges(plan: &MergePlan, paths: &[Vec<u8>], watch: &Watch<'_>) -> 
 }
 
 /// Packs the values of all inputs in the same way, once their range is known.
-pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex, range: (f64, f64)) {
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, range: (f64, f64)) {
     let refuse = |settling: &mut Settling<'_>, found: &str| {
         let mismatch = Mismatch::new("integers of up to 32 bits and finite values", found);
         settling.refuse(declared.entry, mismatch.or("--packing unpack writes the values as floats"), Vec::new());

@@ -5,7 +5,7 @@
 use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
-use super::settling::{Declared, Mismatch, Settling};
+use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, ValueMeaning, absent, coordinate, packing, positions};
 use crate::conventions::ConventionOptions;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 /// whose range is needed.
 pub(crate) fn settle(
     schema: &mut Schema,
-    declared: &[Declared],
+    declared: &[DeclaredRule],
     options: &ConventionOptions,
     taken: &RecordTrims,
     ranges: &Ranges,
@@ -40,7 +40,7 @@ pub(crate) fn settle(
 }
 
 impl Settling<'_> {
-    fn entry(&mut self, declared: &Declared) {
+    fn entry(&mut self, declared: &DeclaredRule) {
         let column = self.column_of(declared);
         match (&declared.rule.values, column) {
             (ValueMeaning::Positions { target, form }, Some(column)) => {
@@ -59,7 +59,7 @@ impl Settling<'_> {
     }
 
     /// Refuses inputs whose values have another type than the output's and are not converted.
-    fn require_one_type(&mut self, declared: &Declared) {
+    fn require_one_type(&mut self, declared: &DeclaredRule) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &self.schema.columns[column as usize];
         let differs = |(input, fact): &(u32, &InputExtent)| {
@@ -91,7 +91,7 @@ impl Settling<'_> {
     }
 
     /// Adds rows of the fill value to a dataset that stores fewer records than its input has.
-    fn pad_records(&mut self, declared: &Declared, lengths: &HashMap<Vec<u8>, Vec<u64>>) {
+    fn pad_records(&mut self, declared: &DeclaredRule, lengths: &HashMap<Vec<u8>, Vec<u64>>) {
         let Some(column) = self.column_of(declared).filter(|_| declared.rule.placement != Placement::Empty) else {
             return;
         };
@@ -117,7 +117,7 @@ impl Settling<'_> {
     }
 
     /// Extends an axis of characters to the largest size among the inputs.
-    fn widen(&mut self, declared: &Declared) {
+    fn widen(&mut self, declared: &DeclaredRule) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &mut self.schema.columns[column as usize];
         if declared.rule.placement == Placement::Widest {
@@ -171,7 +171,7 @@ impl Settling<'_> {
     }
 
     /// Restricts each input to some of its records, if inputs have records in common.
-    fn take_records(&mut self, declared: &Declared, taken: &RecordTrims) {
+    fn take_records(&mut self, declared: &DeclaredRule, taken: &RecordTrims) {
         let Some(column) = self.column_of(declared) else { return };
         let Some(taken) = declared.rule.record.as_ref().and_then(|record| taken.0.get(record)) else { return };
         let scanned = &self.schema.columns[column as usize];

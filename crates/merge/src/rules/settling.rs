@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Rule of an entry, with the differences between inputs that the rule takes into account.
 #[derive(Debug, Clone)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredRule {
     /// Number of the entry.
     pub entry: EntryIndex,
     /// Rule of the entry.
@@ -74,7 +74,7 @@ pub(crate) struct Settling<'a> {
     /// Paths of repacked datasets whose range is not known yet.
     pub unranged: Vec<Vec<u8>>,
     /// Rules to settle.
-    pub declared: &'a [Declared],
+    pub declared: &'a [DeclaredRule],
     /// Reasons why inputs cannot be combined.
     pub differences: Vec<Difference>,
     /// Numbers of columns, by path.
@@ -85,7 +85,7 @@ impl<'a> Settling<'a> {
     /// Begins to settle the `declared` rules of `schema`.
     pub fn new(
         schema: &'a mut Schema,
-        declared: &'a [Declared],
+        declared: &'a [DeclaredRule],
         options: &'a ConventionOptions,
         ranges: &'a Ranges,
         is_new: bool,
@@ -99,7 +99,7 @@ impl<'a> Settling<'a> {
 
 impl Settling<'_> {
     /// Returns the column of a declared rule, if its entry is a concatenated dataset.
-    pub fn column_of(&self, declared: &Declared) -> Option<ColumnIndex> {
+    pub fn column_of(&self, declared: &DeclaredRule) -> Option<ColumnIndex> {
         match self.schema.entries[declared.entry as usize].role {
             Role::Column(column) => Some(column),
             _ => None,
@@ -107,8 +107,8 @@ impl Settling<'_> {
     }
 
     /// Returns the declared rule of the dataset at `path`.
-    pub fn declared_at(&self, path: &[u8]) -> Option<Declared> {
-        let at = |declared: &&Declared| self.schema.entries[declared.entry as usize].path == path;
+    pub fn declared_at(&self, path: &[u8]) -> Option<DeclaredRule> {
+        let at = |declared: &&DeclaredRule| self.schema.entries[declared.entry as usize].path == path;
         self.declared.iter().find(at).cloned()
     }
 
@@ -118,14 +118,14 @@ impl Settling<'_> {
     }
 
     /// Returns the attributes in an input.
-    pub fn attributes(&self, declared: &Declared, input: u32) -> Arc<[AttributeValue]> {
+    pub fn attributes(&self, declared: &DeclaredRule, input: u32) -> Arc<[AttributeValue]> {
         let known = declared.attributes.binary_search_by_key(&input, |(input, _)| *input);
         known.map_or_else(|_| Arc::clone(&declared.first), |at| Arc::clone(&declared.attributes[at].1))
     }
 
     /// Refuses inputs that differ in an attribute that the rule takes into account, except for those in `settled`. The
     /// refusal names the option that decides.
-    pub fn require_equal(&mut self, declared: &Declared, settled: &[&str]) {
+    pub fn require_equal(&mut self, declared: &DeclaredRule, settled: &[&str]) {
         for name in &declared.rule.attributes {
             let name = String::from_utf8_lossy(name).into_owned();
             if settled.contains(&name.as_str()) {

@@ -4,7 +4,7 @@
 
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::PACKING;
-use super::settling::{Declared, Mismatch, Settling};
+use super::settling::{DeclaredRule, Mismatch, Settling};
 use crate::conventions::Packing;
 use crate::schema::attribute::{self, named, number, numbers, text, without};
 use crate::schema::{AttributeValue, ColumnIndex};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Returns the conversion that unpacks the values of each input.
 pub(super) fn unpacking(
     settling: &mut Settling<'_>,
-    declared: &Declared,
+    declared: &DeclaredRule,
     column: ColumnIndex,
 ) -> Result<Vec<ElementMap>, (Mismatch, Vec<u32>)> {
     settling.of_inputs(column, |settling, input| {
@@ -46,7 +46,7 @@ pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Opt
 }
 
 /// Writes the values unpacked, in the widest of the float types that readers would choose for the inputs.
-pub(super) fn unpack(settling: &mut Settling<'_>, declared: &Declared, column: ColumnIndex) {
+pub(super) fn unpack(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex) {
     let maps = match unpacking(settling, declared, column) {
         Ok(maps) => maps,
         Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),

@@ -3,7 +3,7 @@
 //! Files of an earlier version of CF 1 conform to every later one, so the output states the latest one. The other words
 //! of the attribute must be equal.
 
-use super::settling::{Declared, Settling};
+use super::settling::{DeclaredRule, Settling};
 use crate::schema::attribute::{named, replaced, text, with_text};
 
 /// Name of the attribute.
@@ -13,7 +13,7 @@ pub(super) const CONVENTIONS: &str = "Conventions";
 const CF: &str = "CF-1.";
 
 /// Sets the latest version of CF in the output; returns whether all inputs agree otherwise.
-pub(super) fn settle(settling: &mut Settling<'_>, declared: &Declared) -> bool {
+pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule) -> bool {
     let is_asked = settling.options.require_equal.iter().any(|asked| asked == CONVENTIONS);
     if is_asked || !declared.rule.attributes.iter().any(|name| name == CONVENTIONS.as_bytes()) {
         return false;

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// Stored size of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stored {
+pub struct StoredSize {
     /// Number of stored bytes.
     pub len_bytes: u64,
     /// Number of chunks.
     pub chunk_count: u64,
 }
 
-impl Stored {
+impl StoredSize {
     /// Measures `dataset` in the file of `view`; fails unless all of its data lies in the file.
     pub fn of(view: &mut MetadataView<'_>, encoding: Encoding, dataset: &Dataset) -> raddle_hdf5::Result<Self> {
         match &dataset.layout {
@@ -41,7 +41,7 @@ impl Stored {
 }
 
 /// Stored sizes of the datasets with known templates in one file.
-pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<Stored>>);
+pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<StoredSize>>);
 
 impl FormedChunks {
     /// Checks the datasets with known templates in `tree`, which is the tree of the file of `view`.
@@ -64,14 +64,14 @@ impl FormedChunks {
                 dataset
             });
             template::close(dataset, templated.place);
-            checked.insert(index, Stored::of(view, encoding, dataset));
+            checked.insert(index, StoredSize::of(view, encoding, dataset));
             template::open(dataset);
         }
         Self(checked)
     }
 
     /// Removes and returns the stored size of a dataset; `None` if it has no storage.
-    pub fn take(&mut self, index: ObjectIndex) -> Option<raddle_hdf5::Result<Stored>> {
+    pub fn take(&mut self, index: ObjectIndex) -> Option<raddle_hdf5::Result<StoredSize>> {
         self.0.remove(&index)
     }
 }

@@ -77,7 +77,7 @@ struct SentInput {
     file: ScannedFile,
 }
 
-type Sent = std::result::Result<SentInput, WireError>;
+type ScanResult = std::result::Result<SentInput, WireError>;
 
 /// The state of a rank at the end of a window.
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ struct Sender {
 }
 
 impl Sender {
-    fn encode(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> Sent {
+    fn encode(&mut self, scanned: raddle_hdf5::Result<ScannedInput>) -> ScanResult {
         let ScannedInput { paths, entries, file } = scanned?;
         // Keys are addresses of shared data, which stay valid as long as `entries` lives.
         let mut seen: HashMap<(*const Dataset, *const AttributeValue, usize, bool), u32> = HashMap::default();
@@ -175,12 +175,12 @@ fn to_bytes(value: &impl Serialize) -> Vec<u8> {
 struct Receiver {
     /// Shapes by their encoded bytes, shared by the inputs of all ranks.
     shapes: HashMap<Vec<u8>, Arc<Shape>>,
-    ranks: Vec<Received>,
+    ranks: Vec<ReceivedData>,
 }
 
 /// Data received from one rank so far.
 #[derive(Default)]
-struct Received {
+struct ReceivedData {
     shapes: Vec<Arc<Shape>>,
     paths: Paths,
 }
@@ -260,8 +260,10 @@ pub(crate) fn take_all(
 ) -> Result<()> {
     let size = ranks.size();
     let mut sender = Sender::default();
-    let mut receiver =
-        Receiver { shapes: HashMap::default(), ranks: std::iter::repeat_with(Received::default).take(size).collect() };
+    let mut receiver = Receiver {
+        shapes: HashMap::default(),
+        ranks: std::iter::repeat_with(ReceivedData::default).take(size).collect(),
+    };
     let mut local_inputs = share(ranks, inputs.len()).enumerate().peekable();
     for window in windows(inputs.len()) {
         let (mut outcome, mut sent) = (WindowStatus::Well, Vec::new());
@@ -281,7 +283,7 @@ pub(crate) fn take_all(
         for place in window {
             let rank = place % size;
             let malformed = || CoreError::MessageContent { operation: OPERATION, rank };
-            let (sent, rest) = postcard::take_from_bytes::<Sent>(cursors[rank]).map_err(|_| malformed())?;
+            let (sent, rest) = postcard::take_from_bytes::<ScanResult>(cursors[rank]).map_err(|_| malformed())?;
             cursors[rank] = rest;
             let len_bytes = match sent {
                 Ok(sent) => {

@@ -15,7 +15,7 @@ mod visits;
 
 pub use entry::{ScannedEntry, ScannedRole};
 
-use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognised, Refusal};
+use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognition, Refusal};
 use crate::error::{BadInput, MergeError, Result};
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
@@ -69,7 +69,7 @@ pub struct ScannedFile {
     /// Wall time of opening the file.
     pub open_s: f64,
     /// Convention that the file was recognised as.
-    pub recognised: Recognised,
+    pub recognised: Recognition,
     /// Records of the merge that wrote the file, if it has any.
     #[serde(with = "record::as_text")]
     pub records: Records,
@@ -216,7 +216,7 @@ impl InputScanner<'_> {
         if self.options.rows.is_some() {
             // Nothing is combined, but values may refer to rows that are left out.
             recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
-            recognised = Recognised { rules: recognised.rules, ..Recognised::default() };
+            recognised = Recognition { rules: recognised.rules, ..Recognition::default() };
         }
         if let Err((attribute, reason)) = &records {
             let reason =

@@ -2,12 +2,12 @@
 //!
 //! Invariant: the results do not depend on the file: references are paths, fill values are canonical.
 
-use super::visits::{UNSEEN, Visited, Visits};
+use super::visits::{UNSEEN, VisitedObject, Visits};
 use super::{ScannedEntry, ScannedRole};
 use crate::inputs::reader::InputReader;
 use crate::inputs::value_source::ValueSource;
 use crate::rules::Rule;
-use crate::scan::chunk_checks::{FormedChunks, Stored};
+use crate::scan::chunk_checks::{FormedChunks, StoredSize};
 use crate::schema::lifted::lift;
 use crate::schema::{
     AddressKind, AttributeValue, InputExtent, Role, address_kind, complete, display_path, split, split_again,
@@ -60,13 +60,13 @@ impl Scanner<'_, '_> {
             dangling: Vec::new(),
         };
         let index = match &visit.what {
-            Visited::Object(index) => *index,
-            Visited::Alias(index) => {
+            VisitedObject::Object(index) => *index,
+            VisitedObject::Alias(index) => {
                 let target = visits.paths.get(visits.of_objects[*index as usize]).to_vec();
                 entry.role = ScannedRole::Other(Role::HardLink { target });
                 return Ok(entry);
             }
-            Visited::Link(target) => {
+            VisitedObject::Link(target) => {
                 entry.role = ScannedRole::Other(self.link(target)?);
                 return Ok(entry);
             }
@@ -112,7 +112,7 @@ impl Scanner<'_, '_> {
 
     /// Marks the dataset of entry `at` as stored once; also reads its values, if `keeps_values`.
     pub fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
-        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        let VisitedObject::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
         let templated;
         let dataset = match &self.tree.objects[index as usize].kind {
@@ -135,7 +135,7 @@ impl Scanner<'_, '_> {
 
     /// Adds a first axis to the dataset of entry `at`.
     pub fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
-        let Visited::Object(index) = self.visits.found[at].what else { return Ok(()) };
+        let VisitedObject::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let address = self.tree.objects[index as usize].address;
         let (mut dataset, stored_len_bytes, committed) = match &entry.role {
             ScannedRole::Column { template, fact, committed, .. } => {
@@ -231,7 +231,7 @@ impl Scanner<'_, '_> {
                 (summary.stored_len_bytes, summary.count)
             }
             _ => {
-                let stored = Stored::of(self.view, self.encoding, dataset)?;
+                let stored = StoredSize::of(self.view, self.encoding, dataset)?;
                 (stored.len_bytes, stored.chunk_count)
             }
         };

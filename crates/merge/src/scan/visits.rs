@@ -19,10 +19,10 @@ pub(super) struct Visits<'t> {
 /// Object or link found at a path.
 pub(super) struct Visit<'t> {
     pub utf8: bool,
-    pub what: Visited<'t>,
+    pub what: VisitedObject<'t>,
 }
 
-pub(super) enum Visited<'t> {
+pub(super) enum VisitedObject<'t> {
     Object(ObjectIndex),
     Alias(ObjectIndex),
     Link(&'t LinkTarget),
@@ -49,14 +49,14 @@ pub(super) fn walk(tree: &FileTree) -> Option<Visits<'_>> {
     let mut of_objects = vec![UNSEEN; count];
     // Links to follow, each with the number of its group's path.
     let mut stack: Vec<(usize, &Link)> = Vec::new();
-    let mut visit = Visit { utf8: false, what: Visited::Object(0) };
+    let mut visit = Visit { utf8: false, what: VisitedObject::Object(0) };
     paths.push_root();
     loop {
         let at = found.len();
-        if let Visited::Object(index) = visit.what {
+        if let VisitedObject::Object(index) = visit.what {
             let first = &mut of_objects[index as usize];
             if *first != UNSEEN {
-                visit.what = Visited::Alias(index);
+                visit.what = VisitedObject::Alias(index);
             } else {
                 *first = at;
                 if let ObjectKind::Group(group) = &tree.objects[index as usize].kind {
@@ -73,8 +73,8 @@ pub(super) fn walk(tree: &FileTree) -> Option<Visits<'_>> {
             return None;
         }
         let what = match &link.target {
-            LinkTarget::Hard(index) => Visited::Object(*index),
-            other => Visited::Link(other),
+            LinkTarget::Hard(index) => VisitedObject::Object(*index),
+            other => VisitedObject::Link(other),
         };
         visit = Visit { utf8: link.utf8, what };
     }

@@ -11,13 +11,13 @@ use std::ops::Index;
 /// Extents of a column, one per input, in input order.
 #[derive(Debug, Clone)]
 pub struct InputExtents {
-    kept: Kept,
+    kept: KeptExtents,
     /// Expected number of extents.
     expected: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Kept {
+enum KeptExtents {
     /// An extent, and how often it is repeated.
     Same(InputExtent, usize),
     Each(Vec<InputExtent>),
@@ -26,14 +26,14 @@ enum Kept {
 impl InputExtents {
     /// Creates an empty list that expects `expected` extents.
     pub fn expecting(expected: usize) -> Self {
-        Self { kept: Kept::Same(InputExtent::absent(0), 0), expected }
+        Self { kept: KeptExtents::Same(InputExtent::absent(0), 0), expected }
     }
 
     /// Returns the number of inputs.
     pub fn len(&self) -> usize {
         match &self.kept {
-            Kept::Same(_, count) => *count,
-            Kept::Each(facts) => facts.len(),
+            KeptExtents::Same(_, count) => *count,
+            KeptExtents::Each(facts) => facts.len(),
         }
     }
 
@@ -69,16 +69,16 @@ impl InputExtents {
 
     fn push_exactly(&mut self, fact: InputExtent) {
         match &mut self.kept {
-            Kept::Same(same, count) if *count == 0 || *same == fact => {
+            KeptExtents::Same(same, count) if *count == 0 || *same == fact => {
                 (*same, *count) = (fact, *count + 1);
             }
-            Kept::Same(same, count) => {
+            KeptExtents::Same(same, count) => {
                 let mut facts = Vec::with_capacity(self.expected.max(*count + 1));
                 facts.resize(*count, *same);
                 facts.push(fact);
-                self.kept = Kept::Each(facts);
+                self.kept = KeptExtents::Each(facts);
             }
-            Kept::Each(facts) => facts.push(fact),
+            KeptExtents::Each(facts) => facts.push(fact),
         }
     }
 
@@ -95,11 +95,11 @@ impl Index<usize> for InputExtents {
 
     fn index(&self, input: usize) -> &InputExtent {
         match &self.kept {
-            Kept::Same(same, count) => {
+            KeptExtents::Same(same, count) => {
                 assert!(input < *count, "input {input} of {count}");
                 same
             }
-            Kept::Each(facts) => &facts[input],
+            KeptExtents::Each(facts) => &facts[input],
         }
     }
 }
@@ -141,6 +141,6 @@ mod tests {
     fn equal_facts_take_no_memory_of_their_own() {
         let mut facts = InputExtents::expecting(1 << 40);
         facts.fill_to(1000, InputExtent { rows: 0, address: 7, stored_len_bytes: 0, template: 0 });
-        assert!(matches!(facts.kept, Kept::Same(InputExtent { address: UNALLOCATED, .. }, 1000)));
+        assert!(matches!(facts.kept, KeptExtents::Same(InputExtent { address: UNALLOCATED, .. }, 1000)));
     }
 }

@@ -17,7 +17,7 @@ pub use way::SimulatedReading;
 use crate::error::{MergeError, Result};
 use crate::options::{MergeOptions, Watch};
 use crate::plan::alignment::{self, Alignment};
-use crate::plan::{Beginning, FoundInputs, MergePlan, Route, plan_found};
+use crate::plan::{FoundInputs, MergePlan, OutputState, Route, plan_found};
 use crate::scan::{self, ScannedInput};
 use crate::schema::InputExtent;
 use crate::write::reading::{self, Strategy, choose_with};
@@ -29,7 +29,7 @@ use serde::Serialize;
 use statistic::StatedInputs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use way::Played;
+use way::WaySimulation;
 
 /// Number of collectives of an execution outside of its rounds: three at the start, three at the end.
 const COLLECTIVES: u64 = 6;
@@ -206,7 +206,7 @@ pub fn simulate(
         join_s += generated_at.elapsed().as_secs_f64();
     }
     let started = Instant::now();
-    let mut plan = plan_found(found, Beginning::New, options, watch, &SingleProcess)?;
+    let mut plan = plan_found(found, OutputState::New, options, watch, &SingleProcess)?;
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
@@ -223,13 +223,13 @@ pub fn simulate(
     for groups in ways {
         // Ranks without enough memory to read for others read for themselves, unless reading by files was requested.
         let is_asked = groups.is_none() || matches!(strategy, Strategy::Files(_));
-        match Played::new(&plan, &pool, groups, &machine) {
+        match WaySimulation::new(&plan, &pool, groups, &machine) {
             Err(MergeError::Core(CoreError::Memory { .. })) if !is_asked => {}
             way => played.push(way?),
         }
     }
     let at = played.iter().position(|way| way.groups == chosen).unwrap_or(0);
-    let Played { rehearsal, traffic, dealt, deal_s, fixed_len_bytes, .. } = &played[at];
+    let WaySimulation { rehearsal, traffic, dealt, deal_s, fixed_len_bytes, .. } = &played[at];
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s: *deal_s, peak_rss_bytes: peak_rss_bytes() };
     let schedule = &rehearsal.schedule;
     let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));

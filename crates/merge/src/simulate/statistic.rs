@@ -6,7 +6,7 @@
 //! compress 2 to 20 times. The inputs have no values and cannot be read. Invariant: random draws depend only on the
 //! statistic and the number of the file.
 
-use crate::conventions::Recognised;
+use crate::conventions::Recognition;
 use crate::inputs::paths::Paths;
 use crate::plan::layout::WIDE_ROW_LEN_BYTES;
 use crate::scan::{ScannedEntry, ScannedFile, ScannedInput, ScannedRole};
@@ -202,7 +202,7 @@ impl StatedInputs {
                 userblock_len_bytes: 0,
                 chunk_count,
                 open_s: 0.0,
-                recognised: Recognised::default(),
+                recognised: Recognition::default(),
                 records: Records::default(),
             },
         }

@@ -42,7 +42,7 @@ pub struct SimulatedReading {
 }
 
 /// Simulation of one way of reading.
-pub(super) struct Played {
+pub(super) struct WaySimulation {
     pub(super) groups: Option<ReadingGroups>,
     pub(super) rehearsal: DryRun,
     pub(super) traffic: Traffic,
@@ -54,7 +54,7 @@ pub(super) struct Played {
     open_s: f64,
 }
 
-impl Played {
+impl WaySimulation {
     pub(super) fn new(
         plan: &MergePlan,
         pool: &InputPool,

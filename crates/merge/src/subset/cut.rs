@@ -7,7 +7,7 @@ use super::selected::SelectedElements;
 use crate::conventions::cf;
 use crate::error::{MergeError, Result};
 use crate::plan::Dimensions;
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Trim, ValueMeaning};
 use crate::schema::attribute::text;
 use crate::schema::boxes::BoxLayout;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// [`MergeError::Object`] for values that cannot be restricted, or that refer to positions along a selected dimension.
-pub(crate) fn cut(schema: &mut Schema, declared: &[Declared], selected: &SelectedElements) -> Result<()> {
+pub(crate) fn cut(schema: &mut Schema, declared: &[DeclaredRule], selected: &SelectedElements) -> Result<()> {
     let dimensions = Dimensions::of(schema);
     let is_selected = |name: &str| selected.paths().any(|path| is_named(path, name));
     let is_cut = |entry: &SchemaEntry| ranges_of(schema, &dimensions, entry, selected).iter().any(Option::is_some);
@@ -54,7 +54,7 @@ pub(crate) fn cut(schema: &mut Schema, declared: &[Declared], selected: &Selecte
 ///
 /// # Errors
 /// [`MergeError::Object`] for the first such dataset.
-pub(super) fn check_rules(schema: &Schema, declared: &[Declared], cut_paths: &BTreeSet<Vec<u8>>) -> Result<()> {
+pub(super) fn check_rules(schema: &Schema, declared: &[DeclaredRule], cut_paths: &BTreeSet<Vec<u8>>) -> Result<()> {
     for one in declared {
         let path = &schema.entries[one.entry as usize].path;
         let Some(target) = one.rule.values.refers_to() else { continue };

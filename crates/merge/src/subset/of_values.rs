@@ -17,7 +17,7 @@ const DAY_NS: i128 = 86_400 * SECOND_NS;
 
 /// Values that are selected.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Wanted {
+struct SelectedValues {
     from: f64,
     to: f64,
     /// Whether `to` itself is not selected.
@@ -56,7 +56,7 @@ pub(super) fn elements(
     Ok(first as u64..last as u64 + 1)
 }
 
-fn of_numbers(number: NumberType, from: Option<&str>, to: Option<&str>) -> Result<Wanted, String> {
+fn of_numbers(number: NumberType, from: Option<&str>, to: Option<&str>) -> Result<SelectedValues, String> {
     let parse = |bound: Option<&str>, open: f64| match bound {
         None => Ok(open),
         Some(text) => match text.parse::<f64>() {
@@ -69,10 +69,15 @@ fn of_numbers(number: NumberType, from: Option<&str>, to: Option<&str>) -> Resul
         },
     };
     let (from, to) = (parse(from, f64::NEG_INFINITY)?, parse(to, f64::INFINITY)?);
-    Ok(Wanted { from, to, excludes_end: false })
+    Ok(SelectedValues { from, to, excludes_end: false })
 }
 
-fn of_times(units: &str, calendar: Option<&str>, from: Option<&str>, to: Option<&str>) -> Result<Wanted, String> {
+fn of_times(
+    units: &str,
+    calendar: Option<&str>,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<SelectedValues, String> {
     let calendar_of = Calendar::named(calendar);
     let known = calendar_of.and_then(|of| Some((of, TimeUnits::parse(units, of)?)));
     let Some((calendar, units)) = known else {
@@ -91,7 +96,7 @@ fn of_times(units: &str, calendar: Option<&str>, from: Option<&str>, to: Option<
     let end = to.map(&parse).transpose()?.map(|(_, end)| value(end));
     // An instant ends where it begins, and is included.
     let excludes_end = to.is_some_and(is_period);
-    Ok(Wanted { from, to: end.unwrap_or(f64::INFINITY), excludes_end })
+    Ok(SelectedValues { from, to: end.unwrap_or(f64::INFINITY), excludes_end })
 }
 
 /// Whether a date stands for a whole day, month or year.

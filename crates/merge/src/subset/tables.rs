@@ -7,7 +7,7 @@ use crate::error::{MergeError, Result};
 use crate::keys::{DerivedSpec, KeyDatasets};
 use crate::plan::Dimensions;
 use crate::rules::Trim;
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::schema::parent_path;
 use crate::schema::{Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
 use crate::subset::cut::{check_references, check_rules};
@@ -70,7 +70,7 @@ impl TableSelection {
 /// would lose elements of their common dimension; also for values that refer to rows by their position.
 pub(crate) fn cut(
     schema: &mut Schema,
-    declared: &[Declared],
+    declared: &[DeclaredRule],
     derived: &[DerivedSpec],
     selection: &TableSelection,
 ) -> Result<()> {

@@ -34,7 +34,7 @@ use crate::schema::{PROVENANCE_GROUP, Role};
 use crate::verify::digests::StoredDigests;
 use crate::verify::digests::structure::structure_digests;
 use crate::verify::digests::{ColumnDigests, Digests};
-use crate::verify::record::{JOIN, Remembered};
+use crate::verify::record::{JOIN, StoredRecord};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
 use std::collections::HashMap;
@@ -162,7 +162,7 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
         attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
     }
-    if let Some(remembered) = Remembered::of_output(plan, earlier) {
+    if let Some(remembered) = StoredRecord::of_output(plan, earlier) {
         // Cannot fail: plain values with string keys.
         let remembered = serde_json::to_string(&remembered).unwrap_or_default();
         attributes.push(NamedValue { name: JOIN, class: string(), value: text(&remembered) });

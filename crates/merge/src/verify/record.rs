@@ -32,7 +32,7 @@ pub(crate) mod as_text {
 /// The stored record of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Remembered {
+pub struct StoredRecord {
     /// The convention that was recognised or requested, if any.
     pub convention: Option<Choice>,
     /// Paths of objects and their rules in words.

@@ -3,7 +3,7 @@
 //! [`super::record`] is their form in the file. Invariant: with the stored options, the same inputs
 //! produce the same values.
 
-use super::record::{Decisions, Remembered};
+use super::record::{Decisions, StoredRecord};
 use crate::conventions::ConventionOptions;
 use crate::error::{MergeError, Result};
 use crate::options::MergeOptions;
@@ -92,7 +92,7 @@ fn option(name: &str, value: &Value) -> String {
     }
 }
 
-impl Remembered {
+impl StoredRecord {
     /// Returns the record for the output of `plan`; `None` if all options have their defaults. `earlier` is the record
     /// of an existing output.
     pub(crate) fn of_output(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Option<Self> {
@@ -165,7 +165,10 @@ mod tests {
     use crate::schema::join::{Join, ScalarPolicy};
 
     fn stored(options: Decisions) -> StoredDigests {
-        StoredDigests { remembered: Some(Remembered { options, ..Remembered::default() }), ..StoredDigests::default() }
+        StoredDigests {
+            remembered: Some(StoredRecord { options, ..StoredRecord::default() }),
+            ..StoredDigests::default()
+        }
     }
 
     fn taken() -> Decisions {
@@ -235,11 +238,11 @@ mod tests {
     #[test]
     fn records_of_other_versions_are_read() {
         let text = r#"{"convention":"cf","options":{"scalars":"stack","dim":"time","new":1}}"#;
-        let remembered: Remembered = serde_json::from_str(text).unwrap();
+        let remembered: StoredRecord = serde_json::from_str(text).unwrap();
         assert_eq!(remembered.convention, Some(Choice::Cf));
         assert_eq!((remembered.options.scalars, remembered.options.join), (ScalarPolicy::Stack, Join::Exact));
         assert_eq!(remembered.options.conventions.dim.as_deref(), Some("time"));
         let text = serde_json::to_string(&remembered).unwrap();
-        assert_eq!(serde_json::from_str::<Remembered>(&text).unwrap(), remembered);
+        assert_eq!(serde_json::from_str::<StoredRecord>(&text).unwrap(), remembered);
     }
 }

@@ -3,12 +3,12 @@
 use crate::error::Result;
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::rules::pick::{BLOCK_ELEMENTS, SelectedCounts, Uncounted, taken};
+use crate::rules::pick::{BLOCK_ELEMENTS, SelectedCounts, UncountedElements, taken};
 use crate::write::picking::{beyond, column_at};
 use crate::write::values::{ColumnReader, open_pool};
 
 /// Counts the selected elements of the inputs of `plan`.
-pub(crate) fn count(plan: &MergePlan, uncounted: &[Uncounted], watch: &Watch<'_>) -> Result<SelectedCounts> {
+pub(crate) fn count(plan: &MergePlan, uncounted: &[UncountedElements], watch: &Watch<'_>) -> Result<SelectedCounts> {
     let pool = open_pool(plan);
     let mut reader = ColumnReader::new(plan, &pool);
     let mut counts = SelectedCounts::new();

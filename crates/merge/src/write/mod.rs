@@ -37,7 +37,7 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::engine::{
-    Checkpoint, Committed, Context, EngineOptions, EngineReport, Execution, Placement, SharedFiles, SharedIo,
+    Checkpoint, Context, EngineOptions, EngineReport, Execution, PlacedArray, Placement, SharedFiles, SharedIo,
     SharedSink,
 };
 use raddle_core::memory::MemoryBudget;
@@ -288,7 +288,7 @@ fn make(
     let resumed = begun.as_ref().map(|begun| begun.journal.recorded()).unwrap_or_default();
     if tile_observer.is_some() {
         let kept = ranks.all_gather_u64(resumed.tiles)?[0];
-        work.show_kept(kept, (plan.options.jobs, &budget), watch, ranks)?;
+        work.replay_kept(kept, (plan.options.jobs, &budget), watch, ranks)?;
     }
     let target = OutputTarget { path: &data, begun: begun.as_mut(), options: &output_options, samples: &samples, io };
     let written = match io {
@@ -432,7 +432,7 @@ fn write<'p>(
         ..EngineOptions::default()
     };
     let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
-    let commit = &mut |done: Committed<'_>| match &mut committer {
+    let commit = &mut |done: PlacedArray<'_>| match &mut committer {
         Some(committer) => committer.commit(done.array, done.claims),
         None => Ok(()),
     };
@@ -446,7 +446,7 @@ fn write<'p>(
     };
     let engine = execution.commit(commit).run(&engine_options, &context).map_err(|error| work.failed(error, path))?;
     watch.observer.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
-    work.bring_digests(ranks)?;
+    work.gather_digests(ranks)?;
     let timer = StageTimer::start();
     let shared = match &sink {
         Sink::Shared(sink) => Some(sink.describe()),

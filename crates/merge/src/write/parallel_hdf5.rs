@@ -92,7 +92,7 @@ pub fn write<'p>(
     let shared = Some(sink.describe());
     sink.finish().map_err(write_failed(path, "close"))?;
     watch.observer.event(&Event::StageFinished { stage: Stage::Place, elapsed_s: started.elapsed().as_secs_f64() });
-    work.bring_digests(ranks)?;
+    work.gather_digests(ranks)?;
     let timer = StageTimer::start();
     // Each rank syncs the data written on its own node.
     let synced = File::open(path).and_then(|file| file.sync_data()).map_err(write_failed(path, "fsync"));

@@ -155,8 +155,8 @@ mod tests {
             for under_way in [1, 7, 64, 1 << 20] {
                 Threads::run(3, |ranks| {
                     let mut gathered = Vec::new();
-                    let hear = |rank: usize, received: &[u8]| gathered.push((rank, received.to_vec()));
-                    gather_in_steps(ranks, &message(ranks.rank(), &lens), under_way, hear).unwrap();
+                    let receive = |rank: usize, received: &[u8]| gathered.push((rank, received.to_vec()));
+                    gather_in_steps(ranks, &message(ranks.rank(), &lens), under_way, receive).unwrap();
                     let received = (0..3).map(|rank| (rank, message(rank, &lens)));
                     let received: Vec<_> = received.filter(|(_, received)| !received.is_empty()).collect();
                     assert_eq!(gathered, received, "{lens:?} by {under_way}");

@@ -10,7 +10,7 @@ mod trial;
 
 pub(crate) use trial::RegionTrial;
 
-use crate::append::growth::Digested;
+use crate::append::growth::DigestedPart;
 use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
@@ -18,7 +18,7 @@ use crate::plan::memory::{ReaderMemory, converted_len_bytes, converting_len_byte
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
-use crate::verify::digests::blocks::{Gathering, RankShare};
+use crate::verify::digests::blocks::{ColumnDigester, RankShare};
 use crate::write::reading::FileReading;
 use crate::write::regrouping::{FillerState, Regrouper};
 use crate::write::tile_observer::TileObserver;
@@ -43,7 +43,7 @@ pub struct MergeWork<'p> {
     plan: &'p MergePlan,
     pool: &'p InputPool,
     fills: Vec<FillPattern>,
-    digests: Vec<Option<Gathering>>,
+    digests: Vec<Option<ColumnDigester>>,
     costs: TileCosts,
     /// Size of the largest tile that is decoded only for its digest.
     longest_decoded_len_bytes: u64,
@@ -82,10 +82,10 @@ impl<'p> MergeWork<'p> {
     pub(crate) fn of_rank(plan: &'p MergePlan, pool: &'p InputPool, is_first: bool) -> Self {
         let fills = plan.schema.columns.iter().map(|column| FillPattern::of(column.model())).collect();
         let digests: Vec<_> =
-            (0..plan.columns.len() as u32).map(|column| Gathering::of(plan, column, is_first)).collect();
+            (0..plan.columns.len() as u32).map(|column| ColumnDigester::of(plan, column, is_first)).collect();
         let decoded =
             plan.columns.iter().zip(&digests).filter_map(|(planned, digests)| match (&planned.route, digests) {
-                (Route::Verbatim { array }, Some(Gathering::Values { .. })) => {
+                (Route::Verbatim { array }, Some(ColumnDigester::Values { .. })) => {
                     Some(plan.tiles.arrays[*array as usize].tile_len_bytes())
                 }
                 _ => None,
@@ -191,7 +191,7 @@ impl<'p> MergeWork<'p> {
 
     /// Returns the digests of values that came in tiles, after all tiles have been written.
     pub fn finish(&self) -> Result<Digests> {
-        let columns = self.digests.iter().map(|digests| digests.as_ref().map(Gathering::finish).transpose());
+        let columns = self.digests.iter().map(|digests| digests.as_ref().map(ColumnDigester::finish).transpose());
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
@@ -201,7 +201,7 @@ impl<'p> MergeWork<'p> {
     }
 
     /// Collective. Gathers the ranks' contributions to the digests on rank 0.
-    pub fn bring_digests(&self, ranks: &dyn Communicator) -> Result<()> {
+    pub fn gather_digests(&self, ranks: &dyn Communicator) -> Result<()> {
         const OPERATION: &str = "gather the digests";
         let mut messages = vec![Vec::new(); ranks.size()];
         let encoded = if ranks.rank() == 0 { Ok(Vec::new()) } else { postcard::to_stdvec(&self.shares()) };
@@ -246,7 +246,7 @@ impl<'p> MergeWork<'p> {
     /// Digests consecutive rows of a column, if its values are digested, at the position of the tiles that would
     /// contain them.
     pub fn digest_rows(&self, column: ColumnIndex, rows: &Range<u64>, values: &[u8]) -> Result<()> {
-        let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
+        let Some(ColumnDigester::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
         let dims = &self.plan.columns[column as usize].dims;
         let mut extent = Extent::whole(dims);
         (extent.start[0], extent.count[0]) = (rows.start, rows.end - rows.start);
@@ -326,7 +326,7 @@ impl<'p> MergeWork<'p> {
 
     /// Collective. Passes the values of the first `tiles` tiles, which an interrupted run placed, to the tile observer:
     /// they are read again, each by one rank, with up to `threads` threads.
-    pub fn show_kept(
+    pub fn replay_kept(
         &self,
         tiles: u64,
         (threads, budget): (usize, &MemoryBudget),
@@ -365,14 +365,14 @@ impl<'p> MergeWork<'p> {
     /// Digests the values of a tile, if values of its column are digested.
     fn digest(&self, parts: &mut Vec<(u32, BlockPart)>, tile: Tile, raw: &[u8]) -> Result<()> {
         let (column, array) = self.array(tile);
-        if let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] {
+        if let Some(ColumnDigester::Values { digests, .. }) = &self.digests[column as usize] {
             let extent = array.tile_extent(tile.index);
             let origin = Coordinates::from_elem(0, extent.rank());
             let digested = match &self.plan.growth {
-                None => Some(Digested { shape: Coordinates::from_slice(&array.shape), extent, origin }),
+                None => Some(DigestedPart { shape: Coordinates::from_slice(&array.shape), extent, origin }),
                 Some(growth) => growth.digested(self.plan, column, array, extent),
             };
-            let Some(Digested { shape, extent, origin }) = digested else { return Ok(()) };
+            let Some(DigestedPart { shape, extent, origin }) = digested else { return Ok(()) };
             let source = BoxSource { bytes: raw, shape: &array.tile_shape, origin: &origin };
             let note = &mut |part: BlockPart| {
                 if self.is_recorded {
@@ -390,13 +390,13 @@ impl<'p> MergeWork<'p> {
         let (column, array) = self.array(tile);
         let mut is_seen = self.is_wanted(tile);
         match &self.digests[column as usize] {
-            Some(Gathering::Stored(tiles)) => {
+            Some(ColumnDigester::Stored(tiles)) => {
                 let part = tiles.add(tile.index, chunk);
                 if self.is_recorded {
                     worker.parts.push((column, part));
                 }
             }
-            Some(Gathering::Values { .. }) => is_seen = true,
+            Some(ColumnDigester::Values { .. }) => is_seen = true,
             None => {}
         }
         if !is_seen {
@@ -417,11 +417,11 @@ impl<'p> MergeWork<'p> {
         for tile in tiles.filter(|_| self.is_recorded) {
             let (column, array) = self.array(tile);
             let blocks = match &self.digests[column as usize] {
-                Some(Gathering::Values { block_rows, .. }) => {
+                Some(ColumnDigester::Values { block_rows, .. }) => {
                     let rows = array.tile_extent(tile.index);
                     rows.start[0] / block_rows..rows.end(0).div_ceil(*block_rows)
                 }
-                Some(Gathering::Stored(_)) => tile.index..tile.index + 1,
+                Some(ColumnDigester::Stored(_)) => tile.index..tile.index + 1,
                 None => continue,
             };
             parts += blocks.end.saturating_sub(blocks.start) - u64::from(last == Some((column, blocks.start)));

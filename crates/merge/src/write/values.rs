@@ -73,7 +73,7 @@ pub struct ColumnReader<'p> {
     pool: &'p InputPool,
     reader: DatasetReader,
     library: InputReader,
-    current: Option<Current>,
+    current: Option<CurrentDataset>,
     superblocks: HashMap<u32, Superblock>,
     /// Objects of the input whose references were resolved last.
     tree: Option<(u32, Arc<FileTree>)>,
@@ -89,7 +89,7 @@ pub struct ColumnReader<'p> {
 }
 
 /// The last dataset that was read.
-struct Current {
+struct CurrentDataset {
     column: u32,
     input: u32,
     file: Arc<InputFile>,
@@ -398,7 +398,7 @@ impl<'p> ColumnReader<'p> {
             AddressKind::Header if known.layout.is_through_library() => completed(),
             AddressKind::Header => self.read_header(&file, input, fact.address).map_err(|e| self.named(column, e))?,
         };
-        self.current = Some(Current { column, input, file, dataset });
+        self.current = Some(CurrentDataset { column, input, file, dataset });
         Ok(())
     }
 

@@ -42,7 +42,7 @@ pub struct Measurement {
     /// One summary line per experiment, with the paper's result.
     pub summary: Vec<Line>,
     /// Planned numbers, with the paper's.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedTable>,
 }
 
 /// Result of an experiment, with the paper's result.
@@ -72,7 +72,7 @@ pub struct Line {
 /// A table of planned numbers.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Planned {
+pub struct PlannedTable {
     /// Name of the table.
     pub name: String,
     /// One-line title.

@@ -2,7 +2,7 @@
 
 use crate::markup::{part, table, text_table};
 use crate::measured::comparisons::words;
-use crate::measured::{Line, Measurement, Planned, PlannedRow};
+use crate::measured::{Line, Measurement, PlannedRow, PlannedTable};
 use crate::quantity;
 use crate::svg::html;
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ fn here(line: &Line) -> String {
     text
 }
 
-fn planned(table_of: &Planned) -> String {
+fn planned(table_of: &PlannedTable) -> String {
     let names: BTreeSet<&String> = table_of.rows.iter().flat_map(|row| row.here.keys()).collect();
     let cell = |row: &PlannedRow, name: &str| {
         let Some(here) = row.here.get(name) else { return "-".to_owned() };

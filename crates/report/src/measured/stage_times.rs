@@ -23,13 +23,13 @@ const PANEL: f64 = 60.0;
 const STEP: f64 = 112.0;
 
 /// A stage of one phase of a run, with its title.
-struct Shown {
+struct TitledStage {
     stage: &'static str,
     phase: Option<String>,
     title: String,
 }
 
-impl Shown {
+impl TitledStage {
     /// Returns the sum of its times in `stages`; `None` if it does not occur.
     fn seconds(&self, stages: &[StageTime]) -> Option<f64> {
         let times = stages.iter().filter(|time| time.stage == self.stage && time.phase == self.phase);
@@ -46,11 +46,11 @@ fn of_ranks(run: &MeasuredRun) -> Vec<&[StageTime]> {
 }
 
 /// Returns the stages that runs of an experiment have.
-fn measured_stages(experiment: &Experiment) -> Vec<Shown> {
+fn measured_stages(experiment: &Experiment) -> Vec<TitledStage> {
     let runs = || experiment.sweep.arms.iter().flat_map(|finding| finding.arm.runs.iter().flatten());
     let phases: [Option<&str>; 3] = [None, Some("write"), Some("read")];
     let all = phases.into_iter().flat_map(|phase| STAGES.map(|(stage, title)| (phase, stage, title)));
-    let all = all.map(|(phase, stage, title)| Shown {
+    let all = all.map(|(phase, stage, title)| TitledStage {
         stage,
         phase: phase.map(str::to_owned),
         title: match phase {
@@ -67,7 +67,7 @@ fn panels<'a>(
     (name, title): (&str, &str),
     caption: String,
     names: &[&'a str],
-    of: impl Fn(&Shown, usize) -> Vec<f64>,
+    of: impl Fn(&TitledStage, usize) -> Vec<f64>,
 ) -> Option<Figure> {
     let mut figure = Figure::new(name, title, caption);
     let mut top = 0.0;
@@ -93,7 +93,7 @@ pub(crate) fn by_setting(experiment: &Experiment) -> Option<Figure> {
     let has_run = |finding: &&Finding| finding.arm.runs.iter().flatten().next().is_some();
     let arms: Vec<&Finding> = chosen(&experiment.sweep).into_iter().filter(has_run).collect();
     let names: Vec<&str> = arms.iter().map(|finding| finding.arm.candidate.name.as_str()).collect();
-    let of = |stage: &Shown, place: usize| {
+    let of = |stage: &TitledStage, place: usize| {
         let ranks = arms[place].arm.runs.iter().flatten().flat_map(of_ranks);
         drawable(ranks.filter_map(|stages| stage.seconds(stages)))
     };
@@ -110,7 +110,7 @@ pub(crate) fn by_rank(experiment: &Experiment) -> Option<Figure> {
     let ranks: Vec<usize> = (0..drawn).map(|at| at * (count - 1) / (drawn - 1)).collect();
     let names: Vec<String> = ranks.iter().map(|rank| format!("rank {rank}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let of = |stage: &Shown, place: usize| {
+    let of = |stage: &TitledStage, place: usize| {
         let runs = default.arm.runs.iter().flatten().filter_map(|run| run.ranks.get(ranks[place]));
         drawable(runs.filter_map(|stages| stage.seconds(stages)))
     };

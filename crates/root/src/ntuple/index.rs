@@ -132,7 +132,7 @@ impl Index {
     }
 
     /// Finishes the index: returns the remaining envelopes, the end address, the anchor and a hash of the contents.
-    pub(super) fn finish(mut self) -> Result<Finished, CodecError> {
+    pub(super) fn finish(mut self) -> Result<CompleteIndex, CodecError> {
         let mut pieces: Vec<AddressedBytes> = self.close_group()?.into_iter().collect();
         // No features.
         let mut footer = 0_u64.to_le_bytes().to_vec();
@@ -145,7 +145,7 @@ impl Index {
         let (link, piece) = self.place_envelope(&footer)?;
         pieces.push(piece);
         let contents = [self.digest, checksum(&footer)].map(u64::to_le_bytes).concat();
-        Ok(Finished { pieces, end: self.end, anchor: anchor(self.header, link), contents })
+        Ok(CompleteIndex { pieces, end: self.end, anchor: anchor(self.header, link), contents })
     }
 
     /// Places an envelope after its key.
@@ -164,7 +164,7 @@ impl Index {
 
 /// Complete index.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct CompleteIndex {
     pub(super) pieces: Vec<AddressedBytes>,
     pub(super) end: u64,
     pub(super) anchor: Vec<u8>,

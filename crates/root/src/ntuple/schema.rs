@@ -106,12 +106,12 @@ pub(super) struct Description {
 pub(super) struct Understood {
     pub product: Product,
     pub node: Node,
-    pub deferred: Vec<Deferred>,
+    pub deferred: Vec<DeferredColumn>,
 }
 
 /// Column whose first elements are zero and not stored, because it was added when the RNTuple already had entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Deferred {
+pub(super) struct DeferredColumn {
     pub column: usize,
     /// Number of the first stored element, counted over all clusters.
     pub first: u64,
@@ -300,7 +300,7 @@ struct Compiler<'d> {
     buffers: usize,
     /// Number of elements per entry at the current position; `None` below a collection.
     per_entry: Option<u64>,
-    deferred: Vec<Deferred>,
+    deferred: Vec<DeferredColumn>,
 }
 
 impl<'d> Compiler<'d> {
@@ -324,7 +324,7 @@ impl<'d> Compiler<'d> {
             let Some(per_entry) = self.per_entry else {
                 return Err(format!("field {name} in a collection was added after the first elements"));
             };
-            let deferred = Deferred { column, first, per_entry };
+            let deferred = DeferredColumn { column, first, per_entry };
             if !self.deferred.contains(&deferred) {
                 self.deferred.push(deferred);
             }

@@ -3,7 +3,7 @@
 use super::clusters::{Cluster, Page, read_groups};
 use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_envelope, record, text};
 use super::pages::{PageBuffers, decode};
-use super::schema::{ColumnKind, Deferred, Description, Node, Understood};
+use super::schema::{ColumnKind, DeferredColumn, Description, Node, Understood};
 use crate::file::RootFile;
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::error::{Location, Result, UnlocatedError};
@@ -24,7 +24,7 @@ pub struct NtupleSource {
     /// Other representations of each column.
     alternatives: Vec<Vec<usize>>,
     /// Columns that were added later, by number.
-    deferred: HashMap<usize, Deferred>,
+    deferred: HashMap<usize, DeferredColumn>,
     clusters: Vec<Cluster>,
     unread: Vec<String>,
     ids: Option<IdFields>,
@@ -392,7 +392,7 @@ impl NtupleSource {
 
     /// Returns the number of elements at the beginning of a cluster that are zero and not stored.
     fn missing(&self, cluster: usize, column: usize) -> u64 {
-        let Some(Deferred { first, per_entry, .. }) = self.deferred.get(&column) else { return 0 };
+        let Some(DeferredColumn { first, per_entry, .. }) = self.deferred.get(&column) else { return 0 };
         let [start, end] =
             [self.clusters[cluster].start, self.clusters[cluster].end].map(|entry| entry.saturating_mul(*per_entry));
         (*first).clamp(start, end) - start

@@ -23,7 +23,7 @@ pub use clock::{CallCounter, Calls, Phase, ProcessCounters, Reads, RunStage, Sta
 use crate::error::{Result, TuneError};
 use crate::kernel::{Kernel, ReadBack};
 use crate::knob::Settings;
-use crate::translate::{self, Abilities, Translated};
+use crate::translate::{self, Abilities, TranslatedSettings};
 use clock::Clock;
 use raddle_core::output::read_back::evict;
 use raddle_core::report::peak_rss_bytes;
@@ -250,7 +250,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
 struct KernelRun<'a> {
     chosen: &'a DynamicLibrary,
     kernel: Kernel,
-    settings: Translated,
+    settings: TranslatedSettings,
     path: &'a Path,
     seed: u64,
     team: Team<'a>,
@@ -278,7 +278,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
         ranks: team.mpi().map(|_| chosen.is_parallel()),
         zlib: chosen.zlib().map(str::to_owned),
     };
-    let settings = Translated::of(&request.settings, &abilities)?;
+    let settings = TranslatedSettings::of(&request.settings, &abilities)?;
     let kernel = request.kernel.clone();
     let run = KernelRun { chosen, kernel, settings, path: &request.path, seed: request.seed, team };
     run.prepare()?;

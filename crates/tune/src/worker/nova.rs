@@ -304,7 +304,7 @@ fn concatenate_together(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Abilities, Request, Team, Translated, carry_out};
+    use super::super::{Abilities, Request, Team, TranslatedSettings, carry_out};
     use super::*;
     use crate::knob::{Knob, SettingValue, Settings};
     use raddle_hdf5::dynamic::DynamicLibrary;
@@ -342,7 +342,7 @@ mod tests {
     fn with_run<T>(request: &Request, seed: u64, work: impl FnOnce(&KernelRun<'_>) -> T) -> T {
         let chosen = DynamicLibrary::bundled();
         let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
-        let settings = Translated::of(&request.settings, &abilities).unwrap();
+        let settings = TranslatedSettings::of(&request.settings, &abilities).unwrap();
         let (kernel, path) = (request.kernel.clone(), request.path.as_path());
         work(&KernelRun { chosen: &chosen, kernel, settings, path, seed, team: Team::alone() })
     }

@@ -1,7 +1,7 @@
 //! Tests that a run of any kernel and interface fails if it reads values that differ from those written.
 
 use super::clock::Clock;
-use super::{Abilities, Kernel, KernelRun, Phase, Request, Team, Translated, carry_out};
+use super::{Abilities, Kernel, KernelRun, Phase, Request, Team, TranslatedSettings, carry_out};
 use crate::kernel::{Api, ReadBack};
 use crate::knob::Settings;
 use crate::worker::RunStage;
@@ -44,7 +44,7 @@ fn read_of_changed_file(kernel: &Kernel, folder: &Path, is_changed: bool) -> Res
     let path = folder.join("run.h5");
     let chosen = DynamicLibrary::bundled();
     let abilities = Abilities { version: chosen.version(), filters: chosen.filters(), ranks: None, zlib: None };
-    let settings = Translated::of(&Settings::default(), &abilities).unwrap();
+    let settings = TranslatedSettings::of(&Settings::default(), &abilities).unwrap();
     let run =
         KernelRun { chosen: &chosen, kernel: kernel.clone(), settings, path: &path, seed: 5, team: Team::alone() };
     run.prepare().unwrap();

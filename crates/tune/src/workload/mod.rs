@@ -18,7 +18,7 @@ pub use scale::Scale;
 use crate::error::{Result, TuneError};
 use crate::kernel::{Kernel, Verify};
 use crate::knob::{Knob, SettingValue};
-use crate::planned::Planned;
+use crate::planned::PlannedTable;
 use presets::preset;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct Workload {
     /// Experiments of the workload, in order.
     pub experiments: Vec<Experiment>,
     /// Tables of planned numbers, which are not measured.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedTable>,
     /// Names of the presets that were combined, if there are several.
     pub parts: Vec<String>,
 }

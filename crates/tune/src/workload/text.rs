@@ -9,7 +9,7 @@ use super::{Case, Experiment, Scale, Variant, Workload};
 use crate::error::{Result, TuneError, WorkloadFault};
 use crate::kernel::Kernel;
 use crate::knob::{Knob, SettingValue, Settings, len_words};
-use crate::planned::Planned;
+use crate::planned::PlannedTable;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ struct WorkloadText {
     #[serde(default)]
     experiment: Vec<ExperimentText>,
     #[serde(default)]
-    planned: Vec<Planned>,
+    planned: Vec<PlannedTable>,
 }
 
 #[derive(Clone, Deserialize)]

@@ -12,7 +12,7 @@ use raddle::Error;
 use raddle::options::compression::EVENTS_HELP;
 use raddle_events::formats::{Batch, EventCodec, EventCompression};
 use raddle_events::pds::PdsCodec;
-use raddle_events::request::{BenchSink, Measured};
+use raddle_events::request::{BenchSink, MeasuredConversion};
 use raddle_events::{BenchRequest, ColumnsError, EventsError};
 use raddle_hdf5::Hdf5Error;
 use serde::Serialize;
@@ -109,7 +109,7 @@ part of it is also contained in the other columns.";
 /// Report of a measurement.
 #[derive(Debug, Serialize)]
 struct Medians<'a> {
-    measured: &'a [Measured],
+    measured: &'a [MeasuredConversion],
 }
 
 /// Collective. Measures every layout; the first rank reports.

@@ -17,7 +17,7 @@ use raddle_idx::request::{BoxSize, WriteRequest};
 use raddle_idx::{BoxData, Header, IdxError, Phases, WriteOptions, Writer};
 use raddle_tune::fingerprint::{FileSystem, Machine};
 use raddle_tune::knob::SettingValue;
-use raddle_tune::profile::{Evidence, FORM, IdxOption, Measured, MeasuredLibrary, Metric, Profile};
+use raddle_tune::profile::{Evidence, FORM, IdxOption, MeasuredLibrary, MeasuredValue, Metric, Profile};
 use raddle_tune::statistics::{MIN_BLOCKS, StopRule, Verdict, estimate, order_of_block};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -39,7 +39,7 @@ const SEED: u64 = 6;
 
 /// A setting that was tried.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tried {
+pub struct TriedSetting {
     /// Option.
     pub option: IdxOption,
     /// Value of the option.
@@ -71,9 +71,9 @@ pub struct Subject<'a> {
 }
 
 /// Result: all candidates, and the request with those that help.
-pub struct Tuned {
+pub struct TuningResult {
     /// All candidates.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedSetting>,
     /// Request with the settings that help.
     pub request: WriteRequest,
 }
@@ -82,7 +82,12 @@ pub struct Tuned {
 ///
 /// # Errors
 /// If a trial cannot be written.
-pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: &Watch<'_>) -> Result<Tuned, Error> {
+pub fn tune(
+    request: &WriteRequest,
+    subject: &Subject<'_>,
+    team: &Ranks,
+    watch: &Watch<'_>,
+) -> Result<TuningResult, Error> {
     let ranks = team.ranks();
     let candidates = candidates(request, subject, ranks.size());
     let folder = folder_of(&request.output);
@@ -116,10 +121,10 @@ pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: 
     let rule = StopRule::of_one_look();
     let estimates: Vec<_> = times[1..].iter().map(|of_arm| estimate(&times[0], of_arm, rule.error())).collect();
     let verdicts = rule.verdicts(&estimates, 1.0);
-    let mut tried: Vec<Tried> = candidates
+    let mut tried: Vec<TriedSetting> = candidates
         .into_iter()
         .zip(estimates.iter().zip(&verdicts))
-        .map(|((option, value), (estimate, verdict))| Tried {
+        .map(|((option, value), (estimate, verdict))| TriedSetting {
             option,
             value,
             ratio: estimate.map(|of| of.ratio),
@@ -138,7 +143,7 @@ pub fn tune(request: &WriteRequest, subject: &Subject<'_>, team: &Ranks, watch: 
             set(&mut chosen, option, &best.value)?;
         }
     }
-    Ok(Tuned { tried, request: chosen })
+    Ok(TuningResult { tried, request: chosen })
 }
 
 /// Returns the candidate values of options that the user did not give.
@@ -212,7 +217,7 @@ fn clear(folder: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// If it is not a valid profile or cannot be written.
-pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Error> {
+pub fn save(path: &Path, tried: &[TriedSetting], output: &Path) -> Result<(), Error> {
     let failed = |error| Error::of_tune(&error);
     let mut profile = match path.exists() {
         true => Profile::read(path).map_err(failed)?,
@@ -236,7 +241,7 @@ pub fn save(path: &Path, tried: &[Tried], output: &Path) -> Result<(), Error> {
     for of in tried.iter().filter(|of| of.is_taken) {
         let (Some(ratio), Some(interval)) = (of.ratio, of.interval) else { continue };
         let evidence = Evidence { ratio, interval, blocks: of.blocks, metric: Metric::WallS, inflation: 1.0 };
-        profile.idx.insert(of.option, Measured { value: of.value.clone(), force: false, evidence });
+        profile.idx.insert(of.option, MeasuredValue { value: of.value.clone(), force: false, evidence });
     }
     profile.write(path).map_err(failed)
 }

@@ -2,7 +2,7 @@
 //! levels.
 
 use super::target::TargetArgs;
-use super::tuning::{Subject, Tried, apply_ranks, save, tune};
+use super::tuning::{Subject, TriedSetting, apply_ranks, save, tune};
 use crate::command::print;
 use crate::exit::Exit;
 use crate::options::running::RuntimeArgs;
@@ -12,7 +12,7 @@ use crate::session::Session;
 use raddle::Error;
 use raddle::arrays::{self, ArraySource, file_of};
 use raddle_idx::WriteReport;
-use raddle_idx::inputs::{InputWrite, Written};
+use raddle_idx::inputs::{FinishedOutput, InputWrite};
 use raddle_idx::request::{AxisRange, InputRequest};
 use raddle_idx::targets::{format_of, target};
 use serde::Serialize;
@@ -122,7 +122,7 @@ fn tune_and_write(
     write: &InputWrite<'_, ArraySource>,
     profile: Option<&Path>,
     team: &Ranks,
-) -> Result<(Written, Vec<Tried>), Error> {
+) -> Result<(FinishedOutput, Vec<TriedSetting>), Error> {
     let InputWrite { inputs, request, watch, .. } = *write;
     let options = write.options()?;
     let header = target(format_of(request)).header_of_trials(request, &inputs.field_set())?;
@@ -149,12 +149,12 @@ struct Steps<'a> {
     steps: &'a [WriteReport],
     /// Settings tried first, with --tune.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tuned: &'a [Tried],
+    tuned: &'a [TriedSetting],
 }
 
 /// Formats the tried settings, one per line.
-fn lines(tuned: &[Tried]) -> String {
-    let line = |of: &Tried| {
+fn lines(tuned: &[TriedSetting]) -> String {
+    let line = |of: &TriedSetting| {
         let measured = of.ratio.zip(of.interval).map_or(String::new(), |(ratio, [low, high])| {
             format!(": {ratio:.2} times as long ({low:.2} to {high:.2}, {} blocks)", of.blocks)
         });

@@ -55,7 +55,7 @@ Files without rows come last, in the order given.";
 
 /// Report of a sort.
 #[derive(Debug, Serialize)]
-struct Sorted<'a> {
+struct SortReport<'a> {
     /// Datasets whose first values were compared.
     by: &'a [String],
     /// Sorted files.
@@ -90,7 +90,7 @@ pub fn run(arguments: &SortArgs) -> Result<Exit, Error> {
             }
         }
         let names = |paths: &[PathBuf]| paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        arguments.running.write_report(&Sorted {
+        arguments.running.write_report(&SortReport {
             by: &arguments.by,
             files: names(&sorted.paths),
             without_rows: names(&sorted.without_rows),

@@ -3,7 +3,7 @@
 use super::PlanArgs;
 use crate::command::print;
 use crate::exit::Exit;
-use crate::options::simulation::Simulated;
+use crate::options::simulation::SimulationParameters;
 use crate::ranks::Ranks;
 use crate::session::Session;
 use raddle::Error;
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &PlanArgs, team: &Ranks) -> Result<Exit, Error> {
             |error| Error::of_merge(&raddle_merge::MergeError::Codec { object: "a probe".into(), source: error }, &[]);
         let narrow = probe::narrow(options.compress.compression()).map_err(of_codec)?;
         let wide = probe::wide(options.compress.compression()).map_err(of_codec)?;
-        let Simulated { machine, files: count, strategy } = simulation.simulated(Rates {
+        let SimulationParameters { machine, files: count, strategy } = simulation.simulated(Rates {
             narrow_inflate_bytes_per_s: narrow.inflate_bytes_per_s,
             narrow_deflate_bytes_per_s: narrow.deflate_bytes_per_s,
             wide_inflate_bytes_per_s: wide.inflate_bytes_per_s,

@@ -3,10 +3,10 @@
 use super::MAX_TABLE_ROWS;
 use crate::render::table::{Align, Columns};
 use crate::render::{escape, quantity};
-use raddle_idx::compare::{Comparison, Rounded};
+use raddle_idx::compare::{Comparison, RoundedField};
 
 /// Formats the differences of rounded fields from their inputs.
-pub(super) fn as_rounded(rounded: &[Rounded]) -> String {
+pub(super) fn as_rounded(rounded: &[RoundedField]) -> String {
     let titles = [
         ("field", Align::Left),
         ("step", Align::Right),

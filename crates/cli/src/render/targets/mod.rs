@@ -6,7 +6,7 @@ mod zarr;
 
 pub use idx::updated;
 
-use raddle_idx::inputs::Written;
+use raddle_idx::inputs::FinishedOutput;
 use raddle_idx::targets::{Description, TargetCheck, WrittenLayout};
 use raddle_idx::verify::Verification;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 const MAX_TABLE_ROWS: usize = 50;
 
 /// Formats a summary of the written data.
-pub fn written(written: &Written) -> String {
+pub fn written(written: &FinishedOutput) -> String {
     match &written.layout {
         WrittenLayout::Idx(header) => idx::written(header, &written.reports),
         WrittenLayout::Zarr(layout) => zarr::written(layout, &written.reports),

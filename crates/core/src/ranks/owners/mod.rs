@@ -326,17 +326,17 @@ mod tests {
     }
 
     /// Loads of ranks, and bytes that are not sent because their holder owns the item.
-    struct Dealt {
+    struct DealtLoads {
         loads: Vec<u64>,
         kept: u64,
     }
 
-    fn dealt(items: &[Item], ranks: usize) -> Dealt {
+    fn dealt(items: &[Item], ranks: usize) -> DealtLoads {
         let owners = deal(items, ranks);
         let mut loads = vec![0; ranks];
         owners.iter().zip(items).for_each(|(&owner, item)| loads[owner as usize] += item.cost.max(1));
         let kept = owners.iter().zip(items).map(|(&owner, item)| item.holders.of_rank(owner as usize)).sum();
-        Dealt { loads, kept }
+        DealtLoads { loads, kept }
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
             let items: Vec<Item> = fields
                 .flat_map(|cost| (0..blocks).map(move |block| item(10 * cost, &[(block * ranks / blocks / 2, cost)])))
                 .collect();
-            let Dealt { loads, kept } = dealt(&items, ranks);
+            let DealtLoads { loads, kept } = dealt(&items, ranks);
             let mean = loads.iter().sum::<u64>() / ranks as u64;
             let most = *loads.iter().max().unwrap();
             assert!(10 * most <= 11 * mean, "{most} of {mean} on {ranks} ranks");
@@ -375,7 +375,7 @@ mod tests {
     proptest! {
         #[test]
         fn dealing_balances(costs in prop::collection::vec(0u64..100, 0..200), ranks in 1usize..9) {
-            let Dealt { loads, .. } = dealt(&costs.iter().map(|cost| item(*cost, &[])).collect::<Vec<_>>(), ranks);
+            let DealtLoads { loads, .. } = dealt(&costs.iter().map(|cost| item(*cost, &[])).collect::<Vec<_>>(), ranks);
             let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
             prop_assert!(most - least <= 100);
         }
@@ -409,7 +409,7 @@ mod tests {
             ranks in 1usize..9,
         ) {
             let items: Vec<Item> = items.iter().map(|(cost, parts)| item(*cost, parts)).collect();
-            let Dealt { loads, .. } = dealt(&items, ranks);
+            let DealtLoads { loads, .. } = dealt(&items, ranks);
             let share = loads.iter().sum::<u64>() / ranks as u64 + 1;
             let dearest = items.iter().map(|item| item.cost).max().unwrap_or(0).max(1);
             let bound = (share + share / EXCESS as u64).max(share + dearest);

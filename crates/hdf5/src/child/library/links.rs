@@ -65,7 +65,7 @@ extern "C" fn refuse(_: *const c_char, _: hid_t, _: *const c_void, _: usize, _: 
 }
 
 /// Returns a link's data as stored.
-unsafe extern "C" fn tell(_: *const c_char, data: *const c_void, len: usize, out: *mut c_void, room: usize) -> isize {
+unsafe extern "C" fn query(_: *const c_char, data: *const c_void, len: usize, out: *mut c_void, room: usize) -> isize {
     if !out.is_null() {
         // SAFETY: libhdf5 passes `len` bytes of data and `room` bytes to write to.
         unsafe { ptr::copy_nonoverlapping(data.cast::<u8>(), out.cast::<u8>(), len.min(room)) };
@@ -85,7 +85,7 @@ pub(super) fn stop_following(call: Call<'_>) -> Result<()> {
             copied: None,
             traverse: refuse,
             delete: None,
-            query: tell,
+            query,
         };
         // SAFETY: laid out as `H5L_class_t`, which libhdf5 copies; the callbacks have the signatures of version 1.
         call.status("H5Lregister", unsafe { H5Lregister((&raw const class).cast()) })?;

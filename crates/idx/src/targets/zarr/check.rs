@@ -4,7 +4,7 @@
 //! Values of the finest level are not checked. Invariant: a shard is counted as good, counted as empty (not stored, all
 //! zeros), or reported as a fault, never skipped.
 
-use super::downsample::{Downsample, Halving};
+use super::downsample::{Downsample, LevelPair};
 use super::image::Image;
 use super::layout::is_space;
 use super::level::Level;
@@ -202,7 +202,7 @@ impl Image {
                 read => read?,
             };
             let mut want = crate::write::exchange::zero_samples(target.sample_count(), len)?;
-            let halving = Halving { downsample, sample: form.sample, level, region: &region, samples: &samples };
+            let halving = LevelPair { downsample, sample: form.sample, level, region: &region, samples: &samples };
             halving.make(&target, &mut want, 1, cancel)?;
             let got = self.read(number, &target)?;
             differ += got.chunks(len).zip(want.chunks(len)).filter(|(got, want)| got != want).count();

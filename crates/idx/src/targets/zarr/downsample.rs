@@ -56,7 +56,7 @@ impl Downsample {
 
 /// Samples of a level, and the next level that is computed from them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Halving<'a> {
+pub(crate) struct LevelPair<'a> {
     pub(crate) downsample: Downsample,
     pub(crate) sample: SampleType,
     /// Level to compute.
@@ -67,7 +67,7 @@ pub(crate) struct Halving<'a> {
     pub(crate) samples: &'a [u8],
 }
 
-impl Halving<'_> {
+impl LevelPair<'_> {
     /// Computes `target`, samples of the level whose cells lie in the region, into `out`.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ mod tests {
         let sample: SampleType = sample.parse().unwrap();
         let target = downsample.target_box(&region, level);
         let mut out = vec![0; target.sample_count().unwrap() as usize * sample.len_bytes()];
-        let halving = Halving { downsample, sample, level, region: &region, samples };
+        let halving = LevelPair { downsample, sample, level, region: &region, samples };
         halving.make(&target, &mut out, 2, &CancelToken::new()).unwrap();
         out
     }

@@ -175,11 +175,11 @@ pub(crate) struct ArrayMetadata {
 }
 
 /// Parser of one metadata file, whose name goes into errors.
-struct Reading<'a> {
+struct MetadataParser<'a> {
     file: &'a Path,
 }
 
-impl Reading<'_> {
+impl MetadataParser<'_> {
     fn refused(&self, reason: impl Into<String>) -> ZarrFault {
         ZarrFault::Metadata { file: self.file.to_path_buf(), reason: reason.into() }
     }
@@ -215,7 +215,7 @@ impl Reading<'_> {
 /// # Errors
 /// If it does not lead to images.
 pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<GroupContents, ZarrFault> {
-    let reading = Reading { file };
+    let reading = MetadataParser { file };
     let node = reading.node(bytes, "group")?;
     let ome = &node["attributes"]["ome"];
     if let Some(series) = ome["series"].as_array() {
@@ -266,7 +266,7 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<GroupContents, Za
 /// # Errors
 /// If the array does not hold numbers in shards that `shard` can read.
 pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, ZarrFault> {
-    let reading = Reading { file };
+    let reading = MetadataParser { file };
     let node = reading.node(bytes, "array")?;
     let number = node["data_type"].as_str().and_then(|name| name.parse::<SampleType>().ok());
     let sample = number.filter(|sample| sample.count == 1);

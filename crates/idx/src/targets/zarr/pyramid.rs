@@ -4,7 +4,7 @@
 //! Shards are assembled elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on
 //! every rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
 
-use super::downsample::{Downsample, Halving};
+use super::downsample::{Downsample, LevelPair};
 use super::layout::ImageLayout;
 use super::level::Level;
 use crate::dataset::bitmask::{MAX_RANK, Point};
@@ -136,7 +136,7 @@ impl PyramidBuild<'_> {
             let mut arrays = Vec::new();
             for ((_, sample), samples) in self.form.fields.iter().zip(&patch.arrays) {
                 let mut out = zero_samples(region.sample_count(), sample.len_bytes())?;
-                let halving = Halving { downsample, sample: *sample, level, region: &patch.region, samples };
+                let halving = LevelPair { downsample, sample: *sample, level, region: &patch.region, samples };
                 halving.make(&region, &mut out, self.threads, self.cancel)?;
                 arrays.push(Cow::Owned(out));
             }

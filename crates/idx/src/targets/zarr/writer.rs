@@ -21,7 +21,7 @@ use crate::error::{IdxError, Result};
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
 use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Committed, Context, EngineOptions, Execution};
+use raddle_core::engine::{Context, EngineOptions, Execution, PlacedArray};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Stage, Watch};
@@ -119,7 +119,7 @@ impl ZarrWriter {
             EngineOptions { jobs: self.options.jobs, owners: self.options.aggregators, ..EngineOptions::default() };
         let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
         let mut shards = vec![0; self.shards.len()];
-        let mut commit = |done: Committed<'_>| {
+        let mut commit = |done: PlacedArray<'_>| {
             let place = plan.place(done.array);
             shards[plan.array_of(place.field, place.level)] += done.claims.len() as u64;
             Ok(())

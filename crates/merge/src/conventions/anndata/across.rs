@@ -18,7 +18,7 @@ pub(super) struct Policy<'a> {
 }
 
 /// Element that is carried over, with its inner elements if it is a dict.
-pub(super) struct Carried<'a> {
+pub(super) struct CarriedElement<'a> {
     /// Name of the element.
     pub name: &'a [u8],
     what: What<'a>,
@@ -26,10 +26,10 @@ pub(super) struct Carried<'a> {
 
 enum What<'a> {
     Value(value::InputElement<'a>),
-    Dict(Node<'a>, Vec<Carried<'a>>),
+    Dict(Node<'a>, Vec<CarriedElement<'a>>),
 }
 
-impl Carried<'_> {
+impl CarriedElement<'_> {
     /// Writes the element into the group at `parent`.
     pub fn write(&self, parent: &[u8], out: &mut AssembledTree) -> CombineResult<()> {
         let path = child_path(parent, self.name);
@@ -45,7 +45,11 @@ impl Carried<'_> {
 
 /// Returns those elements of `groups` (one list per input that has any) that are carried over, and records those that
 /// are not.
-pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mut AssembledTree) -> Vec<Carried<'a>> {
+pub(super) fn carried<'a>(
+    groups: &[Vec<Node<'a>>],
+    policy: Policy<'_>,
+    out: &mut AssembledTree,
+) -> Vec<CarriedElement<'a>> {
     // For elements that all inputs must have, the order of the last input; otherwise, the order of appearance.
     let mut names: Vec<&[u8]> = Vec::new();
     let is_in = |group: &[Node<'a>], name: &[u8]| group.iter().any(|node| node.name() == name);
@@ -74,12 +78,12 @@ pub(super) fn carried<'a>(groups: &[Vec<Node<'a>>], policy: Policy<'_>, out: &mu
         match out.take(one(&found, is_everywhere, policy)) {
             None => {}
             Some(None) => note(&found, is_everywhere, policy, groups.len() as u32, out),
-            Some(Some(Choice::Value(value))) => all.push(Carried { name, what: What::Value(value) }),
+            Some(Some(Choice::Value(value))) => all.push(CarriedElement { name, what: What::Value(value) }),
             Some(Some(Choice::Dicts(node))) => {
                 let inside: Vec<Vec<Node<'a>>> = found.iter().map(|node| node.children().collect()).collect();
                 let inside = carried(&inside, policy, out);
                 if !inside.is_empty() {
-                    all.push(Carried { name, what: What::Dict(node, inside) });
+                    all.push(CarriedElement { name, what: What::Dict(node, inside) });
                 }
             }
         }

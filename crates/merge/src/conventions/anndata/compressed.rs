@@ -168,7 +168,7 @@ pub(super) fn rows(
 }
 
 /// Columns of all inputs, one after another; each column holds the observations of each input.
-struct Interleaved {
+struct InterleavedColumns {
     runs: Vec<Segment>,
     /// Beginning of each column, followed by the end of the last.
     bounds: Vec<i64>,
@@ -177,7 +177,7 @@ struct Interleaved {
 /// Maximum number of runs of elements, of 32 bytes each.
 const MAX_RUNS: u64 = 4 << 20;
 
-fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> CombineResult<Interleaved> {
+fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> CombineResult<InterleavedColumns> {
     if alignment.len.saturating_mul(nodes.len() as u64) > MAX_RUNS {
         let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
         return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
@@ -218,10 +218,10 @@ fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> Combin
         }
         bounds.push(next as i64);
     }
-    Ok(Interleaved { runs, bounds })
+    Ok(InterleavedColumns { runs, bounds })
 }
 
-impl Interleaved {
+impl InterleavedColumns {
     fn write_bounds(&self, path: Vec<u8>, like: Node<'_>, out: &mut AssembledTree) -> CombineResult<()> {
         let end = self.bounds.last().copied().unwrap_or(0);
         let number = like.number().and_then(|number| number.widened_to(end as u64));

@@ -12,14 +12,14 @@ use super::value::{Axes, frame_columns, index_name};
 use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
 use crate::rules::pick::SelectedCounts;
 use crate::schema::child_path;
-use crate::schema::join::{Join, Joined};
+use crate::schema::join::{Join, JoinResult};
 use std::sync::Arc;
 
 /// Names of the objects in the root group.
 const ROOT: [&[u8]; 10] = [b"X", b"layers", b"obs", b"var", b"obsm", b"varm", b"obsp", b"varp", b"uns", b"raw"];
 
 /// Joins the inputs under `join`; `counts` are the counts of picked elements so far.
-pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &SelectedCounts) -> Joined {
+pub(crate) fn join(files: &Files, join: Join, options: &ConventionOptions, counts: &SelectedCounts) -> JoinResult {
     let mut out = AssembledTree::new(counts);
     let roots = files.roots();
     let outcome = put_together(&roots, join, options, &mut out);

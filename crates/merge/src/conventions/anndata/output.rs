@@ -3,11 +3,11 @@
 //! The contents of the output are decided elsewhere. Invariant: parents come before the objects inside them.
 
 use super::tree::{CombineResult, Node, refuse};
-use crate::rules::pick::{SelectedCounts, Uncounted};
-use crate::rules::settling::Declared;
+use crate::rules::pick::{SelectedCounts, UncountedElements};
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Conversion, ElementMap, Gather, InputConversion, Pick, PickForm, Rule, Trim};
 use crate::schema::extents::InputExtents;
-use crate::schema::join::{Difference, DifferenceKind, Joined};
+use crate::schema::join::{Difference, DifferenceKind, JoinResult};
 use crate::schema::{ABSENT, AttributeValue, Column, InputExtent, Role, SchemaEntry, display_path, split_again};
 use raddle_core::plan::Segment;
 use raddle_hdf5::model::{Dataset, Dataspace, Datatype, InlineData, Layout, TypeClass};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Output assembled so far.
 #[derive(Debug, Default)]
 pub(super) struct AssembledTree {
-    joined: Joined,
+    joined: JoinResult,
     columns: Vec<Column>,
     /// Numbers of picked elements, as far as they have been counted.
     counts: SelectedCounts,
@@ -72,9 +72,9 @@ impl AssembledTree {
         if let Some(before) = self.counts.get(&(path.to_vec(), input)) {
             return Some(Pick { numbers: path.to_vec(), is_taken, before: Arc::clone(before), stored, form });
         }
-        let is_noted = |one: &Uncounted| one.input == input && one.numbers == path;
+        let is_noted = |one: &UncountedElements| one.input == input && one.numbers == path;
         if !self.joined.uncounted.iter().any(is_noted) {
-            self.joined.uncounted.push(Uncounted { numbers: path.to_vec(), input, is_taken });
+            self.joined.uncounted.push(UncountedElements { numbers: path.to_vec(), input, is_taken });
         }
         None
     }
@@ -159,7 +159,13 @@ impl AssembledTree {
         column.entry = self.joined.schema.entries.len() as u32;
         if let Some(rule) = form.rule {
             let (first, values) = (Arc::clone(first.attributes()), Vec::new());
-            self.joined.declared.push(Declared { entry: column.entry, rule, first, attributes: Vec::new(), values });
+            self.joined.declared.push(DeclaredRule {
+                entry: column.entry,
+                rule,
+                first,
+                attributes: Vec::new(),
+                values,
+            });
         }
         let role = Role::Column(self.columns.len() as u32);
         self.columns.push(column);
@@ -197,7 +203,7 @@ impl AssembledTree {
     }
 
     /// Returns the finished output.
-    pub fn finish(mut self) -> Joined {
+    pub fn finish(mut self) -> JoinResult {
         self.joined.schema.columns = self.columns;
         self.joined
     }

@@ -75,16 +75,16 @@ pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> CombineResult<
         ElementContent::Scalar(dataset, value)
     } else if is(&ARRAYS) {
         node.expect(&ARRAYS)?;
-        ElementContent::Array(array(node, axes, &Missing::Nan)?)
+        ElementContent::Array(array(node, axes, &MissingRows::Nan)?)
     } else if is(&NULLABLE) {
         node.expect(&NULLABLE)?;
-        let values = array(node.dataset(b"values")?, axes, &Missing::Anything)?;
-        let mask = array(node.dataset(b"mask")?, axes, &Missing::True)?;
+        let values = array(node.dataset(b"values")?, axes, &MissingRows::Anything)?;
+        let mask = array(node.dataset(b"mask")?, axes, &MissingRows::True)?;
         ElementContent::Parts(vec![part(node, b"values", values)?, part(node, b"mask", mask)?])
     } else if kind == "categorical" {
         node.expect(&TABLES)?;
-        let codes = array(node.dataset(b"codes")?, axes, &Missing::MinusOne)?;
-        let categories = array(node.dataset(b"categories")?, None, &Missing::Nan)?;
+        let codes = array(node.dataset(b"codes")?, axes, &MissingRows::MinusOne)?;
+        let categories = array(node.dataset(b"categories")?, None, &MissingRows::Nan)?;
         ElementContent::Parts(vec![part(node, b"codes", codes)?, part(node, b"categories", categories)?])
     } else if kind == "dataframe" {
         node.expect(&TABLES)?;
@@ -104,7 +104,7 @@ pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> CombineResult<
                 .refuse("the same names in the same order", "a sparse matrix of others; leave it out with --exclude");
         }
         let parts = [b"data".as_slice(), b"indices", b"indptr"].map(|name| {
-            let values = array(node.dataset(name)?, None, &Missing::Nan)?;
+            let values = array(node.dataset(name)?, None, &MissingRows::Nan)?;
             part(node, name, values)
         });
         ElementContent::Parts(parts.into_iter().collect::<CombineResult<_>>()?)
@@ -152,7 +152,7 @@ pub(super) fn index_name(node: Node<'_>) -> CombineResult<String> {
 }
 
 /// Values of rows that an input lacks.
-enum Missing {
+enum MissingRows {
     /// NaN; integers become floats.
     Nan,
     /// The code of no category.
@@ -163,7 +163,7 @@ enum Missing {
     Anything,
 }
 
-fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> CombineResult<ElementArray<'a>> {
+fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &MissingRows) -> CombineResult<ElementArray<'a>> {
     let Some((model, _)) = node.column() else { return node.refuse("an array", "another kind of object") };
     let (mut dims, mut class) = (node.dims().unwrap_or_default(), (*model.datatype.class).clone());
     let mut values = node.kept()?.to_vec();
@@ -176,25 +176,25 @@ fn array<'a>(node: Node<'a>, axes: Option<Axes<'_>>, missing: &Missing) -> Combi
         }
         if let Some(from) = &alignment.of_inputs[input] {
             if from.contains(&None)
-                && let Missing::Nan = missing
+                && let MissingRows::Nan = missing
             {
                 (class, values) = with_nan(node, class, values)?;
             }
             let null = match (missing, NumberType::of(&class)) {
-                (Missing::Nan, Some(number @ NumberType::Float { .. })) => {
+                (MissingRows::Nan, Some(number @ NumberType::Float { .. })) => {
                     let mut nan = Vec::new();
                     number.encode_floats(&[f64::NAN], &mut nan);
                     nan
                 }
-                (Missing::MinusOne, _) => vec![0xff; class.len_bytes() as usize],
-                (Missing::True, _) => true_value(&class),
+                (MissingRows::MinusOne, _) => vec![0xff; class.len_bytes() as usize],
+                (MissingRows::True, _) => true_value(&class),
                 _ => {
                     let mut null = Vec::new();
                     append_null(&class, &mut null);
                     null
                 }
             };
-            if matches!(missing, Missing::Nan) && NumberType::of(&class).is_none() {
+            if matches!(missing, MissingRows::Nan) && NumberType::of(&class).is_none() {
                 lacking = (0..).zip(from.iter()).filter(|(_, place)| place.is_none()).map(|(at, _)| at).collect();
             }
             for axis in 0..count {

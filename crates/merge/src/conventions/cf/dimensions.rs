@@ -9,7 +9,7 @@
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LIST, scales};
 use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
@@ -26,13 +26,13 @@ type Dimensions = Vec<Vec<Vec<u8>>>;
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let variables = Variables::of(completion);
     let mut differences = Vec::new();
-    let chosen: Vec<Chosen> =
+    let chosen: Vec<OutputDimensions> =
         variables.all.iter().map(|variable| variables.choose(variable, completion.is_new, &mut differences)).collect();
     differences.extend(variables.other_lengths(&chosen));
     let left_out = variables.unused_lengths(&chosen);
     if completion.is_new {
         let entries = &mut completion.schema.entries;
-        for Chosen { entry, list, .. } in &chosen {
+        for OutputDimensions { entry, list, .. } in &chosen {
             if let Some(list) = list {
                 let attributes = &mut entries[*entry as usize].attributes;
                 *attributes = replaced(attributes, list.clone());
@@ -58,13 +58,13 @@ pub(crate) fn settle_union(schema: &mut Schema) {
         Variable { entry: at, path, column, first, others: &[], rule: None, is_scale: is_class_of_scales(first) }
     };
     let variables = Variables::new(columns.map(variable).collect());
-    let chosen: Vec<Chosen> =
+    let chosen: Vec<OutputDimensions> =
         variables.all.iter().map(|variable| variables.choose(variable, true, &mut Vec::new())).collect();
     renumber(&mut schema.entries, &chosen, &BTreeSet::new());
 }
 
 /// Dimensions of a variable in the output.
-struct Chosen {
+struct OutputDimensions {
     entry: EntryIndex,
     dimensions: Dimensions,
     /// New `DIMENSION_LIST`, if it differs from the first input's.
@@ -135,7 +135,7 @@ struct Variables<'c> {
 impl<'c> Variables<'c> {
     fn of(completion: &'c Completion<'_>) -> Self {
         let schema = &*completion.schema;
-        let variable = |declared: &'c Declared| {
+        let variable = |declared: &'c DeclaredRule| {
             let SchemaEntry { path, role: Role::Column(column), .. } = &schema.entries[declared.entry as usize] else {
                 return None;
             };
@@ -176,7 +176,7 @@ impl<'c> Variables<'c> {
     }
 
     /// Chooses the dimensions of a variable in the output, and reports inputs that disagree.
-    fn choose(&self, variable: &Variable<'_>, is_new: bool, differences: &mut Vec<Difference>) -> Chosen {
+    fn choose(&self, variable: &Variable<'_>, is_new: bool, differences: &mut Vec<Difference>) -> OutputDimensions {
         let has_it = |input: &u32| variable.is_in(*input);
         let all = 0..variable.column.facts.len() as u32;
         let first = all.clone().find(has_it).unwrap_or(0);
@@ -209,17 +209,17 @@ impl<'c> Variables<'c> {
         match longest.filter(|(input, _)| is_new && *input != first) {
             Some((input, _)) => {
                 let list = named(variable.attributes(input), DIMENSION_LIST).cloned();
-                Chosen { entry, dimensions: self.dimensions(variable, input), list, lengths }
+                OutputDimensions { entry, dimensions: self.dimensions(variable, input), list, lengths }
             }
-            None => Chosen { entry, dimensions: known, list: None, lengths },
+            None => OutputDimensions { entry, dimensions: known, list: None, lengths },
         }
     }
 
     /// Reports variables whose text length differs from the length of their dimension, because other variables share
     /// it.
-    fn other_lengths(&self, chosen: &[Chosen]) -> Vec<Difference> {
+    fn other_lengths(&self, chosen: &[OutputDimensions]) -> Vec<Difference> {
         let mut differences = Vec::new();
-        for (variable, Chosen { dimensions, .. }) in self.all.iter().zip(chosen) {
+        for (variable, OutputDimensions { dimensions, .. }) in self.all.iter().zip(chosen) {
             let Some((axis, size)) = variable.axis_of_texts().and_then(|axis| Some((axis, variable.size(axis)?)))
             else {
                 continue;
@@ -243,7 +243,7 @@ impl<'c> Variables<'c> {
 
     /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input
     /// stays.
-    fn unused_lengths(&self, chosen: &[Chosen]) -> BTreeSet<Vec<u8>> {
+    fn unused_lengths(&self, chosen: &[OutputDimensions]) -> BTreeSet<Vec<u8>> {
         let used: HashSet<&[u8]> =
             chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
         let lengths: BTreeSet<&[u8]> = chosen.iter().flat_map(|chosen| &chosen.lengths).map(Vec::as_slice).collect();
@@ -257,7 +257,7 @@ impl<'c> Variables<'c> {
 }
 
 /// Makes dimension ids unique, and updates the variables that refer to them. Files without ids stay without.
-fn renumber(entries: &mut [SchemaEntry], chosen: &[Chosen], left_out: &BTreeSet<Vec<u8>>) {
+fn renumber(entries: &mut [SchemaEntry], chosen: &[OutputDimensions], left_out: &BTreeSet<Vec<u8>>) {
     let mut taken: HashMap<i64, Vec<u8>> = HashMap::new();
     let (mut like, mut unnumbered) = (None, Vec::new());
     for (at, entry) in entries.iter().enumerate() {
@@ -281,7 +281,7 @@ fn renumber(entries: &mut [SchemaEntry], chosen: &[Chosen], left_out: &BTreeSet<
         taken.insert(free, entries[at].path.clone());
     }
     let numbers: HashMap<Vec<u8>, i64> = taken.into_iter().map(|(number, path)| (path, number)).collect();
-    for Chosen { entry, dimensions, .. } in chosen {
+    for OutputDimensions { entry, dimensions, .. } in chosen {
         let attributes = &mut entries[*entry as usize].attributes;
         let of_axis = |scales: &Vec<Vec<u8>>| numbers.get(scales.first()?).copied();
         let Some(all) = dimensions.iter().map(of_axis).collect::<Option<Vec<i64>>>() else { continue };

@@ -9,7 +9,7 @@ mod places;
 use super::{Variables, is_without_variable, of_root, of_scalar, of_variable};
 use crate::conventions::{Completion, ConventionOptions, Refusal};
 use crate::rules::absent::value_for_holes;
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Rule, ValueMeaning};
 use crate::schema::attribute::{replaced, without};
 use crate::schema::boxes::BoxLayout;
@@ -64,7 +64,7 @@ pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) 
 
 /// Places the tiles of all inputs. Returns the reasons why some have no place.
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
-    let tiled: Vec<&Declared> = completion.declared.iter().filter(|one| !one.rule.tiled.is_empty()).collect();
+    let tiled: Vec<&DeclaredRule> = completion.declared.iter().filter(|one| !one.rule.tiled.is_empty()).collect();
     if tiled.is_empty() {
         return Vec::new();
     }
@@ -136,7 +136,7 @@ fn check_shapes(
 /// Gives a column its places. Elements that no input has get the value for missing data.
 fn apply(
     completion: &mut Completion<'_>,
-    declared: &Declared,
+    declared: &DeclaredRule,
     column: usize,
     layout: Arc<BoxLayout>,
 ) -> Option<Difference> {

@@ -38,13 +38,13 @@ pub struct Index {
     /// Whether no tuple can be in two runs.
     is_disjoint: bool,
     /// Rows with the same tuple as an earlier row of the same run.
-    pub repeated: Option<Repeated>,
+    pub repeated: Option<RepeatedRows>,
     table: IdTable,
 }
 
 /// Rows with ids that other rows have, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repeated {
+pub struct RepeatedRows {
     /// Number of rows with repeated ids.
     pub count: u64,
     /// First row with repeated ids.
@@ -207,7 +207,7 @@ struct Build<'s> {
     begin: u64,
     firsts: Ids,
     last: Ids,
-    repeated: Option<Repeated>,
+    repeated: Option<RepeatedRows>,
 }
 
 impl<'s> Build<'s> {
@@ -227,7 +227,7 @@ impl<'s> Build<'s> {
                 match self.last.order(0, ids, at) {
                     Ordering::Less => {}
                     Ordering::Equal if !breaks => {
-                        self.repeated.get_or_insert(Repeated { count: 0, row: place }).count += 1;
+                        self.repeated.get_or_insert(RepeatedRows { count: 0, row: place }).count += 1;
                     }
                     _ => breaks = true,
                 }

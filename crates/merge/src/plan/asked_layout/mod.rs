@@ -11,7 +11,7 @@ pub(crate) use filters::AskedFilters;
 
 use super::cmip7::{self, Cmip7Role, Cmip7Variables};
 use super::dimensions::Dimensions;
-use super::layout_rules::{LayoutRule, RuleObjects, Unchunked};
+use super::layout_rules::{LayoutRule, RuleObjects, UnchunkedStorage};
 use crate::conventions::cf::axes::AxisRole;
 use crate::error::{MergeError, Result};
 use crate::options::MergeOptions;
@@ -66,7 +66,7 @@ pub(crate) struct AskedLayout {
     chunk: AskedChunk,
     pub source: ChunkSource,
     /// Storage without chunks, with the number of the rule that asks for it.
-    pub unchunked: Option<(u32, Unchunked)>,
+    pub unchunked: Option<(u32, UnchunkedStorage)>,
     /// Whether a rule asks for chunks or filters.
     pub is_chunked: bool,
     pub filters: AskedFilters,

@@ -43,7 +43,7 @@ pub struct LayoutSettings {
     /// Chunk shape.
     pub chunk: Option<Chunk>,
     /// Storage without chunks.
-    pub unchunked: Option<Unchunked>,
+    pub unchunked: Option<UnchunkedStorage>,
     /// Compression.
     pub compress: Option<Compress>,
     /// Whether bytes are shuffled.
@@ -56,14 +56,14 @@ pub struct LayoutSettings {
 
 /// Storage without chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unchunked {
+pub enum UnchunkedStorage {
     /// One block of the file.
     Contiguous,
     /// The object header.
     Compact,
 }
 
-impl Unchunked {
+impl UnchunkedStorage {
     /// Returns the word of the setting.
     pub fn word(self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((settings.fletcher32, settings.replaces_filters), (Some(true), false));
         let (objects, settings) = parsed("a:b: compact");
         assert_eq!(objects, RuleObjects::Matching(vec!["a:b".to_owned()]));
-        assert_eq!(settings.unchunked, Some(Unchunked::Compact));
+        assert_eq!(settings.unchunked, Some(UnchunkedStorage::Compact));
         let (_, settings) = parsed("x: chunk=(filter=3, lat=2), contiguous=no");
         assert_eq!(settings.chunk, named(&[("filter", 3), ("lat", 2)]));
     }
@@ -211,8 +211,8 @@ mod tests {
         assert_eq!((settings.chunk, settings.replaces_filters), (Some(Chunk::Shape(vec![20, 10])), false));
         let (objects, settings) = parsed("CHUNK=20");
         assert_eq!((objects, settings.chunk), (RuleObjects::All, Some(Chunk::Shape(vec![20]))));
-        assert_eq!(parsed(":CONTI").1.unchunked, Some(Unchunked::Contiguous));
-        assert_eq!(parsed("a:COMPA").1.unchunked, Some(Unchunked::Compact));
+        assert_eq!(parsed(":CONTI").1.unchunked, Some(UnchunkedStorage::Contiguous));
+        assert_eq!(parsed("a:COMPA").1.unchunked, Some(UnchunkedStorage::Compact));
         let (_, settings) = parsed("a:GZIP=6");
         assert_eq!(settings.compress, Some(Compress::Encode(Compression::Deflate(Effort::Gzip(6)))));
         assert!(settings.replaces_filters && settings.shuffle.is_none());

@@ -3,7 +3,7 @@
 //! Objects are named by their whole path, with or without the first slash. As in h5repack, filters that are not named
 //! are removed, and several rules for a dataset add up. Invariant: a filter that raddle cannot write is refused.
 
-use super::{LayoutSettings, RuleObjects, Unchunked};
+use super::{LayoutSettings, RuleObjects, UnchunkedStorage};
 use crate::options::{Compress, Shuffle};
 use crate::plan::chunk::{Chunk, positive};
 use raddle_codec::{Compression, Effort, KnownFilter};
@@ -44,8 +44,8 @@ pub(super) fn parse(text: &str) -> Result<LayoutSettings, String> {
         ("NBIT", _) => return refuse("raddle does not write nbit; use GZIP=6, or 'PATTERN: filter=zstd:3'"),
         ("SOFF", _) => return refuse("raddle does not write scaleoffset; use GZIP=6, or 'PATTERN: filter=zstd:3'"),
         (_, Some(_)) => return refuse("takes no value"),
-        ("CONTI", _) => LayoutSettings { unchunked: Some(Unchunked::Contiguous), ..LayoutSettings::default() },
-        ("COMPA", _) => LayoutSettings { unchunked: Some(Unchunked::Compact), ..LayoutSettings::default() },
+        ("CONTI", _) => LayoutSettings { unchunked: Some(UnchunkedStorage::Contiguous), ..LayoutSettings::default() },
+        ("COMPA", _) => LayoutSettings { unchunked: Some(UnchunkedStorage::Compact), ..LayoutSettings::default() },
         ("SHUF", _) => LayoutSettings { shuffle: Some(Shuffle::Yes), ..filters },
         ("FLET", _) => LayoutSettings { fletcher32: Some(true), ..filters },
         ("NONE", _) => LayoutSettings {

@@ -1,6 +1,6 @@
 //! Settings of a layout rule: `chunk=time=365,lat=90, filter=zstd:3, shuffle`.
 
-use super::{LayoutSettings, Unchunked};
+use super::{LayoutSettings, UnchunkedStorage};
 use crate::options::{Compress, Shuffle};
 use crate::plan::chunk::Chunk;
 
@@ -54,7 +54,7 @@ pub(super) fn parse(text: &str) -> Result<LayoutSettings, String> {
             }
             "fletcher32" => settings.fletcher32 = Some(is_yes(known, value)?),
             _ if is_yes(known, value)? => {
-                let asked = if known == "compact" { Unchunked::Compact } else { Unchunked::Contiguous };
+                let asked = if known == "compact" { UnchunkedStorage::Compact } else { UnchunkedStorage::Contiguous };
                 if settings.unchunked.replace(asked).is_some() {
                     return Err("contiguous and compact exclude each other".to_owned());
                 }

@@ -4,7 +4,7 @@
 //! better than the length of the part does. A sample drawn by weight represents the datasets that were not tried. All
 //! functions are pure. Invariant: a dataset that was tried as a whole has no error.
 
-use super::trial::{Subject, Trials, Tried, Unit};
+use super::trial::{AmountUnit, Subject, TrialResult, Trials};
 
 /// Relative deviation of a part of a dataset from the mean of its parts, assumed where no dataset has more than one
 /// trial. NOvA-like columns and netCDF fields have 0.05 to 0.2.
@@ -51,10 +51,11 @@ impl Estimate {
 pub(super) fn total(
     subjects: &[Subject],
     trials: &Trials,
-    value: impl Fn(&Tried) -> f64,
+    value: impl Fn(&TrialResult) -> f64,
     counts: impl Fn(&Subject) -> bool,
 ) -> Estimate {
-    let of_subjects: Vec<&[Tried]> = trials.of_large.chunk_by(|one, other| one.subject == other.subject).collect();
+    let of_subjects: Vec<&[TrialResult]> =
+        trials.of_large.chunk_by(|one, other| one.subject == other.subject).collect();
     let fits: Vec<(usize, Fit)> = of_subjects.iter().map(|tried| (tried[0].subject, Fit::of(tried, &value))).collect();
     let deviations = fits.iter().filter_map(|(_, fit)| fit.deviation);
     let (sum, count) = deviations.fold((0.0, 0), |(sum, count), deviation| (sum + deviation * deviation, count + 1));
@@ -68,7 +69,7 @@ pub(super) fn total(
     for at in &trials.untried {
         is_large[*at] = true;
     }
-    for unit in [Unit::Stored, Unit::Raw] {
+    for unit in [AmountUnit::Stored, AmountUnit::Raw] {
         let is_of_unit = |at: usize| subjects[at].unit == unit && counts(&subjects[at]);
         let rest = (0..subjects.len()).filter(|&at| !is_large[at] && is_of_unit(at));
         let amount: f64 = rest.map(|at| subjects[at].amount).sum();
@@ -98,8 +99,8 @@ pub(super) fn total(
 }
 
 /// Estimates datasets of which no part was tried.
-fn guess(amount: f64, unit: Unit, usual_ratio: Option<f64>) -> Estimate {
-    let ratio = usual_ratio.unwrap_or(if unit == Unit::Stored { 1.0 } else { RATIO_OF_RAW });
+fn guess(amount: f64, unit: AmountUnit, usual_ratio: Option<f64>) -> Estimate {
+    let ratio = usual_ratio.unwrap_or(if unit == AmountUnit::Stored { 1.0 } else { RATIO_OF_RAW });
     let total = ratio * amount;
     Estimate { total, variance: (total * DEVIATION_OF_UNTRIED).powi(2) }
 }
@@ -108,7 +109,7 @@ fn guess(amount: f64, unit: Unit, usual_ratio: Option<f64>) -> Estimate {
 fn usual_ratio(
     subjects: &[Subject],
     fits: &[(usize, Fit)],
-    unit: Unit,
+    unit: AmountUnit,
     counts: &impl Fn(&Subject) -> bool,
 ) -> Option<f64> {
     let of_unit = fits.iter().filter(|(at, _)| subjects[*at].unit == unit && counts(&subjects[*at]));
@@ -135,7 +136,7 @@ struct Fit {
 }
 
 impl Fit {
-    fn of(tried: &[Tried], value: &impl Fn(&Tried) -> f64) -> Self {
+    fn of(tried: &[TrialResult], value: &impl Fn(&TrialResult) -> f64) -> Self {
         let amount: f64 = tried.iter().map(|tried| tried.amount).sum();
         let total: f64 = tried.iter().map(value).sum();
         let ratio = if amount > 0.0 { total / amount } else { 0.0 };
@@ -163,11 +164,11 @@ mod tests {
     use super::*;
 
     fn subject(amount: f64) -> Subject {
-        Subject { array: 0, unit: Unit::Stored, amount, stored_len_bytes: None, is_readable: true }
+        Subject { array: 0, unit: AmountUnit::Stored, amount, stored_len_bytes: None, is_readable: true }
     }
 
-    fn tried(subject: usize, amount: f64, stored_len_bytes: f64) -> Tried {
-        Tried { subject, amount, stored_len_bytes, cpu_s: 0.0 }
+    fn tried(subject: usize, amount: f64, stored_len_bytes: f64) -> TrialResult {
+        TrialResult { subject, amount, stored_len_bytes, cpu_s: 0.0 }
     }
 
     fn stored(subjects: &[Subject], trials: &Trials) -> Estimate {

@@ -19,7 +19,7 @@ use raddle_core::CoreError;
 use raddle_core::engine::{EngineOptions, default_jobs, rehearse};
 use raddle_hdf5::write::likely_len_bytes;
 use serde::{Deserialize, Serialize};
-use trial::Tried;
+use trial::TrialResult;
 
 /// Amount of output that trials produce.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +131,7 @@ pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
     let trials = trial::make(plan, &work, &subjects, sample_len_bytes)?;
     let untiled = untiled::estimate(plan, &work, sample_len_bytes)?;
 
-    let stored = |tried: &Tried| tried.stored_len_bytes;
+    let stored = |tried: &TrialResult| tried.stored_len_bytes;
     let mut chunks = estimate::total(&subjects, &trials, stored, |subject| subject.stored_len_bytes.is_none());
     chunks.total += subjects.iter().filter_map(|subject| subject.stored_len_bytes).sum::<f64>();
     let options = output_options(plan);

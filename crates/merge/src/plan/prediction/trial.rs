@@ -49,7 +49,7 @@ const MADE_BYTES_PER_STORED_BYTE: u64 = 8;
 
 /// Unit of the amount of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Unit {
+pub(super) enum AmountUnit {
     /// Stored bytes of the inputs.
     Stored,
     /// Uncompressed bytes: no input has the dataset.
@@ -60,7 +60,7 @@ pub(super) enum Unit {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject {
     pub array: u32,
-    pub unit: Unit,
+    pub unit: AmountUnit,
     /// Amount of the dataset, in its unit.
     pub amount: f64,
     /// Length in the output, if it is known because the dataset is moved as stored, or stored unfiltered.
@@ -72,8 +72,8 @@ pub(super) struct Subject {
 impl Subject {
     fn weight(&self) -> f64 {
         match self.unit {
-            Unit::Stored => self.amount,
-            Unit::Raw => self.amount / MADE_BYTES_PER_STORED_BYTE as f64,
+            AmountUnit::Stored => self.amount,
+            AmountUnit::Raw => self.amount / MADE_BYTES_PER_STORED_BYTE as f64,
         }
     }
 }
@@ -85,8 +85,8 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
         let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
         let is_derived = plan.derived.has(index);
         let (unit, amount) = match is_derived {
-            true => (Unit::Raw, tiles.len_bytes()),
-            false => (Unit::Stored, column.stored_len_bytes()),
+            true => (AmountUnit::Raw, tiles.len_bytes()),
+            false => (AmountUnit::Stored, column.stored_len_bytes()),
         };
         let stored_len_bytes = match planned.route {
             Route::Encoded { .. } => None,
@@ -132,7 +132,7 @@ pub(super) struct Trial {
 
 /// Result of a trial.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tried {
+pub(super) struct TrialResult {
     /// Number of the dataset among the subjects.
     pub subject: usize,
     /// Amount of the part, in the unit of its dataset.
@@ -147,9 +147,9 @@ pub(super) struct Tried {
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     /// Trials of large datasets, each of which is estimated separately.
-    pub of_large: Vec<Tried>,
+    pub of_large: Vec<TrialResult>,
     /// Trials that represent all other datasets.
-    pub of_small: Vec<Tried>,
+    pub of_small: Vec<TrialResult>,
     /// Numbers of the subjects that cannot be tried.
     pub untried: Vec<usize>,
     /// Uncompressed bytes that the trials produced.
@@ -196,7 +196,7 @@ pub(super) fn make<'p>(
 }
 
 /// Time of a trial, including the parts of chunks that extend beyond it.
-struct Spent {
+struct TrialTime {
     wall_s: f64,
     cpu_s: f64,
 }
@@ -211,7 +211,7 @@ struct Bench<'p> {
 
 impl<'p> Bench<'p> {
     /// Tries a part of `subject`.
-    fn make(&mut self, work: &MergeWork<'p>, subject: &Subject, trial: &Trial) -> Result<(Tried, Spent)> {
+    fn make(&mut self, work: &MergeWork<'p>, subject: &Subject, trial: &Trial) -> Result<(TrialResult, TrialTime)> {
         let Self { worker, raw, stored } = self;
         let worker = match worker {
             Some(worker) => worker,
@@ -235,8 +235,9 @@ impl<'p> Bench<'p> {
         }
         let encoded_ns = thread_cpu_ns() - started_ns - gathered_ns;
         let cpu_s = (gathered_ns as f64 * trial.used_share + encoded_ns as f64) * 1e-9;
-        let tried = Tried { subject: trial.subject, amount: trial.amount, stored_len_bytes, cpu_s };
-        let spent = Spent { wall_s: started.elapsed().as_secs_f64(), cpu_s: (gathered_ns + encoded_ns) as f64 * 1e-9 };
+        let tried = TrialResult { subject: trial.subject, amount: trial.amount, stored_len_bytes, cpu_s };
+        let spent =
+            TrialTime { wall_s: started.elapsed().as_secs_f64(), cpu_s: (gathered_ns + encoded_ns) as f64 * 1e-9 };
         Ok((tried, spent))
     }
 
@@ -247,7 +248,7 @@ impl<'p> Bench<'p> {
         subject: &Subject,
         trial: &Trial,
         padding: f64,
-    ) -> Result<(Tried, Spent)> {
+    ) -> Result<(TrialResult, TrialTime)> {
         let array = &work.plan().tiles.arrays[subject.array as usize];
         let region = trial.cut.tile_extent(trial.index);
         let region_len_bytes = product(array.element_len_bytes, &region.count) as f64;
@@ -293,8 +294,8 @@ impl<'p> Bench<'p> {
         let scratch_s = if has_scratch { region_len_bytes * SCRATCH_S_PER_BYTE } else { 0.0 };
         let cpu_s = (reading_ns + put_ns as f64 + encoded_ns as f64 * scale) * 1e-9 + scratch_s;
         let stored_len_bytes = stored_len_bytes as f64 * scale;
-        let tried = Tried { subject: trial.subject, amount: trial.amount, stored_len_bytes, cpu_s };
-        let spent = Spent { wall_s: started.elapsed().as_secs_f64(), cpu_s: (ended_ns - started_ns) as f64 * 1e-9 };
+        let tried = TrialResult { subject: trial.subject, amount: trial.amount, stored_len_bytes, cpu_s };
+        let spent = TrialTime { wall_s: started.elapsed().as_secs_f64(), cpu_s: (ended_ns - started_ns) as f64 * 1e-9 };
         Ok((tried, spent))
     }
 }
@@ -484,15 +485,15 @@ impl Trial {
             };
             let shape = || of_input.iter().copied();
             amount += match subject.unit {
-                Unit::Raw => len_bytes as f64,
-                Unit::Stored => {
+                AmountUnit::Raw => len_bytes as f64,
+                AmountUnit::Stored => {
                     let of_input = product(&mut shape()).max(1);
                     fact.stored_len_bytes as f64 * len_bytes as f64 / of_input as f64
                 }
             };
             used += len_bytes;
             pieces += 1;
-            let Some(chunk) = chunk_shape(column).filter(|_| subject.unit == Unit::Stored) else {
+            let Some(chunk) = chunk_shape(column).filter(|_| subject.unit == AmountUnit::Stored) else {
                 (reached, decoded) = (reached + len_bytes, decoded + len_bytes);
                 continue;
             };
@@ -523,7 +524,7 @@ mod tests {
     use super::*;
 
     fn subject(amount: f64) -> Subject {
-        Subject { array: 0, unit: Unit::Stored, amount, stored_len_bytes: None, is_readable: true }
+        Subject { array: 0, unit: AmountUnit::Stored, amount, stored_len_bytes: None, is_readable: true }
     }
 
     #[test]

@@ -36,7 +36,7 @@ const SMALL_TABLE_LEN_BYTES: u64 = 2048;
 
 /// Estimate of everything except tiles.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Untiled {
+pub(super) struct UntiledEstimate {
     /// Bytes after the chunks.
     pub len_bytes: Estimate,
     /// Bytes that are placed in the room reserved for metadata until it is full, and then after the chunks.
@@ -49,9 +49,9 @@ pub(super) struct Untiled {
 ///
 /// # Errors
 /// Rows cannot be read. The merge would fail in the same way.
-pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes: u64) -> Result<Untiled> {
+pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes: u64) -> Result<UntiledEstimate> {
     let mut heap = HeapContent::default();
-    let mut all = Untiled::default();
+    let mut all = UntiledEstimate::default();
     let mut places_left = budget_len_bytes / PLACE_COST_BYTES;
     for entry in &plan.schema.entries {
         if let Role::Constant { dataset, value, .. } = &entry.role
@@ -81,7 +81,7 @@ pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes:
             look(plan, work, index, places)?
         };
         match looked {
-            Some(Looked { content, elements: of_places, read_s, error, read_error }) => {
+            Some(ValueStatistics { content, elements: of_places, read_s, error, read_error }) => {
                 let scale = elements / of_places;
                 heap.add(content.times(scale));
                 let read_s = read_s * elements;
@@ -143,7 +143,7 @@ fn descriptors_len_bytes(planned: &ColumnPlan, column: &Column) -> f64 {
 }
 
 /// Statistics of values that were read.
-struct Looked {
+struct ValueStatistics {
     content: HeapContent,
     elements: f64,
     /// Processor seconds to read an element.
@@ -155,7 +155,7 @@ struct Looked {
 }
 
 /// Reads rows of a dataset at `places` positions.
-fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Result<Option<Looked>> {
+fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Result<Option<ValueStatistics>> {
     let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
     let class = &column.model().datatype.class;
     let row_elements = planned.dims[1..].iter().fold(1_u64, |product, &dim| product.saturating_mul(dim)).max(1);
@@ -182,7 +182,7 @@ fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Resu
     }
     let is_all = seen_elements >= row_elements as f64 * planned.dims[0] as f64;
     let unknown = if is_all { 0.0 } else { DEVIATION };
-    Ok(Some(Looked {
+    Ok(Some(ValueStatistics {
         content: seen,
         elements: seen_elements,
         // An interruption makes one position much slower; the others show the usual time.
@@ -220,7 +220,7 @@ fn input_of_row(column: &Column, row: u64) -> Option<(u32, u64)> {
 }
 
 /// Adds the size of `/_raddle` ([`crate::verify::provenance`]).
-fn add_provenance(plan: &MergePlan, all: &mut Untiled, heap: &mut HeapContent) {
+fn add_provenance(plan: &MergePlan, all: &mut UntiledEstimate, heap: &mut HeapContent) {
     let inputs = plan.inputs.len() as u64;
     let is_column = |role: &Role| matches!(role, Role::Column(_));
     let objects = plan.schema.entries.iter().filter(|entry| !is_column(&entry.role)).count() as u64;

@@ -25,12 +25,12 @@ pub(crate) use describe_value::describe_value;
 pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
 
-use crate::conventions::{Choice, Recognised, Refusal};
+use crate::conventions::{Choice, Recognition, Refusal};
 use crate::inputs::paths::Paths;
 use crate::keys::DerivedSpec;
 use crate::rules::once::OTHER_VALUES;
-use crate::rules::pick::Uncounted;
-use crate::rules::settling::Declared;
+use crate::rules::pick::UncountedElements;
+use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule, ValueMeaning};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::extents::InputExtents;
@@ -41,7 +41,7 @@ use crate::schema::{
 use attributes::{Guard, compare_attributes, unite_attributes};
 use compare::{compare_datasets, compare_roles};
 use fill::{AmbiguousFill, fill_absent_rows};
-use of_inputs::Gathered;
+use of_inputs::GatheredValues;
 use raddle_hdf5::model::{Dataset, Dataspace};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 /// Result of a join.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub struct JoinResult {
     /// Structure of the output.
     pub schema: Schema,
     /// Differences that cannot be bridged under the requested policies.
@@ -57,16 +57,16 @@ pub struct Joined {
     /// Differences that were bridged and should be reported.
     pub warnings: Vec<Difference>,
     /// Elements that must be counted before the output can be planned.
-    pub(crate) uncounted: Vec<Uncounted>,
+    pub(crate) uncounted: Vec<UncountedElements>,
     /// Rules of entries, by entry number in the schema.
-    pub(crate) declared: Vec<Declared>,
+    pub(crate) declared: Vec<DeclaredRule>,
     /// Convention that the inputs were recognised as.
     pub(crate) convention: Option<Choice>,
     /// Reason why the convention was recognised.
     pub(crate) because: String,
 }
 
-impl Joined {
+impl JoinResult {
     /// Removes the datasets at these paths.
     pub(crate) fn leave_out(&mut self, paths: &BTreeSet<Vec<u8>>) {
         if paths.is_empty() {
@@ -100,7 +100,7 @@ pub struct Joiner {
     /// Columns that are computed in that file.
     derived: Vec<DerivedSpec>,
     /// Attributes that become columns.
-    gathered: Gathered,
+    gathered: GatheredValues,
     /// Convention that the first input was recognised as.
     convention: Option<Option<Choice>>,
     /// Reason why the convention was recognised.
@@ -126,7 +126,7 @@ struct JoinedEntry {
     /// Values of a scalar that differ from the first one.
     differing: StackedScalars,
     /// Facts about the inputs that a rule needs; `None` if no rule applies.
-    declared: Option<Box<Declared>>,
+    declared: Option<Box<DeclaredRule>>,
     /// Whether inputs have different rules for the object; the rule is then not settled.
     is_disputed: bool,
 }
@@ -182,7 +182,7 @@ impl Joiner {
             expected_inputs,
             grows: false,
             derived: Vec::new(),
-            gathered: Gathered::default(),
+            gathered: GatheredValues::default(),
             convention: None,
             because: String::new(),
         }
@@ -197,7 +197,7 @@ impl Joiner {
 
     /// Adds the next input, in input order: its entries at each of `paths`, and the convention that it was recognised
     /// as.
-    pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>, recognised: &Recognised) {
+    pub(crate) fn add(&mut self, paths: &Paths, scanned: Vec<ScannedEntry>, recognised: &Recognition) {
         let input = self.inputs;
         self.inputs += 1;
         self.compare_conventions(recognised, input);
@@ -249,7 +249,7 @@ impl Joiner {
     }
 
     /// Reports an input that follows a different convention than the first one, or one that cannot be merged.
-    fn compare_conventions(&mut self, recognised: &Recognised, input: u32) {
+    fn compare_conventions(&mut self, recognised: &Recognition, input: u32) {
         if let Some(Refusal { object, reason }) = &recognised.refusal {
             let found = FoundDifference {
                 path: object.clone().into_bytes(),
@@ -295,7 +295,7 @@ impl Joiner {
             ScannedRole::Other(role) => (role, None),
         };
         let declared = rule.map(|rule| {
-            Box::new(Declared {
+            Box::new(DeclaredRule {
                 entry: 0,
                 rule: rule.clone(),
                 first: Arc::clone(&scanned.attributes),
@@ -466,7 +466,7 @@ impl Joiner {
     }
 
     /// Completes the join.
-    pub fn finish(mut self) -> Joined {
+    pub fn finish(mut self) -> JoinResult {
         let inputs = self.inputs;
         self.adopt_grown();
         self.report_absences();
@@ -537,7 +537,7 @@ impl Joiner {
             }
             schema.entries.push(entry);
         }
-        Joined {
+        JoinResult {
             schema,
             differences,
             warnings,

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// The attribute values of each input, for columns to be added.
 #[derive(Debug, Default)]
-pub(super) struct Gathered(Vec<Vec<Option<AttributeValue>>>);
+pub(super) struct GatheredValues(Vec<Vec<Option<AttributeValue>>>);
 
-impl Gathered {
+impl GatheredValues {
     /// Adds the values of the next input; `find` returns the attributes of the object at a path.
     pub fn add<'a>(&mut self, columns: &[AddedColumn], find: impl Fn(&[u8]) -> Option<&'a [AttributeValue]>) {
         self.0.resize_with(columns.len(), Vec::new);

@@ -50,7 +50,7 @@ pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
 
 /// Digests of one column while its tiles are written.
 #[derive(Debug)]
-pub enum Gathering {
+pub enum ColumnDigester {
     /// Digests of values.
     Values {
         /// Fragments of the digests.
@@ -62,7 +62,7 @@ pub enum Gathering {
     Stored(StoredTiles),
 }
 
-impl Gathering {
+impl ColumnDigester {
     /// Prepares the digests of the tiles of `column`; returns `None` if its values are not tiled. `is_first` is true on
     /// the first rank, which also accounts for existing rows.
     pub fn of(plan: &MergePlan, column: u32, is_first: bool) -> Option<Self> {
@@ -288,7 +288,7 @@ mod tests {
         for start in (0..values.len()).step_by(70_000).collect::<Vec<_>>().into_iter().rev() {
             any.add(start as u64, &values[start..(start + 70_000).min(values.len())]).unwrap();
         }
-        let gathered = Gathering::Values { digests: any, block_rows };
+        let gathered = ColumnDigester::Values { digests: any, block_rows };
         let in_order = InOrder::of_values(&values, row_len_bytes);
         assert_eq!(gathered.finish().unwrap(), in_order);
         assert_eq!(in_order.blocks.len() as u64, rows.div_ceil(block_rows));
@@ -301,7 +301,7 @@ mod tests {
         let first = StoredTiles::new(&array);
         let parts: Vec<BlockPart> =
             (0..6).map(|tile| first.add(tile, (tile != 4).then_some((tile as u32, b"chunk".as_slice())))).collect();
-        let later = Gathering::Stored(StoredTiles::new(&array));
+        let later = ColumnDigester::Stored(StoredTiles::new(&array));
         for part in parts {
             assert!(later.takes_part(part));
             later.add_part(part).unwrap();

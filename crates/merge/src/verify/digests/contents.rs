@@ -3,7 +3,7 @@
 use super::column::ColumnDigests;
 use crate::keys::DerivedSpec;
 use crate::options::{Link, LinkPaths};
-use crate::verify::record::Remembered;
+use crate::verify::record::StoredRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub struct StoredDigests {
     pub link: (Link, LinkPaths),
     /// Settings that decided how the inputs were combined; `None` if all had their defaults, or the file does not
     /// record them.
-    pub remembered: Option<Remembered>,
+    pub remembered: Option<StoredRecord>,
 }
 
 /// Concatenated dataset.
@@ -60,7 +60,7 @@ impl StoredDigests {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Convention, rules and options of the merge; `None` if all had their defaults.
-    pub remembered: Option<Remembered>,
+    pub remembered: Option<StoredRecord>,
     /// Datasets that the merge computed, such as partition keys.
     pub made: Vec<DerivedSpec>,
 }

@@ -50,7 +50,7 @@ pub(crate) struct FileReading<'p> {
 }
 
 /// A piece that this rank reads for another rank.
-struct Wanted {
+struct RequestedPiece {
     tile: Tile,
     owner: Rank,
     piece: Piece,
@@ -142,7 +142,7 @@ impl<'p> FileReading<'p> {
     }
 
     /// Returns the pieces of a tile of `owner` that this rank reads for it.
-    fn wanted(&self, work: &MergeWork<'p>, tile: Tile, owner: Rank) -> impl Iterator<Item = Wanted> {
+    fn wanted(&self, work: &MergeWork<'p>, tile: Tile, owner: Rank) -> impl Iterator<Item = RequestedPiece> {
         let (column, array) = work.array(tile);
         let is_other = owner != self.rank && is_sent(work, column);
         let pieces = is_other.then(|| array.pieces(tile.index)).into_iter().flatten();
@@ -151,7 +151,7 @@ impl<'p> FileReading<'p> {
         };
         pieces.filter(is_read_here).map(move |piece| {
             let len_bytes = elements(&piece) * array.element_len_bytes;
-            Wanted { tile, owner, piece, len_bytes }
+            RequestedPiece { tile, owner, piece, len_bytes }
         })
     }
 
@@ -159,7 +159,7 @@ impl<'p> FileReading<'p> {
     fn fill(
         &self,
         work: &MergeWork<'p>,
-        wanted: &mut impl Iterator<Item = Wanted>,
+        wanted: &mut impl Iterator<Item = RequestedPiece>,
         ranks: usize,
     ) -> (Outbox, Result<bool>) {
         let (mut some, mut len_bytes) = (Vec::new(), 0);
@@ -173,7 +173,7 @@ impl<'p> FileReading<'p> {
         let lend = || self.readers.lend(|| work.column_reader());
         let read = for_each(&some, self.threads, self.cancel, lend, |lent, wanted| -> Result<()> {
             let Some((reader, values)) = lent.parts() else { return Ok(()) };
-            let Wanted { tile, owner, piece, len_bytes } = wanted;
+            let RequestedPiece { tile, owner, piece, len_bytes } = wanted;
             let (column, _) = work.array(*tile);
             values.clear();
             values.resize(*len_bytes as usize, 0);

@@ -190,7 +190,7 @@ impl ScratchArrays {
     fn help(&self, number: u32, mover: SlabMover<'_, '_>, is_stopped: impl Fn() -> bool) -> Result<bool> {
         let Some(of_array) = self.arrays.get(&number) else { return Ok(true) };
         let array = &mover.plan.tiles.arrays[number as usize];
-        of_array.phases.help(&mut Moving { scratch: self, of_array, number, array, mover }, is_stopped)
+        of_array.phases.help(&mut SlabMove { scratch: self, of_array, number, array, mover }, is_stopped)
     }
 
     /// Records that a tile was taken. The last tile of an array frees its space.
@@ -217,7 +217,7 @@ impl ScratchArrays {
 }
 
 /// Moving of an array's slabs, in two phases per slab: its values are read, then written tile by tile.
-struct Moving<'a, 'b, 'p> {
+struct SlabMove<'a, 'b, 'p> {
     scratch: &'a ScratchArrays,
     of_array: &'a ScratchArray,
     number: u32,
@@ -225,7 +225,7 @@ struct Moving<'a, 'b, 'p> {
     mover: SlabMover<'b, 'p>,
 }
 
-impl Phased for Moving<'_, '_, '_> {
+impl Phased for SlabMove<'_, '_, '_> {
     type Error = MergeError;
 
     fn begin(&mut self, phase: usize) -> Result<Option<usize>> {

@@ -11,7 +11,7 @@ use raddle_core::plan::{ArrayPlan, Tile, TileIndex};
 use raddle_core::regrouping::Regrouping;
 use raddle_core::regrouping::blocks::{InputBlock, blocks};
 use raddle_core::regrouping::slots::Slots;
-use raddle_core::regrouping::store::{FillGroup, GroupStore, Taken, TileGroup};
+use raddle_core::regrouping::store::{FillGroup, GroupStore, TakeOutcome, TileGroup};
 use raddle_core::report::progress::Observer;
 use raddle_core::report::{StageTable, StageTotals};
 use raddle_hdf5::source::InputPool;
@@ -167,9 +167,9 @@ impl RegroupedTiles {
             scratch.taken(tile.array)?;
         }
         match taken {
-            Taken::Values(values) => Ok(values),
+            TakeOutcome::Values(values) => Ok(values),
             // The engine has an earlier error and does not report this one.
-            Taken::Stopped => Err(MergeError::Cancelled),
+            TakeOutcome::Stopped => Err(MergeError::Cancelled),
         }
     }
 

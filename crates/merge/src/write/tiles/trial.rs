@@ -2,7 +2,7 @@
 
 use super::{MergeWork, MergeWorker};
 use crate::error::Result;
-use crate::verify::digests::blocks::Gathering;
+use crate::verify::digests::blocks::ColumnDigester;
 use crate::write::regrouping::read_block;
 use raddle_core::plan::extent::{BoxSource, Coordinates, Extent};
 use raddle_core::plan::{ArrayPlan, Tile};
@@ -58,7 +58,7 @@ impl<'p> MergeWork<'p> {
     /// Digests the values of a box of an array, if values of its column are digested.
     pub(crate) fn digest_box(&self, array: u32, extent: &Extent, values: &[u8]) -> Result<()> {
         let (column, array) = (self.plan.column_of_array[array as usize], &self.plan.tiles.arrays[array as usize]);
-        let Some(Gathering::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
+        let Some(ColumnDigester::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
         let origin = Coordinates::from_elem(0, extent.rank());
         let source = BoxSource { bytes: values, shape: &extent.count, origin: &origin };
         Ok(digests.add_box(&array.shape, extent, source, array.element_len_bytes as usize)?)

@@ -8,7 +8,7 @@
 use super::is_coordinate;
 use crate::conventions::cf::{Variables, is_scale};
 use crate::conventions::{Completion, Refusal, Tiles};
-use crate::rules::settling::Declared;
+use crate::rules::settling::DeclaredRule;
 use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named};
@@ -135,7 +135,7 @@ impl Places {
         let (mut places, mut differences) = (BTreeMap::new(), Vec::new());
         let mut is_by_coordinates = false;
         for name in names {
-            let is_scale = |one: &&Declared| completion.schema.entries[one.entry as usize].path == *name;
+            let is_scale = |one: &&DeclaredRule| completion.schema.entries[one.entry as usize].path == *name;
             let Some(scale) = completion.declared.iter().find(is_scale) else { continue };
             let finder = Finder { completion, scale, name };
             let found = if let Some(found) = finder.by_user() {
@@ -194,7 +194,7 @@ impl Places {
 struct Finder<'c, 's> {
     completion: &'c Completion<'s>,
     /// Rule of the dimension's scale.
-    scale: &'c Declared,
+    scale: &'c DeclaredRule,
     /// Path of the dimension.
     name: &'c [u8],
 }
@@ -367,7 +367,7 @@ impl Finder<'_, '_> {
 }
 
 /// Returns the attributes of an entry in an input.
-fn attributes(declared: &Declared, input: u32) -> &[AttributeValue] {
+fn attributes(declared: &DeclaredRule, input: u32) -> &[AttributeValue] {
     let other = declared.attributes.binary_search_by_key(&input, |(input, _)| *input).ok();
     other.map_or(&declared.first, |at| &declared.attributes[at].1)
 }
