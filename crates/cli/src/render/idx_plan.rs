@@ -1,8 +1,7 @@
 //! A simulated write of IDX, as data for JSON and as text.
 
 use super::quantity::{count, counted, seconds, size};
-use super::table::{Align, Columns};
-use raddle_core::report::spread::Spread;
+use super::spreads::SpreadTable;
 use raddle_idx::write::simulate::{SimulatedMessages, Simulation};
 use serde::Serialize;
 
@@ -69,29 +68,18 @@ fn of_choice(choice: &Choice) -> String {
         }
         None => "\nwithout restructuring\n".to_owned(),
     };
-    let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
-    let mut columns = Columns::new(&titles);
-    let mut row = |title: &str, spread: Spread, format_value: &dyn Fn(f64) -> String| {
-        columns.row(&[
-            title.to_owned(),
-            format_value(spread.least),
-            format_value(spread.mean),
-            format_value(spread.most),
-        ]);
-    };
-    let whole = |value: f64| count(value.round() as u64);
-    let bytes = |value: f64| size(value as u64);
+    let mut table = SpreadTable::new();
     let phases = [("restructure", &simulation.restructure), ("regroup", &simulation.aggregate)];
     for (name, messages) in phases.into_iter().filter(|(_, messages)| messages.rounds > 0) {
-        row(&format!("{name}: messages"), messages.messages, &whole);
-        row(&format!("{name}: bytes sent"), messages.len_bytes, &bytes);
+        table.count(&format!("{name}: messages"), messages.messages);
+        table.bytes(&format!("{name}: bytes sent"), messages.len_bytes);
     }
-    row("blocks made, by aggregators", simulation.aggregators.blocks, &whole);
-    row("their bytes", simulation.aggregators.raw_len_bytes, &bytes);
-    row("memory: samples", simulation.memory.samples_len_bytes, &bytes);
-    row("memory: restructured", simulation.memory.restructure_len_bytes, &bytes);
-    row("memory: blocks", simulation.memory.engine_len_bytes, &bytes);
-    text.push_str(&columns.render());
+    table.count("blocks made, by aggregators", simulation.aggregators.blocks);
+    table.bytes("their bytes", simulation.aggregators.raw_len_bytes);
+    table.bytes("memory: samples", simulation.memory.samples_len_bytes);
+    table.bytes("memory: restructured", simulation.memory.restructure_len_bytes);
+    table.bytes("memory: blocks", simulation.memory.engine_len_bytes);
+    text.push_str(&table.render());
     text.push_str(&format!(
         "{}, imbalance {:.1} % of bytes; ",
         counted(simulation.aggregators.count, "aggregator"),

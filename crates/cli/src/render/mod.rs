@@ -16,6 +16,7 @@ pub mod rechunk;
 pub mod report;
 pub mod simulation;
 pub mod split;
+mod spreads;
 pub mod summary;
 pub mod targets;
 

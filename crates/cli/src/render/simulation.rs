@@ -2,9 +2,10 @@
 
 use super::plan::alignment;
 use super::quantity::{count, counted, seconds, size};
+use super::spreads::SpreadTable;
 use super::table::{Align, Columns};
 use raddle_merge::ReadBy;
-use raddle_merge::simulate::{Simulation, Spread};
+use raddle_merge::simulate::Simulation;
 
 /// Formats the report.
 pub fn text(simulation: &Simulation) -> String {
@@ -119,23 +120,12 @@ fn readings(simulation: &Simulation) -> String {
 /// Formats the minimum, mean and maximum work of ranks.
 fn spreads(simulation: &Simulation) -> String {
     let ranks = &simulation.ranks;
-    let titles = [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
-    let mut columns = Columns::new(&titles);
-    let mut row = |title: &str, spread: Spread, format_value: &dyn Fn(f64) -> String| {
-        columns.row(&[
-            title.to_owned(),
-            format_value(spread.least),
-            format_value(spread.mean),
-            format_value(spread.most),
-        ]);
-    };
-    let whole = |value: f64| count(value.round() as u64);
-    let bytes = |value: f64| size(value as u64);
-    row("tiles", ranks.tiles, &whole);
-    row("pieces read", ranks.pieces, &whole);
-    row("files read", ranks.inputs, &whole);
-    row("bytes read", ranks.read_len_bytes, &bytes);
-    row("bytes encoded, uncompressed", ranks.raw_len_bytes, &bytes);
-    row("decode and encode", ranks.encode_s, &seconds);
-    columns.render()
+    let mut table = SpreadTable::new();
+    table.count("tiles", ranks.tiles);
+    table.count("pieces read", ranks.pieces);
+    table.count("files read", ranks.inputs);
+    table.bytes("bytes read", ranks.read_len_bytes);
+    table.bytes("bytes encoded, uncompressed", ranks.raw_len_bytes);
+    table.row("decode and encode", ranks.encode_s, seconds);
+    table.render()
 }
