@@ -52,34 +52,34 @@ const MAX_OPEN: usize = 512;
 /// Open files of all handles of this process, by handle number.
 type OpenFiles = LruCache<u64, Arc<File>>;
 
-/// A table of open files, and the one that is used instead in a process that was forked while another thread used it.
+/// A table of open files, and its replacement in a process that was forked while another thread used the table.
 struct OpenFileTable {
     files: Mutex<OpenFiles>,
-    instead: OnceLock<Box<OpenFileTable>>,
+    replacement: OnceLock<Box<OpenFileTable>>,
 }
 
 impl OpenFileTable {
     fn new() -> Self {
-        Self { files: Mutex::new(LruCache::new(max_open())), instead: OnceLock::new() }
+        Self { files: Mutex::new(LruCache::new(max_open())), replacement: OnceLock::new() }
     }
 
     /// Returns the table in use.
     fn used(&self) -> &Self {
-        std::iter::successors(Some(self), |table| table.instead.get().map(Box::as_ref)).last().unwrap_or(self)
+        std::iter::successors(Some(self), |table| table.replacement.get().map(Box::as_ref)).last().unwrap_or(self)
     }
 
     fn after_fork(&self) {
         let used = self.used();
         if let Err(TryLockError::WouldBlock) = used.files.try_lock() {
-            used.instead.get_or_init(|| Box::new(Self::new()));
+            used.replacement.get_or_init(|| Box::new(Self::new()));
         }
     }
 }
 
 static TABLE: LazyLock<OpenFileTable> = LazyLock::new(OpenFileTable::new);
 
-/// Must be called in a process that was forked from one with several threads, before it reads. If another thread used the table of open
-/// files during the fork, its lock is never released in this process: files are opened again when they are read.
+/// Replaces the table of open files if another thread used it during the fork that created this process: nothing releases its lock here.
+/// Files are then opened again when they are read. Must be called before the new process reads a file.
 pub fn after_fork() {
     TABLE.after_fork();
 }

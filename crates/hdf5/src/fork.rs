@@ -63,10 +63,10 @@ impl Drop for BackgroundThread {
     }
 }
 
-/// A read of an [`OpenFile`](crate::open_file::OpenFile) that is also used by other threads. A fork waits until it has ended.
+/// A read of an [`OpenFile`](crate::open_file::OpenFile) that several threads share. A fork waits until it has ended.
 #[derive(Debug)]
 pub struct ReadGuard {
-    /// Counted for the thread that it was created by.
+    /// Keeps the guard on its thread, because reads are counted per thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -111,7 +111,7 @@ pub fn pause() {
     PAUSED.set(Some(Pause { threads, library }));
 }
 
-/// Undoes the last [`pause`] of this thread, in the process that forked or in the new one.
+/// Undoes the last [`pause`] of this thread in the process that forked.
 pub fn resume() {
     if let Some(Pause { mut threads, library }) = PAUSED.take() {
         threads.is_pausing = false;
@@ -120,8 +120,48 @@ pub fn resume() {
     }
 }
 
-/// As [`resume`], and must be called in the new process.
+/// Undoes the last [`pause`] of this thread in the new process, and replaces what another thread had locked during the fork.
 pub fn resume_in_child() {
     pooled_file::after_fork();
     resume();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    const SHORT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn a_pause_waits_for_reads_and_lets_none_begin() {
+        thread::scope(|scope| {
+            let (paused, is_paused) = channel();
+            let (resume_now, may_resume) = channel::<()>();
+            let (began, has_begun) = channel();
+            let read = ReadGuard::new();
+            scope.spawn(move || {
+                // Reads of the thread itself, as when a signal handler forks.
+                let _nested = ReadGuard::new();
+                pause();
+                // Without a panic, which would not resume: a failed assertion of the other thread ends the channels.
+                let _ = paused.send(());
+                let _ = may_resume.recv_timeout(LONG);
+                resume();
+            });
+            assert_eq!(is_paused.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
+            drop(read);
+            is_paused.recv_timeout(LONG).unwrap();
+            scope.spawn(move || {
+                let _read = ReadGuard::new();
+                began.send(()).unwrap();
+            });
+            assert_eq!(has_begun.recv_timeout(SHORT), Err(RecvTimeoutError::Timeout));
+            resume_now.send(()).unwrap();
+            has_begun.recv_timeout(LONG).unwrap();
+        });
+    }
 }

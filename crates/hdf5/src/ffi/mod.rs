@@ -43,8 +43,10 @@ fn next() -> MutexGuard<'static, ()> {
     NEXT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock of libhdf5, held by a thread that forks. No thread waits for it, because it would be handed to that thread, which does not
-/// exist in the new process.
+/// The lock of libhdf5, held by a thread that forks.
+///
+/// No other thread is in the queue of the lock. `parking_lot` hands a lock that was held for long to a thread of its queue, and the new
+/// process does not have that thread.
 pub(crate) struct LibraryLock {
     // Released first.
     _guard: ReentrantMutexGuard<'static, ()>,
