@@ -55,13 +55,16 @@ def modules(folder: Path, depth: int = 0) -> list[str]:
     lines = []
     for path in sorted(folder.iterdir(), key=lambda path: path.stem):
         if path.is_dir():
+            if not any(path.glob("*.rs")):
+                # A folder without modules, such as an empty one that Git has left behind.
+                continue
             head = next((head for head in (path / "mod.rs", folder / f"{path.name}.rs") if head.exists()), None)
             if head is None:
                 continue
             lines.append(f"{'  ' * depth}- **{path.name}/**: {first_sentence(module_doc(head))}")
             lines += modules(path, depth + 1)
         elif path.suffix == ".rs" and path.name not in ("lib.rs", "mod.rs", "main.rs", "tests.rs"):
-            if not (folder / path.stem).is_dir():
+            if not any((folder / path.stem).glob("*.rs")):
                 lines.append(f"{'  ' * depth}- `{path.stem}`: {first_sentence(module_doc(path))}")
     return lines
 
