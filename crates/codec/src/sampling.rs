@@ -9,7 +9,7 @@ use crate::libdeflate::Deflater;
 /// Minimum length of a tile that is sampled. Below it, the fixed costs of both encoders exceed the gain.
 pub(crate) const MIN_TILE_LEN_BYTES: usize = 64 << 10;
 
-/// Divisor of the length of a tile: the quotient is sampled.
+/// Fraction of a tile that is sampled: one byte in this many.
 const SAMPLED_DIVISOR: usize = 32;
 
 /// Minimum number of bytes that are sampled. Columns with hundreds of different values hardly repeat in fewer.

@@ -1,4 +1,4 @@
-//! Values of generated columns: value laws that compress like NOvA's columns.
+//! Values of generated columns, from distributions that compress like NOvA's columns.
 //!
 //! Target rates at 1 MiB and zlib level 6: integers about 8 to 1, floats about 2.9 to 1, maps several hundred to 1
 //! (with the inputs' 128 rows, a column compresses to about three quarters of that). The tests of [`crate::generate`]

@@ -121,8 +121,8 @@ impl StreamerInfos {
         })
     }
 
-    /// Returns the version of `TStreamerInfo` in which the descriptions are written. The fronts of collections repeat
-    /// it.
+    /// Returns the version of `TStreamerInfo` in which the descriptions are written. It is repeated at the beginning of
+    /// each serialised collection.
     pub(super) fn streamer_info_version(&self) -> u16 {
         self.streamer_info_version
     }

@@ -1,4 +1,4 @@
-//! The file and key that commands on partition keys work on.
+//! Options that name the file and the key, for commands on partition keys.
 
 use std::path::PathBuf;
 

@@ -76,7 +76,7 @@ pub struct InspectedProduct {
     pub r#type: String,
     /// Total length of its values in memory, if requested.
     pub len_bytes: Option<u64>,
-    /// Reason why it is read as bytes instead of columns, if it had to be.
+    /// Reason why the product is read as bytes, if it cannot be read as columns.
     pub as_bytes: Option<String>,
 }
 

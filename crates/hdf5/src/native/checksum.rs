@@ -1,4 +1,4 @@
-//! Checksum of HDF5 metadata: Bob Jenkins' lookup3 (`hashlittle`, public domain), also the hash of names in indexes.
+//! Checksum of HDF5 metadata, and hash of names in indexes: Bob Jenkins' lookup3 (`hashlittle`, public domain).
 //!
 //! The checksum of raw data is fletcher32, in `raddle-codec`. Invariant: the value equals that of libhdf5 for every
 //! byte string.
