@@ -272,6 +272,23 @@ impl Column {
         }
     }
 
+    /// Returns the number of a template, and adds it if no input so far has an equal one.
+    pub(crate) fn number_of_template(&mut self, template: Arc<Dataset>) -> u32 {
+        // Addresses are compared first, because equal templates are usually shared in memory.
+        let is_same = |known: &Arc<Dataset>| Arc::ptr_eq(known, &template) || *known == template;
+        let number = self.templates.iter().position(is_same).unwrap_or_else(|| {
+            self.templates.push(Arc::clone(&template));
+            self.templates.len() - 1
+        });
+        number as u32
+    }
+
+    /// Adds the extent in an input; inputs since the last one lack the column.
+    pub(crate) fn add_extent(&mut self, input: u32, extent: InputExtent) {
+        self.facts.fill_to(input as usize, InputExtent::absent(0));
+        self.facts.push(extent);
+    }
+
     /// Returns how the values of an input are converted, if they are.
     pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
         let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;

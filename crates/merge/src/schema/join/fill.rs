@@ -6,7 +6,7 @@
 //! table has several lengths there, this is reported rather than guessed. Datasets that are stored once are not
 //! columns.
 
-use super::JoinedEntry;
+use super::joined_entry::JoinedEntry;
 use crate::schema::parent_path;
 use crate::schema::{ABSENT, InputExtent};
 use std::collections::{BTreeSet, HashMap};

@@ -8,7 +8,8 @@
 use super::added::AddedColumn;
 use super::attribute_rows::{NewDataset, Source, make};
 use super::attributes::describe_attribute;
-use super::{AttributePolicy, Difference, DifferenceKind, Join, JoinedEntry, Joiner};
+use super::joined_entry::JoinedEntry;
+use super::{AttributePolicy, Difference, DifferenceKind, Join, Joiner};
 use crate::conventions::Choice;
 use crate::rules::Placement;
 use crate::schema::attribute::named;

@@ -1,8 +1,9 @@
-//! Limit on the number of reported differences: an attribute may have a different value in each of 100,000 inputs.
+//! Differences found so far. Their number is limited: an attribute may have a different value in each of 100,000
+//! inputs.
 //!
 //! Invariant: every input stays in the list of the difference that it belongs to, whether its value is shown or not.
 
-use super::{DifferenceKind, FoundDifference};
+use super::DifferenceKind;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -11,9 +12,47 @@ const SHOWN_VALUES: usize = 3;
 /// Maximum number of differences of one kind per object; further attributes are not named.
 const MAX_DIFFERENCES: usize = 512;
 
+/// A difference between an object of some inputs and its model.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FoundDifference {
+    pub path: Vec<u8>,
+    pub kind: DifferenceKind,
+    pub expected: String,
+    pub found: String,
+}
+
+/// Differences with the inputs that have them.
+#[derive(Debug, Default)]
+pub(super) struct FoundDifferences(BTreeMap<FoundDifference, Vec<u32>>);
+
+impl FoundDifferences {
+    /// Adds a difference of one input.
+    pub fn add(&mut self, path: &[u8], kind: DifferenceKind, expected: String, found: String, input: u32) {
+        let found = FoundDifference { path: path.to_vec(), kind, expected, found }.bounded(&self.0);
+        self.0.entry(found).or_default().push(input);
+    }
+
+    /// Adds a difference that is not among them, with all inputs that have it.
+    pub fn insert(&mut self, found: FoundDifference, inputs: Vec<u32>) {
+        self.0.insert(found, inputs);
+    }
+
+    /// Removes all other kinds of differences if there is one of `kind`.
+    pub fn keep_only_if_any(&mut self, kind: DifferenceKind) {
+        if self.0.keys().any(|found| found.kind == kind) {
+            self.0.retain(|found, _| found.kind == kind);
+        }
+    }
+
+    /// Removes all differences and returns them in the order of their paths.
+    pub fn take(&mut self) -> BTreeMap<FoundDifference, Vec<u32>> {
+        std::mem::take(&mut self.0)
+    }
+}
+
 impl FoundDifference {
     /// Returns this difference, or one of "yet other values" if `known` already holds enough for its object.
-    pub(super) fn bounded(self, known: &BTreeMap<Self, Vec<u32>>) -> Self {
+    fn bounded(self, known: &BTreeMap<Self, Vec<u32>>) -> Self {
         if !matches!(self.kind, DifferenceKind::Value | DifferenceKind::Attributes) || known.contains_key(&self) {
             return self;
         }
@@ -37,12 +76,11 @@ mod tests {
     use super::*;
 
     fn all_of(found: impl Iterator<Item = (String, String)>) -> Vec<(String, String, usize)> {
-        let mut known: BTreeMap<FoundDifference, Vec<u32>> = BTreeMap::new();
+        let mut known = FoundDifferences::default();
         for (input, (expected, found)) in (1..).zip(found) {
-            let found = FoundDifference { path: b"/x".to_vec(), kind: DifferenceKind::Attributes, expected, found };
-            known.entry(found.bounded(&known)).or_default().push(input);
+            known.add(b"/x", DifferenceKind::Attributes, expected, found, input);
         }
-        known.into_iter().map(|(found, inputs)| (found.expected, found.found, inputs.len())).collect()
+        known.take().into_iter().map(|(found, inputs)| (found.expected, found.found, inputs.len())).collect()
     }
 
     #[test]

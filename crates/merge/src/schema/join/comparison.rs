@@ -1,0 +1,215 @@
+//! Comparison of an object of an input with its model, to which the facts about the input are added.
+//!
+//! Invariant: the order of the extents of a column is the order of inputs, whatever differs.
+
+use super::attributes::{Guard, compare_attributes, unite_attributes};
+use super::compare::{compare_datasets, compare_roles};
+use super::found::FoundDifferences;
+use super::joined_entry::JoinedEntry;
+use super::{AttributePolicy, DifferenceKind, Join, JoinOptions, ScalarPolicy};
+use crate::rules::once::OTHER_VALUES;
+use crate::rules::{Placement, Rule, ValueMeaning};
+use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::{AttributeValue, Column, InputExtent, Role, display_path};
+use raddle_hdf5::model::{Dataset, Dataspace};
+use std::sync::Arc;
+
+/// An object of an input and its model.
+pub(super) struct Comparison<'a> {
+    /// The model, and what other inputs have added to it.
+    pub joined: &'a mut JoinedEntry,
+    /// Receives differences.
+    pub found: &'a mut FoundDifferences,
+    pub options: &'a JoinOptions,
+    /// Whether differences of attributes that give values another meaning are told apart.
+    pub guards_meaning: bool,
+    /// Whether the first input is a file to which the others are appended.
+    pub grows: bool,
+    /// Number of the input.
+    pub input: u32,
+}
+
+impl Comparison<'_> {
+    /// Compares the object with its model and adds its facts, unless they have different rules.
+    pub fn run(mut self, mut scanned: ScannedEntry, rule: Option<&Rule>) {
+        self.joined.add_holder(self.input);
+        if self.joined.declared.as_ref().map(|declared| &declared.rule) != rule {
+            self.dispute(rule);
+            return;
+        }
+        self.compare_attributes(&scanned.attributes, self.guard(&scanned.role));
+        self.keep_values(&mut scanned.role);
+        self.compare_content(scanned.role);
+    }
+
+    fn report(&mut self, kind: DifferenceKind, expected: String, found: String) {
+        self.found.add(&self.joined.entry.path, kind, expected, found, self.input);
+    }
+
+    /// Reports that the input has another rule for the object.
+    fn dispute(&mut self, rule: Option<&Rule>) {
+        let known = self.joined.declared.as_ref().map(|declared| &declared.rule);
+        let words = |rule: Option<&Rule>| rule.map_or_else(|| Rule::default().describe(), Rule::describe);
+        let option = [known, rule].into_iter().flatten().find_map(Rule::option);
+        let decides = option.map_or_else(String::new, |option| {
+            format!("; --rule '{}: {option}' holds for all inputs", display_path(&self.joined.entry.path))
+        });
+        let expected = words(known);
+        self.report(DifferenceKind::Meaning, expected, words(rule) + &decides);
+        self.joined.is_disputed = true;
+    }
+
+    /// Returns which attributes may not differ.
+    fn guard(&self, found: &ScannedRole) -> Guard {
+        let has_no_rows = matches!(found, ScannedRole::Column { fact, .. } if fact.rows == 0);
+        match &self.joined.entry.role {
+            // Without values, their meaning does not matter.
+            _ if !self.guards_meaning || has_no_rows => Guard::Nothing,
+            Role::Column(_) if !self.joined.has_rows => Guard::OtherMeaning,
+            Role::Column(_) | Role::Constant { .. } => Guard::Meaning,
+            _ => Guard::Nothing,
+        }
+    }
+
+    /// Reports attributes that differ, except those that a rule accounts for, and keeps what they are needed for.
+    fn compare_attributes(&mut self, found: &Arc<[AttributeValue]>, guard: Guard) {
+        let Self { joined, found: differences, options, input, .. } = self;
+        let JoinedEntry { entry, dropped_attributes: dropped, declared, kept, other_attributes, .. } = &mut **joined;
+        let stacks = options.attributes == AttributePolicy::Stack && options.join != Join::Union;
+        let mut report = |kind, expected, found| {
+            // Stacked attributes are examined together at the end.
+            if !stacks {
+                differences.add(&entry.path, kind, expected, found, *input);
+            }
+        };
+        let is_shared = kept.is_some() || matches!(entry.role, Role::Group { .. });
+        if options.join == Join::Union && is_shared {
+            unite_attributes(&mut entry.attributes, found, guard, dropped, &mut report);
+            return;
+        }
+        if Arc::ptr_eq(&entry.attributes, found) || *entry.attributes == **found {
+            return;
+        }
+        if stacks {
+            other_attributes.push((*input, Arc::clone(found)));
+        }
+        let Some(declared) = declared else {
+            compare_attributes(&entry.attributes, found, guard, dropped, &mut report);
+            return;
+        };
+        let others = |list: &[AttributeValue]| -> Vec<AttributeValue> {
+            list.iter().filter(|attribute| !declared.rule.accounts_for(&attribute.name)).cloned().collect()
+        };
+        compare_attributes(&others(&entry.attributes), &others(found), guard, dropped, &mut report);
+        declared.attributes.push((*input, Arc::clone(found)));
+    }
+
+    /// Keeps values that a rule needs, if they differ from the first ones.
+    fn keep_values(&mut self, role: &mut ScannedRole) {
+        if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =
+            (role, &mut self.joined.declared)
+            && *kept != self.joined.kept
+        {
+            declared.values.extend(values.take().map(|values| (self.input, values)));
+        }
+    }
+
+    /// Compares what the objects are and hold.
+    fn compare_content(&mut self, role: ScannedRole) {
+        let mut column = self.joined.column.take();
+        match (role, &mut column) {
+            (ScannedRole::Column { template, fact, kept, .. }, Some(column)) => {
+                self.compare_column(column, template, fact, kept);
+            }
+            (ScannedRole::Other(role), None) => self.compare_single(role),
+            (ScannedRole::Other(Role::Constant { dataset, value, .. }), Some(column))
+                if self.is_row_of(column, &dataset) =>
+            {
+                self.joined.differing.push(self.input, value);
+                column.add_extent(self.input, InputExtent::absent(1));
+            }
+            (ScannedRole::Other(role), Some(_)) => {
+                self.report(DifferenceKind::Kind, "dataset".to_owned(), role.word().to_owned());
+            }
+            (ScannedRole::Column { .. }, None) => {
+                self.report(DifferenceKind::Kind, self.joined.entry.role.word().to_owned(), "dataset".to_owned());
+            }
+        }
+        self.joined.column = column;
+    }
+
+    /// Compares datasets that are concatenated or stored once, and adds the extent of the input's.
+    fn compare_column(
+        &mut self,
+        column: &mut Column,
+        template: Arc<Dataset>,
+        mut fact: InputExtent,
+        kept: Option<u64>,
+    ) {
+        if !Arc::ptr_eq(&column.templates[0], &template)
+            && let Some((kind, expected, found)) = compare_datasets(column.model(), &template, column.axis)
+            && !self.is_settled(kind)
+        {
+            self.report(kind, expected, found);
+        }
+        if let Some(digest) = self.joined.kept {
+            let differs = kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows);
+            if differs && !self.is_settled(DifferenceKind::Scale) {
+                let kind = if self.is_strict() { DifferenceKind::Meaning } else { DifferenceKind::Scale };
+                self.report(kind, "the first input's".to_owned(), OTHER_VALUES.to_owned());
+            }
+            fact.rows = 0;
+        } else if self.options.join == Join::Union {
+            self.report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
+        }
+        self.joined.has_rows |= fact.rows > 0;
+        fact.template = column.number_of_template(template);
+        column.add_extent(self.input, fact);
+    }
+
+    /// Compares objects that the output has only once.
+    fn compare_single(&mut self, found: Role) {
+        let Some((kind, expected, words)) = compare_roles(&self.joined.entry.role, &found) else { return };
+        match found {
+            _ if kind == DifferenceKind::Value && self.is_strict() => {
+                self.report(DifferenceKind::Meaning, expected, words);
+            }
+            Role::Constant { value, .. }
+                if kind == DifferenceKind::Value && self.options.scalars == ScalarPolicy::Stack =>
+            {
+                self.report(kind, "one value".to_owned(), "other values: stacked, one per input".to_owned());
+                self.joined.differing.push(self.input, value);
+            }
+            _ => self.report(kind, expected, words),
+        }
+    }
+
+    /// Whether a scalar becomes a row of the column that an earlier merge stacked.
+    fn is_row_of(&self, column: &Column, scalar: &Dataset) -> bool {
+        self.grows
+            && self.options.scalars == ScalarPolicy::Stack
+            && scalar.dataspace == Dataspace::Scalar
+            && column.model().dataspace.dims().len() == 1
+            && scalar.datatype == column.model().datatype
+    }
+
+    /// Whether differences in values change what other datasets mean.
+    fn is_strict(&self) -> bool {
+        self.joined.declared.as_ref().is_some_and(|declared| declared.rule.is_strict)
+    }
+
+    /// Whether the rule of the object accounts for this kind of difference.
+    fn is_settled(&self, kind: DifferenceKind) -> bool {
+        self.joined.declared.as_ref().is_some_and(|declared| settles(&declared.rule, kind))
+    }
+}
+
+/// Whether a rule accounts for this kind of difference between datasets when it is settled.
+fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
+    match kind {
+        DifferenceKind::Datatype => !matches!(rule.values, ValueMeaning::Plain | ValueMeaning::Categories { .. }),
+        DifferenceKind::TrailingDimensions => rule.labels.is_some() || rule.widened.is_some() || !rule.tiled.is_empty(),
+        DifferenceKind::Scale => rule.keeps_values() || rule.placement == Placement::OnceOrLeftOut,
+        _ => false,
+    }
+}
