@@ -3,13 +3,14 @@
 //! Invariant: every row of every pair of datasets is compared once, by one of the ranks.
 
 use super::{Mismatch, VerifyReport};
+use crate::conventions::cf;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::schema::join::describe;
-use crate::schema::{Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
+use crate::schema::{AttributeValue, Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::verify::boxes::{array_of, boxes};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
@@ -108,6 +109,8 @@ impl<'p> Comparison<'p> {
             for attribute in entry.attributes.iter() {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
                     Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
+                    // The length in the name of a netCDF dimension is that of its creation: an append keeps it.
+                    Some(_) if attribute.name == b"NAME" && are_lengths(&entry.attributes, &other.attributes) => {}
                     Some(_) => {
                         let what = format!("attribute {} differs", display_path(&attribute.name));
                         self.mismatch(&entry.path, what);
@@ -394,4 +397,9 @@ fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
         row: Some(row),
         input: input.map(|input| plan.inputs[input].path.clone()),
     }
+}
+
+/// Whether both objects are netCDF dimensions without a variable.
+fn are_lengths(left: &[AttributeValue], right: &[AttributeValue]) -> bool {
+    cf::names_no_variable(left) && cf::names_no_variable(right)
 }
