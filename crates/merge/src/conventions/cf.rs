@@ -9,12 +9,13 @@ mod attached;
 pub(crate) mod axes;
 pub(super) mod dimensions;
 mod new_dim;
+pub(crate) mod references;
 mod tiles;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::packed::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
-use crate::rules::{Placement, Rule, TimeAttributes, ValueMeaning};
+use crate::rules::{Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
 use crate::schema::attribute::{named, replaced, text, with_text};
 use crate::schema::join::Difference;
@@ -89,6 +90,7 @@ impl Convention for Cf {
             return new_dim::rules(&variables, name, options);
         }
         let records = variables.records(options)?;
+        references::check(&variables, &records)?;
         let bounds = variables.bounds();
         let texts = variables.text_lengths();
         let mut rules = Vec::new();
@@ -110,7 +112,10 @@ impl Convention for Cf {
                 (None, _) => Rule::once(),
             };
             rule = of_variable(rule);
-            rule.values = values(file, at, bounds.get(&at).copied());
+            rule.values = match references::target(&variables, at).filter(|target| records.contains(target)) {
+                Some(target) => ValueMeaning::Positions { target, form: PositionForm::Rows },
+                None => values(file, at, bounds.get(&at).copied()),
+            };
             if is_without_variable(file, at) {
                 rule.values = ValueMeaning::Plain;
                 rule = rule.ignoring(&["NAME"]);

@@ -5,6 +5,7 @@
 //! read. Invariant: a plan that passes is written without a refusal.
 
 use super::conversion::{ElementMap, NO_TIME};
+use super::record_lengths::record_lengths;
 use super::{PositionForm, ValueMeaning};
 use crate::conventions::Overlap;
 use crate::error::{MergeError, Result};
@@ -56,7 +57,8 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
         return Ok(RecordOrder::Kept);
     }
     let pool = open_pool(plan);
-    let mut checker = Checker { plan, reader: ColumnReader::new(plan, &pool), differences: Vec::new() };
+    let lengths = record_lengths(&plan.schema, plan.rules.iter().map(|(entry, rule)| (*entry, rule)));
+    let mut checker = Checker { plan, reader: ColumnReader::new(plan, &pool), lengths, differences: Vec::new() };
     let columns: HashMap<&[u8], ColumnIndex> =
         (0..plan.schema.columns.len() as ColumnIndex).map(|column| (plan.schema.column_path(column), column)).collect();
     let mut order = RecordOrder::Kept;
@@ -103,6 +105,8 @@ fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
 struct Checker<'p> {
     plan: &'p MergePlan,
     reader: ColumnReader<'p>,
+    /// Number of records of each input, by path of their dimension.
+    lengths: HashMap<Vec<u8>, Vec<u64>>,
     differences: Vec<Difference>,
 }
 
@@ -133,7 +137,9 @@ impl Checker<'_> {
         for (input, fact) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.template != ABSENT) {
             let rows = scanned.trim_of(input).map_or(fact.rows, |trim| trim.stored_rows);
             let pick = counted.conversion_of(input).and_then(|conversion| conversion.pick.as_ref());
-            let target_rows = pick.map_or(counted.facts[input as usize].rows, |pick| pick.stored);
+            let of_dimension = self.lengths.get(plan.schema.column_path(target)).map(|lengths| lengths[input as usize]);
+            let of_dataset = || pick.map_or(counted.facts[input as usize].rows, |pick| pick.stored);
+            let target_rows = of_dimension.unwrap_or_else(of_dataset);
             let target_rows = i64::try_from(target_rows).unwrap_or(i64::MAX);
             // Positions of an input that is trimmed to nothing are never read, so they need not be checked.
             let is_read = fact.rows > 0 || scanned.trim_of(input).is_none();

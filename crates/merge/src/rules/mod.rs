@@ -17,6 +17,7 @@ pub(crate) mod packed;
 mod packing;
 pub(crate) mod pick;
 mod positions;
+mod record_lengths;
 pub(crate) mod repack;
 pub(crate) mod settle;
 pub(crate) mod settling;

@@ -8,20 +8,35 @@ use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path};
 
-/// Settles positions of rows of the dataset at `target`.
+/// The dataset or dimension to whose rows positions refer.
+pub(super) struct Target<'a> {
+    pub path: &'a [u8],
+    /// Number of rows in each input if it is a dimension, whose own dataset may be shorter.
+    pub lengths: Option<&'a [u64]>,
+    /// Whether rows are left out because inputs have them in common.
+    pub is_trimmed: bool,
+}
+
+/// Settles positions of rows of `target`.
 pub(super) fn settle(
     settling: &mut Settling<'_>,
     declared: &DeclaredRule,
     column: ColumnIndex,
-    target: &[u8],
+    target: &Target<'_>,
     form: PositionForm,
 ) {
     settling.require_equal(declared, &[]);
-    let Some(target_column) = settling.column_at(target) else {
-        let expected = format!("positions of rows of {}", display_path(target));
-        return settling.refuse(declared.entry, Mismatch::new(expected, "no such dataset"), Vec::new());
+    let path = display_path(target.path);
+    let Some(target_column) = settling.column_at(target.path) else {
+        let mismatch = Mismatch::new(format!("positions of rows of {path}"), "no such dataset");
+        return settling.refuse(declared.entry, mismatch, Vec::new());
     };
-    let rows: Vec<u64> = settling.schema.columns[target_column as usize].facts.iter().map(|fact| fact.rows).collect();
+    if target.is_trimmed {
+        let found = "some are left out, because inputs have them in common";
+        return settling.refuse(declared.entry, Mismatch::new(format!("all rows of {path}"), found), Vec::new());
+    }
+    let of_dataset = || settling.schema.columns[target_column as usize].facts.iter().map(|fact| fact.rows).collect();
+    let rows: Vec<u64> = target.lengths.map_or_else(of_dataset, <[u64]>::to_vec);
     let facts = &settling.schema.columns[column as usize].facts;
     let lacking: Vec<u32> = (0..)
         .zip(facts.iter())
@@ -29,8 +44,8 @@ pub(super) fn settle(
         .map(|(input, _)| input)
         .collect();
     if !lacking.is_empty() && rows.iter().any(|&rows| rows > 0) {
-        let expected = format!("positions of the rows of {}", display_path(target));
-        return settling.refuse(declared.entry, Mismatch::new(expected, "none"), lacking);
+        let mismatch = Mismatch::new(format!("positions of the rows of {path}"), "none");
+        return settling.refuse(declared.entry, mismatch, lacking);
     }
     let total = rows.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows));
     let number = common_number(&settling.schema.columns[column as usize]).filter(|number| number.is_integer());

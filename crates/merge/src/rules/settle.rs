@@ -5,6 +5,7 @@
 use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
+use super::record_lengths::record_lengths;
 use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, ValueMeaning, absent, coordinate, packing, positions};
@@ -25,10 +26,11 @@ pub(crate) fn settle(
     is_new: bool,
 ) -> (Vec<Difference>, Vec<Vec<u8>>) {
     let mut settling = Settling::new(schema, declared, options, ranges, is_new);
-    let lengths = settling.record_lengths();
+    let rules = declared.iter().map(|one| (one.entry, &one.rule));
+    let lengths = record_lengths(settling.schema, rules);
     for one in declared {
         settling.widen(one);
-        settling.entry(one);
+        settling.entry(one, &lengths, taken);
         if let Some(column) = settling.column_of(one) {
             absent::settle(&mut settling, one, column, &lengths);
         }
@@ -40,11 +42,20 @@ pub(crate) fn settle(
 }
 
 impl Settling<'_> {
-    fn entry(&mut self, declared: &DeclaredRule) {
+    fn entry(&mut self, declared: &DeclaredRule, lengths: &HashMap<Vec<u8>, Vec<u64>>, taken: &RecordTrims) {
         let column = self.column_of(declared);
         match (&declared.rule.values, column) {
             (ValueMeaning::Positions { target, form }, Some(column)) => {
-                positions::settle(self, declared, column, target, *form)
+                let lengths = lengths.get(target);
+                let is_full =
+                    |(taken, &length): (&TakenRecords, &u64)| *taken == TakenRecords { leading: 0, count: length };
+                let is_trimmed = taken
+                    .0
+                    .get(target)
+                    .zip(lengths)
+                    .is_some_and(|(taken, lengths)| !taken.iter().zip(lengths).all(is_full));
+                let target = positions::Target { path: target, lengths: lengths.map(Vec::as_slice), is_trimmed };
+                positions::settle(self, declared, column, &target, *form);
             }
             (ValueMeaning::Time(form), Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
                 coordinate::settle(self, declared, column, *form);
@@ -73,21 +84,6 @@ impl Settling<'_> {
         let (expected, found) =
             (describe(&scanned.model().datatype.class), describe(&scanned.templates[template].datatype.class));
         self.refuse(declared.entry, Mismatch::new(expected, found), differing);
-    }
-
-    /// Returns the number of records of each input, by the path of their coordinate: the length of the longest dataset
-    /// along it.
-    fn record_lengths(&self) -> HashMap<Vec<u8>, Vec<u64>> {
-        let mut lengths: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
-        for declared in self.declared {
-            let (Some(record), Some(column)) = (&declared.rule.record, self.column_of(declared)) else { continue };
-            let facts = &self.schema.columns[column as usize].facts;
-            let known = lengths.entry(record.clone()).or_insert_with(|| vec![0; facts.len()]);
-            // An input without the dataset does not affect the number of records.
-            let rows = facts.iter().map(|fact| if fact.template == ABSENT { 0 } else { fact.rows });
-            known.iter_mut().zip(rows).for_each(|(known, rows)| *known = (*known).max(rows));
-        }
-        lengths
     }
 
     /// Adds rows of the fill value to a dataset that stores fewer records than its input has.

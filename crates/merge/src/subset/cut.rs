@@ -4,7 +4,7 @@
 //! Invariant: values that refer to positions along a dimension are refused if that dimension is restricted.
 
 use super::selected::SelectedElements;
-use crate::conventions::cf;
+use crate::conventions::cf::{self, references};
 use crate::error::{MergeError, Result};
 use crate::plan::Dimensions;
 use crate::rules::settling::DeclaredRule;
@@ -157,22 +157,6 @@ fn within(one: &PlacedBox, window: &Extent) -> Option<PlacedBox> {
     (!source.is_empty()).then_some(PlacedBox { input: one.input, start, source })
 }
 
-/// Attributes of CF that name a dimension to whose positions the values of the variable refer.
-const POSITIONS: [&str; 2] = ["instance_dimension", "compress"];
-/// Attribute of CF of a variable whose values count elements of the dimension that it names.
-const COUNTS: &str = "sample_dimension";
-/// Attributes of a mesh (UGRID) that name variables along the dimensions to whose positions connectivity refers.
-const OF_MESH: [&str; 8] = [
-    "node_coordinates",
-    "edge_coordinates",
-    "face_coordinates",
-    "volume_coordinates",
-    "edge_node_connectivity",
-    "face_node_connectivity",
-    "volume_node_connectivity",
-    "face_edge_connectivity",
-];
-
 /// Refuses ranges of dimensions to whose positions other variables refer.
 pub(super) fn check_references(
     schema: &Schema,
@@ -180,19 +164,22 @@ pub(super) fn check_references(
     is_cut: impl Fn(&SchemaEntry) -> bool,
 ) -> Result<()> {
     for entry in &schema.entries {
-        for attribute in POSITIONS {
+        for attribute in [references::INSTANCE, references::GATHERED] {
             let names = text(&entry.attributes, attribute).unwrap_or_default();
             if let Some(name) = names.split_whitespace().find(|name| is_selected(name)) {
                 return Err(refers(&entry.path, &format!("dimension {name} ({attribute})")));
             }
         }
-        if let Some(name) = text(&entry.attributes, COUNTS)
+        if let Some(name) = references::of_radar(&entry.path).filter(|name| is_selected(name)) {
+            return Err(refers(&entry.path, &format!("dimension {name}")));
+        }
+        if let Some(name) = text(&entry.attributes, references::COUNTED)
             && (is_selected(name.trim()) || is_cut(entry))
         {
-            return Err(refers(&entry.path, &format!("dimension {name} ({COUNTS})")));
+            return Err(refers(&entry.path, &format!("dimension {name} ({})", references::COUNTED)));
         }
         if text(&entry.attributes, "cf_role").is_some_and(|role| role == "mesh_topology") {
-            let names = OF_MESH.iter().filter_map(|attribute| text(&entry.attributes, attribute));
+            let names = references::OF_MESH.iter().filter_map(|attribute| text(&entry.attributes, attribute));
             let names: Vec<String> =
                 names.flat_map(|names| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
             let of_mesh = |other: &&SchemaEntry| names.iter().any(|name| is_named(&other.path, name));

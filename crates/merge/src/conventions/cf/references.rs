@@ -1,0 +1,197 @@
+//! Variables whose values refer to positions along a dimension, or count its elements.
+//!
+//! Positions along a dimension of records are renumbered; what cannot be renumbered is refused. Sources: CF conventions
+//! 1.11 (sections 7.5, 8.2, 8.3, chapter 9), UGRID 1.0, CfRadial 1.4. Invariant: variables whose values belong together
+//! are all concatenated, or none of them is.
+
+use super::{Variables, variable};
+use crate::conventions::Refusal;
+use crate::schema::display_path;
+use std::collections::BTreeSet;
+
+/// Attribute of a variable whose values are positions along the dimension that it names.
+pub(crate) const INSTANCE: &str = "instance_dimension";
+/// Attribute of a variable whose values are positions in the product of the dimensions that it names.
+pub(crate) const GATHERED: &str = "compress";
+/// Attribute of a variable whose values count elements of the dimension that it names.
+pub(crate) const COUNTED: &str = "sample_dimension";
+/// Attributes of a mesh that name variables along the dimensions to whose positions connectivity refers.
+pub(crate) const OF_MESH: [&str; 8] = [
+    "node_coordinates",
+    "edge_coordinates",
+    "face_coordinates",
+    "volume_coordinates",
+    "edge_node_connectivity",
+    "face_node_connectivity",
+    "volume_node_connectivity",
+    "face_edge_connectivity",
+];
+/// Attribute that names dimensions and variables of positions along them, from which coordinates are interpolated.
+const TIE_POINTS: &str = "tie_point_mapping";
+/// Attributes of a container of geometries that name variables whose elements belong together.
+const OF_GEOMETRY: [&str; 4] = ["node_coordinates", "node_count", "part_node_count", "interior_ring"];
+/// Variables of CfRadial that hold positions along a dimension, and the dimension.
+const OF_RADAR: [(&[u8], &str); 3] =
+    [(b"sweep_start_ray_index", "time"), (b"sweep_end_ray_index", "time"), (b"ray_start_index", "n_points")];
+
+/// Returns the name of the dimension to whose positions the values of a variable of CfRadial refer.
+pub(crate) fn of_radar(path: &[u8]) -> Option<&'static str> {
+    let name = path.rsplit(|&byte| byte == b'/').next();
+    OF_RADAR.iter().find(|(variable, _)| name == Some(*variable)).map(|(_, dimension)| *dimension)
+}
+
+/// Returns the path of the dimension to whose positions the values of a variable refer.
+pub(super) fn target(variables: &Variables<'_, '_>, at: usize) -> Option<Vec<u8>> {
+    let file = variables.file;
+    let of_radar = || of_radar(file.path_of(at)).map(str::to_owned);
+    let name = file.text(at, INSTANCE).or_else(of_radar)?;
+    dimension(variables, at, name.trim())
+}
+
+/// Checks that files can be concatenated along `records`.
+///
+/// # Errors
+/// If values that refer to elements of a dimension would refer to others, or to none.
+pub(super) fn check(variables: &Variables<'_, '_>, records: &BTreeSet<Vec<u8>>) -> Result<(), Refusal> {
+    let file = variables.file;
+    let references = References { variables, records };
+    for at in 1..file.len() {
+        if let Some(dimension) = target(variables, at).filter(|target| records.contains(target)) {
+            references.require_along(at, &dimension, "refers to positions")?;
+        }
+        for (attribute, does) in [
+            (GATHERED, "refers to positions in a product of dimensions"),
+            (TIE_POINTS, "refers to points between which coordinates are interpolated"),
+        ] {
+            references.refuse_along(at, attribute, does)?;
+        }
+        if let Some(counted) = file.text(at, COUNTED).and_then(|name| dimension(variables, at, name.trim())) {
+            match (references.is_along(at), records.contains(&counted)) {
+                (true, false) => return Err(references.refusal_of_counts(at, &counted)),
+                (false, true) => references.require_along(at, &counted, "counts elements")?,
+                _ => {}
+            }
+        }
+        if file.text(at, "cf_role").is_some_and(|role| role == "mesh_topology") {
+            references.refuse_mesh(at)?;
+        }
+        if file.has(at, "geometry_type") {
+            references.check_geometry(at)?;
+        }
+    }
+    Ok(())
+}
+
+/// Variables of a file, and the dimensions along which it is concatenated.
+struct References<'v, 'f, 'a> {
+    variables: &'v Variables<'f, 'a>,
+    records: &'v BTreeSet<Vec<u8>>,
+}
+
+impl References<'_, '_, '_> {
+    /// Whether a variable is concatenated.
+    fn is_along(&self, at: usize) -> bool {
+        self.record_of(at).is_some()
+    }
+
+    /// Returns the dimension along which a variable is concatenated.
+    fn record_of(&self, at: usize) -> Option<&Vec<u8>> {
+        self.variables.dims.get(&at)?.iter().find(|dim| self.records.contains(*dim))
+    }
+
+    /// Returns the variables that an attribute names.
+    fn named(&self, at: usize, attribute: &str) -> Vec<usize> {
+        let file = self.variables.file;
+        let names = file.text(at, attribute).unwrap_or_default();
+        names.split_whitespace().filter_map(|name| variable(file, at, name)).collect()
+    }
+
+    fn refusal(&self, at: usize, reason: String) -> Refusal {
+        Refusal { object: display_path(self.variables.file.path_of(at)), reason }
+    }
+
+    /// Refuses a variable that is kept once although the elements to which it refers are concatenated.
+    fn require_along(&self, at: usize, dimension: &[u8], does: &str) -> Result<(), Refusal> {
+        if self.is_along(at) {
+            return Ok(());
+        }
+        let dimension = display_path(dimension);
+        Err(self.refusal(
+            at,
+            format!(
+                "{does} along {dimension}, but its own dimension is not unlimited, so that the output would describe \
+                 the first file only; make that dimension unlimited too (ncks --mk_rec_dmn), or select another one \
+                 than {dimension} with --dim"
+            ),
+        ))
+    }
+
+    /// Returns the refusal of counts that are concatenated although the counted elements are not.
+    fn refusal_of_counts(&self, at: usize, counted: &[u8]) -> Refusal {
+        let counted = display_path(counted);
+        self.refusal(
+            at,
+            format!(
+                "counts elements along {counted}, along which files are not concatenated; make that dimension unlimited \
+                 too (ncks --mk_rec_dmn)"
+            ),
+        )
+    }
+
+    /// Refuses a variable with an attribute that names a dimension along which files are concatenated.
+    fn refuse_along(&self, at: usize, attribute: &str, does: &str) -> Result<(), Refusal> {
+        let names = self.variables.file.text(at, attribute).unwrap_or_default();
+        let dimensions = names.split_whitespace().map(|name| name.trim_end_matches(':'));
+        let found = dimensions.filter_map(|name| dimension(self.variables, at, name));
+        match found.into_iter().find(|dimension| self.records.contains(dimension)) {
+            None => Ok(()),
+            Some(dimension) => Err(self.refusal(
+                at,
+                format!(
+                    "{does} (attribute {attribute}), which would no longer be right after a concatenation along {}; \
+                     --dim selects another dimension",
+                    display_path(&dimension)
+                ),
+            )),
+        }
+    }
+
+    /// Refuses a mesh whose nodes, edges or faces are concatenated.
+    fn refuse_mesh(&self, at: usize) -> Result<(), Refusal> {
+        let of_mesh = OF_MESH.iter().flat_map(|attribute| self.named(at, attribute));
+        match of_mesh.into_iter().find_map(|other| self.record_of(other)) {
+            None => Ok(()),
+            Some(dimension) => Err(self.refusal(
+                at,
+                format!(
+                    "describes a mesh along {}, and a merge does not join meshes; --dim selects another dimension, such \
+                     as time",
+                    display_path(dimension)
+                ),
+            )),
+        }
+    }
+
+    /// Refuses geometries of which only some variables are concatenated.
+    fn check_geometry(&self, at: usize) -> Result<(), Refusal> {
+        let parts: Vec<usize> = OF_GEOMETRY.iter().flat_map(|attribute| self.named(at, attribute)).collect();
+        let (along, apart): (Vec<usize>, Vec<usize>) = parts.into_iter().partition(|&part| self.is_along(part));
+        let (Some(along), Some(apart)) = (along.first(), apart.first()) else { return Ok(()) };
+        let path = |at: &usize| display_path(self.variables.file.path_of(*at));
+        Err(self.refusal(
+            at,
+            format!(
+                "describes geometries of which {} is concatenated and {} is not; make the dimensions of both unlimited \
+                 (ncks --mk_rec_dmn)",
+                path(along),
+                path(apart)
+            ),
+        ))
+    }
+}
+
+/// Returns the path of a dimension that is named in a variable's attribute.
+fn dimension(variables: &Variables<'_, '_>, at: usize, name: &str) -> Option<Vec<u8>> {
+    let found = variables.file.path_of(variable(variables.file, at, name)?);
+    variables.all.contains(found).then(|| found.to_vec())
+}
