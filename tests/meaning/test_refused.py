@@ -102,6 +102,126 @@ def hdf_eos(file, number):
     file["HDFEOS/SWATHS/O3/Data Fields/O3"] = np.full(4, number, "f4")
 
 
+def mudata(file, number):
+    file.attrs["encoding-type"] = "MuData"
+    file["obs/_index"] = np.array([b"a", b"b"])
+    file.create_group("mod/rna").attrs["encoding-type"] = "anndata"
+    file["mod/rna/X"] = np.full((2, 3), number, "f4")
+
+
+def anndata_in_a_group(file, number):
+    """Writes one element as ``anndata.io.write_elem`` does."""
+    frame = file.create_group("results/cells")
+    frame.attrs["encoding-type"], frame.attrs["_index"] = "dataframe", "_index"
+    frame["_index"] = np.array([b"a", b"b"])
+
+
+def loom(file, number):
+    file["matrix"] = np.full((4, 3), number, "f4")
+    file["row_attrs/Gene"], file["col_attrs/CellID"] = np.arange(4), np.arange(3)
+    file["attrs/LOOM_SPEC_VERSION"] = "3.0.0"
+
+
+def cgns(file, number):
+    base = file.create_group("Base")
+    base.attrs["label"] = np.bytes_("CGNSBase_t")
+    base[" data"], base["Zone/ data"] = np.array([3, 3], "i4"), np.array([[8], [1], [0]])
+
+
+def odim(file, number):
+    file.attrs["Conventions"] = "ODIM_H5/V2_4"
+    data = file.create_group("dataset1/data1")
+    data["data"] = np.full((360, 4), number, "u1")
+    data.create_group("what").attrs["gain"] = 0.5
+
+
+def ten_x(file, number, group="matrix"):
+    file[f"{group}/barcodes"], file[f"{group}/data"] = np.array([b"A", b"B", b"C"]), np.full(5, number)
+    file[f"{group}/indices"], file[f"{group}/indptr"] = np.array([0, 1, 2, 1, 3]), np.array([0, 2, 3, 5])
+    file[f"{group}/shape"], file[f"{group}/features/id"] = np.array([4, 3]), np.array([b"a", b"b", b"c", b"d"])
+
+
+def ten_x_of_a_genome(file, number):
+    """Writes the matrix as Cell Ranger 2 does."""
+    ten_x(file, number, "GRCh38")
+
+
+def ten_x_molecules(file, number):
+    file["barcodes"], file["barcode_idx"] = np.array([b"A", b"B"]), np.array([0, 1, 1])
+    file["umi"], file["count"] = np.arange(3), np.full(3, number)
+
+
+def gadget(file, number):
+    header = file.create_group("Header")
+    header.attrs["NumPart_ThisFile"], header.attrs["NumFilesPerSnapshot"] = np.array([3, 0, 0, 0, 0, 0]), 2
+    file["PartType0/Coordinates"] = np.full((3, 3), float(number))
+
+
+def h5md(file, number):
+    file.create_group("h5md").attrs["version"] = [1, 1]
+    file["particles/all/species"] = np.array([1, 1, 2])
+    file["particles/all/position/value"] = np.full((2, 3, 3), float(number))
+
+
+def ice_cube(file, number):
+    index = np.zeros(2, [("Run", "u4"), ("Event", "u4"), ("start", "i8"), ("stop", "i8")])
+    index["start"], index["stop"] = [0, 1], [1, 2]
+    file["__I3Index__/Pulses"], file["Pulses"] = index, np.full(2, number)
+
+
+def ctapipe(file, number):
+    file.attrs["CTA PRODUCT DATA MODEL NAME"] = "ASWG"
+    file["dl1/event/subarray/trigger"], file["configuration/telescopes"] = np.full(3, number), np.arange(2)
+
+
+def open_pmd(file, number):
+    file.attrs["openPMD"], file.attrs["basePath"] = "1.1.0", "/data/%T/"
+    file["data/100/fields/rho"] = np.full((4, 5), float(number))
+
+
+def vtk(file, number):
+    data = file.create_group("VTKHDF")
+    data.attrs["Type"], data.attrs["Version"] = np.bytes_("UnstructuredGrid"), [2, 0]
+    data["Points"], data["Connectivity"], data["Offsets"] = np.full((4, 3), number), np.arange(4), np.array([0, 4])
+
+
+def sonata(file, number):
+    file.attrs["magic"], file.attrs["version"] = np.uint32(0x0A7A), [0, 1]
+    file["edges/all/source_node_id"], file["edges/all/edge_type_id"] = np.arange(3), np.full(3, number)
+
+
+def hepfile(file, number):
+    file.attrs["_NUMBER_OF_BUCKETS_"] = 3
+    file["jet/njet"], file["jet/px"] = np.array([2, 0, 1]), np.full(3, float(number))
+
+
+def gedi(file, number):
+    file["BEAM0000/rx_sample_start_index"], file["BEAM0000/rxwaveform"] = np.array([1, 3], "u8"), np.full(5, number)
+
+
+def icesat(file, number):
+    file["gt1l/geolocation/ph_index_beg"], file["gt1l/heights/h_ph"] = np.array([1, 0, 3]), np.full(4, number)
+
+
+def h5flow(file, number):
+    file["charge/hits/ref/charge/events/ref_region"] = np.zeros(2, [("start", "i8"), ("stop", "i8")])
+    file["charge/hits/data"] = np.full(4, number)
+
+
+def awkward(file, number):
+    """Writes the buffers as the documentation of awkward-array does."""
+    form, length, buffers = ak.to_buffers(ak.Array([[1.5, 2.5], [], [float(number)]]))
+    group = file.create_group("hits")
+    group.attrs["form"], group.attrs["length"] = form.to_json(), length
+    for name, buffer in buffers.items():
+        group[name] = buffer
+
+
+def scipy_sparse(file, number):
+    group = file.create_group("X")
+    group["indptr"], group["indices"], group["data"] = np.array([0, 1, 3]), np.array([2, 0, 1]), np.full(3, number)
+
+
 MATLAB = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Wed Nov 25 10:00:00 2026 HDF5 schema 1.00 ."
 JULIA = b"HDF5-based Julia Data Format, version 0.1.1\0 (Julia 1.11.1)"
 KINDS = {
@@ -117,7 +237,32 @@ KINDS = {
     cooler_in_a_group: (b"", "cooler merge"),
     jld2: (JULIA, "JLD2"),
     hdf_eos: (b"", "StructMetadata"),
+    mudata: (b"", "mudata.concat"),
+    anndata_in_a_group: (b"", "anndata.concat"),
+    loom: (b"", "loompy"),
+    cgns: (b"", "CGNS"),
+    odim: (b"", "ODIM_H5"),
 }
+# Formats that rules of the user can describe.
+BY_RULES = {
+    ten_x: (b"", "read_10x_h5"),
+    ten_x_of_a_genome: (b"", "read_10x_h5"),
+    ten_x_molecules: (b"", "cellranger aggr"),
+    gadget: (b"", "NumPart_ThisFile"),
+    h5md: (b"", "MDAnalysis"),
+    ice_cube: (b"", "hdfwriter"),
+    ctapipe: (b"", "ctapipe-merge"),
+    open_pmd: (b"", "openpmd-pipe"),
+    vtk: (b"", "VTK"),
+    sonata: (b"", "libsonata"),
+    hepfile: (b"", "hepfile.load"),
+    gedi: (b"", "GEDI"),
+    icesat: (b"", "ICESat-2"),
+    h5flow: (b"", "h5flow"),
+    awkward: (b"", "awkward.concatenate"),
+    scipy_sparse: (b"", "--rule '/X/indptr: bounds of /X/indices'"),
+}
+KINDS |= BY_RULES
 
 
 def write_all(folder, kind, block=b""):
@@ -157,6 +302,16 @@ def test_bytes_are_merged_on_demand(tmp_path, raddle, kind):
         for name, shape in rows.items():
             if shape:
                 assert merged[name].shape == (2 * shape[0], *shape[1:]), name
+
+
+@pytest.mark.parametrize("kind", BY_RULES, ids=lambda kind: kind.__name__)
+def test_rules_of_the_user_take_precedence(tmp_path, raddle, kind):
+    rule = "/X/indptr: bounds of /X/indices" if kind is scipy_sparse else "/**: concatenate"
+    options = ["--rule", rule, "--scalars", "first", "--attributes", "first"]
+    raddle("merge", *write_all(tmp_path, kind), "-o", tmp_path / "out.h5", *options)
+    if kind is scipy_sparse:
+        with h5py.File(tmp_path / "out.h5") as merged:
+            assert merged["X/indptr"][:].tolist() == [0, 1, 3, 4, 6]
 
 
 def test_numbers_of_matlab_are_refused_saying_which_axis_is_the_first(tmp_path):

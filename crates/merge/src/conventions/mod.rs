@@ -118,7 +118,7 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
         return recognised;
     }
     if options.convention.is_none()
-        && let Some(refusal) = refused::refusal(file)
+        && let Some(refusal) = refused::refusal(file, !options.rules.is_empty())
     {
         recognised.refusal = Some(refusal);
         return recognised;

@@ -4,12 +4,16 @@
 //! Invariant: only marks that no other kind of file has are checked.
 
 use super::{FileView, Refusal};
-use crate::schema::display_path;
+use crate::schema::{child_path, display_path, parent_path};
 
-/// Returns the reason why the file must not be concatenated with others, if there is one.
-pub(super) fn refusal(file: &FileView<'_>) -> Option<Refusal> {
-    let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed];
-    known.into_iter().find_map(|kind| kind(file))
+/// Returns the reason why the file must not be concatenated with others, if there is one. Some formats can be merged by
+/// rules of the user: with `has_rules` they are not refused.
+pub(super) fn refusal(file: &FileView<'_>, has_rules: bool) -> Option<Refusal> {
+    let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed, anndata_parts, loom, cgns, odim];
+    let by_rules =
+        [ten_x, gadget, h5md, ice_cube, ctapipe, open_pmd, vtk, sonata, hepfile, row_numbers, awkward, sparse];
+    let by_rules = if has_rules { &by_rules[..0] } else { &by_rules };
+    known.iter().chain(by_rules).find_map(|kind| kind(file))
 }
 
 /// Hint for users who know better.
@@ -22,6 +26,11 @@ fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
 fn events(file: &FileView<'_>) -> Option<Refusal> {
     let at = (0..file.len()).find(|&at| file.is_group(at) && file.has(at, "raddle_layout"))?;
     refuse(file.path_of(at), "an event file of raddle", "use raddle events merge")
+}
+
+/// Refuses a format that rules of the user can describe.
+fn refuse_without_rules(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
+    refuse(object, what, &format!("{instead}, or say with --rule how each dataset is merged"))
 }
 
 fn keras(file: &FileView<'_>) -> Option<Refusal> {
@@ -76,4 +85,151 @@ fn pandas_fixed(file: &FileView<'_>) -> Option<Refusal> {
         .find(|&at| matches!(file.text(at, "pandas_type").as_deref(), Some("frame" | "series" | "index" | "wide")))?;
     let what = "a frame in pandas' fixed format, whose blocks and index cannot be extended";
     refuse(file.path_of(at), what, "write it with format='table', or read the frames, pandas.concat and write once")
+}
+
+/// Refuses elements of anndata outside of an AnnData file: of MuData, or written into a group.
+fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
+    const PARTS: [&str; 6] = ["MuData", "anndata", "csr_matrix", "csc_matrix", "dataframe", "categorical"];
+    if file.root_text("encoding-type").is_some_and(|encoding| encoding == "anndata") {
+        return None;
+    }
+    let is_part = |at: &usize| {
+        file.is_group(*at) && file.text(*at, "encoding-type").is_some_and(|encoding| PARTS.contains(&encoding.as_str()))
+    };
+    let at = (0..file.len()).find(is_part)?;
+    let encoding = file.text(at, "encoding-type").unwrap_or_default();
+    let what = format!("an element of anndata ({encoding}) in a file that is not an AnnData file");
+    refuse(file.path_of(at), &what, "use mudata.concat or anndata.concat")
+}
+
+fn loom(file: &FileView<'_>) -> Option<Refusal> {
+    let version = file.has(0, "LOOM_SPEC_VERSION") || file.find(b"/attrs/LOOM_SPEC_VERSION").is_some();
+    let has_all = [b"/matrix".as_slice(), b"/row_attrs", b"/col_attrs"].iter().all(|path| file.find(path).is_some());
+    if !version && !has_all {
+        return None;
+    }
+    let what = "a loom file, whose cells are the second axis of the matrix";
+    refuse(b"/matrix", what, "use loompy.combine, or anndata.io.read_loom and write .h5ad, which raddle merges")
+}
+
+fn cgns(file: &FileView<'_>) -> Option<Refusal> {
+    let is_base = |at: &usize| file.is_group(*at) && file.text(*at, "label").is_some_and(|label| label == "CGNSBase_t");
+    let at = (1..file.len()).find(is_base)?;
+    let what = "a CGNS base, whose zones state their sizes and number their nodes";
+    refuse(file.path_of(at), what, "use the CGNS tools, or --union for bases with different names")
+}
+
+fn odim(file: &FileView<'_>) -> Option<Refusal> {
+    file.root_text("Conventions").filter(|conventions| conventions.starts_with("ODIM_H5"))?;
+    let what = "a product of a weather radar (ODIM_H5), whose time and scale are attributes of each file";
+    refuse(b"/", what, "read the products with xradar or wradlib")
+}
+
+fn ten_x(file: &FileView<'_>) -> Option<Refusal> {
+    let has = |group: &[u8], names: &[&str]| {
+        names.iter().all(|name| file.find(&[group, b"/", name.as_bytes()].concat()).is_some())
+    };
+    let is_matrix = |at: &usize| has(file.path_of(*at), &["barcodes", "indices", "indptr", "shape"]);
+    let groups = (1..file.len()).filter(|&at| file.is_group(at));
+    let found = groups.into_iter().find(is_matrix).map(|at| file.path_of(at));
+    let found = found.or_else(|| has(b"", &["barcodes", "barcode_idx", "umi"]).then_some(b"/barcode_idx"))?;
+    let what = "counts of 10x Genomics, whose cells are numbered within the file";
+    let instead = "use scanpy.read_10x_h5 and write .h5ad, which raddle merges, or cellranger aggr";
+    refuse_without_rules(found, what, instead)
+}
+
+fn gadget(file: &FileView<'_>) -> Option<Refusal> {
+    let header = file.find(b"/Header").filter(|&at| file.has(at, "NumPart_ThisFile"))?;
+    let what = "a snapshot of Gadget, AREPO or SWIFT, whose header counts the particles of the file (NumPart_ThisFile)";
+    refuse_without_rules(file.path_of(header), what, "read the files of a snapshot together with yt or pynbody")
+}
+
+fn h5md(file: &FileView<'_>) -> Option<Refusal> {
+    let mark = file.find(b"/h5md").filter(|&at| file.is_group(at) && file.has(at, "version"))?;
+    let what = "a trajectory in H5MD, which stores elements that do not depend on time without an axis of time";
+    refuse_without_rules(file.path_of(mark), what, "concatenate with MDAnalysis")
+}
+
+fn ice_cube(file: &FileView<'_>) -> Option<Refusal> {
+    let index = file.find(b"/__I3Index__").filter(|&at| file.is_group(at))?;
+    let what = "tables of IceCube, whose index holds row numbers";
+    refuse_without_rules(file.path_of(index), what, "use the merge script of hdfwriter")
+}
+
+fn ctapipe(file: &FileView<'_>) -> Option<Refusal> {
+    file.root_text("CTA PRODUCT DATA MODEL NAME")?;
+    refuse_without_rules(b"/", "a file of ctapipe, which describes its instrument once", "use ctapipe-merge")
+}
+
+fn open_pmd(file: &FileView<'_>) -> Option<Refusal> {
+    file.root_text("openPMD")?;
+    let what = "an openPMD file, whose meshes and particle patches state their extent and offsets";
+    refuse_without_rules(b"/", what, "use openpmd-pipe, or --union for iterations in files of their own")
+}
+
+fn vtk(file: &FileView<'_>) -> Option<Refusal> {
+    let data = file.find(b"/VTKHDF").filter(|&at| file.is_group(at) && file.has(at, "Type"))?;
+    let what = "a data set of VTK, whose cells number the points of their own piece";
+    refuse_without_rules(file.path_of(data), what, "use vtkAppendDataSets or ParaView")
+}
+
+fn sonata(file: &FileView<'_>) -> Option<Refusal> {
+    if !file.has(0, "magic") || !file.has(0, "version") {
+        return None;
+    }
+    let circuit = file.find(b"/edges").or_else(|| file.find(b"/nodes"))?;
+    let what = "a circuit in SONATA, whose edges number the nodes of populations";
+    refuse_without_rules(file.path_of(circuit), what, "use libsonata")
+}
+
+fn hepfile(file: &FileView<'_>) -> Option<Refusal> {
+    if !file.has(0, "_NUMBER_OF_BUCKETS_") {
+        return None;
+    }
+    let what = "a hepfile, whose root states the number of its buckets (_NUMBER_OF_BUCKETS_)";
+    refuse_without_rules(b"/", what, "read the files with hepfile.load and write one")
+}
+
+/// Refuses formats with datasets of row numbers that no attribute marks.
+fn row_numbers(file: &FileView<'_>) -> Option<Refusal> {
+    const NAMES: [(&str, &str); 4] = [
+        ("/ph_index_beg", "a granule of ICESat-2"),
+        ("/rx_sample_start_index", "a granule of GEDI"),
+        ("/tx_sample_start_index", "a granule of GEDI"),
+        ("/ref_region", "a file of h5flow"),
+    ];
+    let name_of = |at: usize| NAMES.iter().find(|(name, _)| file.path_of(at).ends_with(name.as_bytes()));
+    let (at, (_, format)) = (1..file.len()).find_map(|at| Some((at, name_of(at)?)))?;
+    let what = format!("{format}, in which this dataset holds row numbers of the file");
+    refuse_without_rules(file.path_of(at), &what, "analyse the files one by one")
+}
+
+fn awkward(file: &FileView<'_>) -> Option<Refusal> {
+    let is_offsets = |at: &usize| {
+        let name = file.path_of(*at).rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let rest = name.strip_prefix(b"node").unwrap_or_default();
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        digits > 0 && [b"-offsets".as_slice(), b"-starts", b"-stops", b"-index"].contains(&&rest[digits..])
+    };
+    let at = (1..file.len()).find(is_offsets)?;
+    let what = "buffers of awkward-array, whose lengths belong to the form of one array";
+    refuse_without_rules(file.path_of(at), what, "use awkward.concatenate, or raddle events for data from ROOT")
+}
+
+/// Refuses a compressed sparse matrix that no convention describes, by the names that scipy gives its parts.
+fn sparse(file: &FileView<'_>) -> Option<Refusal> {
+    let is_marked = |group: &[u8]| {
+        let marks = ["encoding-type", "h5sparse_format"];
+        file.find(group).is_some_and(|at| marks.iter().any(|mark| file.has(at, mark)))
+    };
+    let is_bounds = |at: &usize| {
+        let path = file.path_of(*at);
+        let group = parent_path(path);
+        path.ends_with(b"/indptr") && file.find(&child_path(group, b"indices")).is_some() && !is_marked(group)
+    };
+    let at = (1..file.len()).find(is_bounds)?;
+    let path = display_path(file.path_of(at));
+    let what = "positions in the rows of a sparse matrix";
+    let indices = path.replace("/indptr", "/indices");
+    refuse(file.path_of(at), what, &format!("--rule '{path}: bounds of {indices}' renumbers them"))
 }
