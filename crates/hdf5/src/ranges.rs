@@ -11,7 +11,7 @@ pub struct Ranges {
 }
 
 /// Number of ranges kept unsorted before they are merged, at 16 bytes each: 64 MiB.
-const UNSORTED_LIMIT: usize = 1 << 22;
+const MAX_UNSORTED: usize = 1 << 22;
 
 impl Ranges {
     /// Adds `len_bytes` bytes at `start`, cut off where the end exceeds 64 bits.
@@ -28,7 +28,7 @@ impl Ranges {
             return;
         }
         self.ranges.push((start, end));
-        if self.ranges.len() - self.sorted_len >= UNSORTED_LIMIT {
+        if self.ranges.len() - self.sorted_len >= MAX_UNSORTED {
             self.join();
         }
     }

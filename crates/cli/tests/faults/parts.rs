@@ -224,9 +224,9 @@ fn parts_of_other_merges_are_refused_by_name() {
     std::fs::write(&input, &bytes).unwrap();
     refused(part(&workload, 2, 2), &[], "the inputs");
     // Starting over removes only the parts of another merge.
-    let mut anew = part(&workload, 2, 2);
-    anew.arg("--no-resume");
-    let outcome = workload.run(anew);
+    let mut restarted = part(&workload, 2, 2);
+    restarted.arg("--no-resume");
+    let outcome = workload.run(restarted);
     assert_eq!(outcome.code, 0, "{outcome:?}");
     assert!(outcome.reported.contains("not done yet: part 1"), "{outcome:?}");
     let mut other = part(&workload, 1, 2);

@@ -30,7 +30,7 @@ const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
 
 /// Maximum excess of other matches over those that repeat an element. Libdeflate copies single bytes (zeros) and
 /// distant matches in whole words, and decodes the rest faster.
-const OTHERS_LIMIT: isize = 32;
+const MAX_EXCESS_OTHERS: isize = 32;
 
 /// Tables, and the bits of the current stream; reused from stream to stream.
 pub(crate) struct RepetitiveInflater {
@@ -148,7 +148,7 @@ impl BlockBody<'_> {
             let back_entry = distance.word(&DISTANCE_TEMPLATES, bits.high_first(at_bit));
             let back = back_entry.value(bits.low_first(at_bit));
             excess_others += if ELEMENT_LEN_BYTES.contains(&back) { -1 } else { 1 };
-            if back_entry.is_too_far() || excess_others > OTHERS_LIMIT {
+            if back_entry.is_too_far() || excess_others > MAX_EXCESS_OTHERS {
                 return None;
             }
             at_bit += back_entry.total_bits() as usize;

@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 use std::ptr;
 
 /// Longest chain of virtual datasets that is followed.
-const DEPTH_LIMIT: u64 = 16;
+const MAX_DEPTH: u64 = 16;
 
 /// Checks that all sources of the dataset with these creation properties are allowed and exist.
 pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<()> {
@@ -64,9 +64,9 @@ impl Checks<'_> {
         if !properties::is_virtual(list, self.call)? {
             return Ok(());
         }
-        if depth == DEPTH_LIMIT {
+        if depth == MAX_DEPTH {
             let (path, what) = (self.call.path.to_path_buf(), "a chain of virtual datasets".to_owned());
-            return Err(Hdf5Error::Limit { path, what, limit: DEPTH_LIMIT });
+            return Err(Hdf5Error::Limit { path, what, limit: MAX_DEPTH });
         }
         for number in 0..properties::mapping_count(list, self.call)? {
             let file_name = self.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;

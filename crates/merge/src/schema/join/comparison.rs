@@ -21,7 +21,7 @@ pub(super) struct Comparison<'a> {
     /// Receives differences.
     pub found: &'a mut FoundDifferences,
     pub options: &'a JoinOptions,
-    /// Whether differences of attributes that give values another meaning are told apart.
+    /// Whether attributes that give values another meaning are refused.
     pub guards_meaning: bool,
     /// Whether the first input is a file to which the others are appended.
     pub grows: bool,
