@@ -50,21 +50,23 @@ def first_sentence(doc: list[str]) -> str:
     return (match[1] if match else text).replace("|", "\\|")
 
 
+def holds_modules(folder: Path) -> bool:
+    """Whether a folder holds Rust files. Git leaves empty folders behind, which a clone does not have."""
+    return any(folder.glob("*.rs"))
+
+
 def modules(folder: Path, depth: int = 0) -> list[str]:
     """Returns one line per module below `folder`, folders before their files."""
     lines = []
     for path in sorted(folder.iterdir(), key=lambda path: path.stem):
-        if path.is_dir():
-            if not any(path.glob("*.rs")):
-                # A folder without modules, such as an empty one that Git has left behind.
-                continue
+        if holds_modules(path):
             head = next((head for head in (path / "mod.rs", folder / f"{path.name}.rs") if head.exists()), None)
             if head is None:
                 continue
             lines.append(f"{'  ' * depth}- **{path.name}/**: {first_sentence(module_doc(head))}")
             lines += modules(path, depth + 1)
         elif path.suffix == ".rs" and path.name not in ("lib.rs", "mod.rs", "main.rs", "tests.rs"):
-            if not any((folder / path.stem).glob("*.rs")):
+            if not holds_modules(folder / path.stem):
                 lines.append(f"{'  ' * depth}- `{path.stem}`: {first_sentence(module_doc(path))}")
     return lines
 

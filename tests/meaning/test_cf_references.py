@@ -16,7 +16,7 @@ def judge_ragged(output, inputs):
 
 
 def observations(path):
-    """Returns the name of the station and the value of each observation; no name where there is no station."""
+    """Returns the station's name and the value of each observation; the name is None for an observation without a station."""
     with netCDF4.Dataset(path) as file:
         names = file["name"][:].tolist()
         stations = np.ma.masked_array(file["station_index"][:])
@@ -224,8 +224,10 @@ def test_meshes(tmp_path, along):
                 file, "mesh", "i4", (), 0, cf_role="mesh_topology", topology_dimension=np.int32(2),
                 node_coordinates="x y", face_node_connectivity="nodes",
             )  # fmt: skip
+            # With the time, the nodes move.
+            dims, shape = (("time", "node"), (2, 4)) if along == "time" else (("node",), 4)
             for name in "xy":
-                variable(file, name, "f8", ("node",), np.arange(4), units="m")
+                variable(file, name, "f8", dims, np.arange(np.prod(shape)).reshape(shape), units="m")
             variable(file, "nodes", "i4", ("face", "three"), [[0, 1, 2], [1, 2, 3]], start_index=np.int32(0))
             variable(file, "time", "f8", ("time",), np.arange(2) + 2 * number * (along == "time"), units="days since 2000-01-01")
             if along == "time":

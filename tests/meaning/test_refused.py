@@ -312,6 +312,10 @@ def test_rules_of_the_user_take_precedence(tmp_path, raddle, kind):
     if kind is scipy_sparse:
         with h5py.File(tmp_path / "out.h5") as merged:
             assert merged["X/indptr"][:].tolist() == [0, 1, 3, 4, 6]
+        # The record of the merge has the rule.
+        raddle("append", tmp_path / "out.h5", tmp_path / "part1.h5", "--again")
+        with h5py.File(tmp_path / "out.h5") as merged:
+            assert merged["X/indptr"][:].tolist() == [0, 1, 3, 4, 6, 7, 9]
 
 
 def test_numbers_of_matlab_are_refused_saying_which_axis_is_the_first(tmp_path):

@@ -38,6 +38,14 @@ pub(crate) enum RecordOrder {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
 
+impl RecordTrims {
+    /// Whether records along `dimension` are left out; `lengths` are their numbers in the inputs.
+    pub(super) fn leaves_out(&self, dimension: &[u8], lengths: &[u64]) -> bool {
+        let is_whole = |(taken, &count): (&TakenRecords, &u64)| *taken == TakenRecords { leading: 0, count };
+        self.0.get(dimension).is_some_and(|taken| !taken.iter().zip(lengths).all(is_whole))
+    }
+}
+
 /// Records that are taken from one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TakenRecords {

@@ -46,15 +46,9 @@ impl Settling<'_> {
         let column = self.column_of(declared);
         match (&declared.rule.values, column) {
             (ValueMeaning::Positions { target, form }, Some(column)) => {
-                let lengths = lengths.get(target);
-                let is_full =
-                    |(taken, &length): (&TakenRecords, &u64)| *taken == TakenRecords { leading: 0, count: length };
-                let is_trimmed = taken
-                    .0
-                    .get(target)
-                    .zip(lengths)
-                    .is_some_and(|(taken, lengths)| !taken.iter().zip(lengths).all(is_full));
-                let target = positions::Target { path: target, lengths: lengths.map(Vec::as_slice), is_trimmed };
+                let lengths = lengths.get(target).map(Vec::as_slice);
+                let is_trimmed = lengths.is_some_and(|lengths| taken.leaves_out(target, lengths));
+                let target = positions::Target { path: target, lengths, is_trimmed };
                 positions::settle(self, declared, column, &target, *form);
             }
             (ValueMeaning::Time(form), Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {

@@ -110,7 +110,8 @@ impl<'p> Comparison<'p> {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
                     Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
                     // The length in the name of a netCDF dimension is that of its creation: an append keeps it.
-                    Some(_) if attribute.name == b"NAME" && are_lengths(&entry.attributes, &other.attributes) => {}
+                    Some(_)
+                        if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {}
                     Some(_) => {
                         let what = format!("attribute {} differs", display_path(&attribute.name));
                         self.mismatch(&entry.path, what);
@@ -399,7 +400,7 @@ fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
     }
 }
 
-/// Whether both objects are netCDF dimensions without a variable.
-fn are_lengths(left: &[AttributeValue], right: &[AttributeValue]) -> bool {
+/// Whether the attributes of both objects are those of a netCDF dimension without a variable.
+fn are_without_variable(left: &[AttributeValue], right: &[AttributeValue]) -> bool {
     cf::names_no_variable(left) && cf::names_no_variable(right)
 }

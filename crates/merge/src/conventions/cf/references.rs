@@ -8,6 +8,7 @@ use super::{Variables, variable};
 use crate::conventions::Refusal;
 use crate::schema::display_path;
 use std::collections::BTreeSet;
+use std::iter::repeat;
 
 /// Attribute of a variable whose values are positions along the dimension that it names.
 pub(crate) const INSTANCE: &str = "instance_dimension";
@@ -15,7 +16,8 @@ pub(crate) const INSTANCE: &str = "instance_dimension";
 pub(crate) const GATHERED: &str = "compress";
 /// Attribute of a variable whose values count elements of the dimension that it names.
 pub(crate) const COUNTED: &str = "sample_dimension";
-/// Attributes of a mesh that name variables along the dimensions to whose positions connectivity refers.
+/// Attributes of a mesh that name variables along the dimensions to whose positions connectivity refers: coordinates,
+/// and connectivity of nodes.
 pub(crate) const OF_MESH: [&str; 8] = [
     "node_coordinates",
     "edge_coordinates",
@@ -119,9 +121,9 @@ impl References<'_, '_, '_> {
         Err(self.refusal(
             at,
             format!(
-                "{does} along {dimension}, but its own dimension is not unlimited, so that the output would describe \
-                 the first file only; make that dimension unlimited too (ncks --mk_rec_dmn), or select another one \
-                 than {dimension} with --dim"
+                "{does} along {dimension}, along which files are concatenated, but is itself carried once, so that the \
+                 output would describe the first file only; make its dimension unlimited too (ncks --mk_rec_dmn), or \
+                 select another dimension with --dim"
             ),
         ))
     }
@@ -156,10 +158,18 @@ impl References<'_, '_, '_> {
         }
     }
 
-    /// Refuses a mesh whose nodes, edges or faces are concatenated.
+    /// Refuses a mesh whose nodes, edges or faces are concatenated. A mesh that moves has coordinates along a time, too.
     fn refuse_mesh(&self, at: usize) -> Result<(), Refusal> {
-        let of_mesh = OF_MESH.iter().flat_map(|attribute| self.named(at, attribute));
-        match of_mesh.into_iter().find_map(|other| self.record_of(other)) {
+        let of_mesh =
+            OF_MESH.iter().flat_map(|attribute| self.named(at, attribute).into_iter().zip(repeat(*attribute)));
+        let elements = of_mesh.flat_map(|(other, attribute)| {
+            let dims = self.variables.dims.get(&other).map_or(&[][..], Vec::as_slice);
+            match attribute.ends_with("_coordinates") {
+                true => &dims[dims.len().saturating_sub(1)..],
+                false => &dims[dims.len().saturating_sub(2)..],
+            }
+        });
+        match elements.into_iter().find(|dimension| self.records.contains(*dimension)) {
             None => Ok(()),
             Some(dimension) => Err(self.refusal(
                 at,
