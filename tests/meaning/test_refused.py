@@ -307,7 +307,7 @@ def test_bytes_are_merged_on_demand(tmp_path, raddle, kind):
 @pytest.mark.parametrize("kind", BY_RULES, ids=lambda kind: kind.__name__)
 def test_rules_of_the_user_take_precedence(tmp_path, raddle, kind):
     rule = "/X/indptr: bounds of /X/indices" if kind is scipy_sparse else "/**: concatenate"
-    options = ["--rule", rule, "--scalars", "first", "--attributes", "first"]
+    options = ["--rule", rule, "--scalars", "first", "--attributes", "first", "--extendible"]
     raddle("merge", *write_all(tmp_path, kind), "-o", tmp_path / "out.h5", *options)
     if kind is scipy_sparse:
         with h5py.File(tmp_path / "out.h5") as merged:
