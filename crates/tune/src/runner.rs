@@ -277,6 +277,8 @@ pub struct Scratch {
 const PREFIX: &str = ".raddle-bench-";
 /// Name of the lock file in them.
 const LOCK: &str = "lock";
+/// Age at which a folder without a lock is abandoned; locking takes milliseconds.
+const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(60);
 
 impl Scratch {
     /// Creates a folder in `parent`, where `needed_len_bytes` must be free.
@@ -320,15 +322,23 @@ impl Scratch {
     }
 }
 
-/// Removes scratch folders in `parent` whose lock is free. Folders that cannot be removed are left; they do no harm.
+/// Removes abandoned scratch folders in `parent`. Folders that cannot be removed are left; they do no harm.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
-        // A folder without a lock is just being created.
-        let Some(lock) = is_ours.then(|| File::open(entry.path().join(LOCK)).ok()).flatten() else { continue };
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && is_abandoned(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Checks whether no process uses a scratch folder: its lock is free, or it got none within [`MAX_UNLOCKED_AGE`].
+fn is_abandoned(folder: &Path) -> bool {
+    match File::open(folder.join(LOCK)) {
+        Ok(lock) => rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        Err(_) => {
+            let changed = folder.metadata().and_then(|metadata| metadata.modified());
+            changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > MAX_UNLOCKED_AGE))
         }
     }
 }
@@ -407,6 +417,14 @@ mod tests {
         std::fs::write(left.join("run.h5"), "data").unwrap();
         let next = Scratch::in_folder(parent.path(), 1).unwrap();
         assert!(!left.exists() && used.folder().exists() && next.folder().exists());
+        // So is one that was killed before it had a lock, but not one that is just being created.
+        std::fs::create_dir(&left).unwrap();
+        drop(Scratch::in_folder(parent.path(), 1).unwrap());
+        assert!(left.exists());
+        let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+        File::open(&left).unwrap().set_modified(hour_ago).unwrap();
+        drop(Scratch::in_folder(parent.path(), 1).unwrap());
+        assert!(!left.exists());
         drop((used, next));
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
         let error = Scratch::in_folder(parent.path(), u64::MAX).unwrap_err().to_string();
