@@ -513,6 +513,10 @@ def test_datasets_that_links_name(environment, tmp_path):
         file["soft"], file["of_group"] = h5py.SoftLink("/g/x"), h5py.SoftLink("g")
         file["cycle"], file["external"] = h5py.SoftLink("/cycle"), h5py.ExternalLink("far.h5", "/x")
         file["complex"], file["scalar"] = np.zeros(3, complex), 1.0
+        # A float of 32 bits whose exponent has another bias than that of IEEE 754.
+        biased = h5py.h5t.IEEE_F32LE.copy()
+        biased.set_ebias(120)
+        h5py.h5d.create(file.id, b"biased", biased, h5py.h5s.create_simple((3, 4)))
 
     def run(name):
         command = [sys.executable, "-m", "raddle", "idx", "write", f"a.h5:/{name}", "-o", "out.idx", "--force", "-q"]
@@ -526,6 +530,7 @@ def test_datasets_that_links_name(environment, tmp_path):
         ("cycle", "/cycle leads through more than 16 links"),
         ("external", "name it as far.h5:/x"),
         ("complex", "dataset /complex holds no numbers that IDX supports"),
+        ("biased", "dataset /biased holds no numbers that IDX supports"),
         ("scalar", "dataset /scalar has no axis"),
         ("g", "/g is not a dataset"),
     ):

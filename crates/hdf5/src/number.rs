@@ -31,28 +31,17 @@ pub enum NumberType {
 impl NumberType {
     /// Returns the number type of `class`; `None` if it is not a number, or a number that does not use all its bits.
     pub fn of(class: &TypeClass) -> Option<Self> {
-        let is_big_endian = |order: ByteOrder| match order {
-            ByteOrder::Little => Some(false),
-            ByteOrder::Big => Some(true),
-            ByteOrder::Vax => None,
-        };
+        if !class.is_machine_number() {
+            return None;
+        }
         match class {
-            TypeClass::Integer { len_bytes: len_bytes @ (1 | 2 | 4 | 8), order, signed, bits, .. }
-                if bits.offset == 0 && bits.count == len_bytes * 8 =>
-            {
-                Some(Self::Integer {
-                    len_bytes: *len_bytes as u8,
-                    signed: *signed,
-                    is_big_endian: is_big_endian(*order)?,
-                })
-            }
-            TypeClass::Float { len_bytes, order, exponent, mantissa, exponent_bias, sign_bit, .. } => {
-                let is_single =
-                    (*len_bytes, exponent.count, mantissa.count, *exponent_bias, *sign_bit) == (4, 8, 23, 127, 31);
-                let is_double =
-                    (*len_bytes, exponent.count, mantissa.count, *exponent_bias, *sign_bit) == (8, 11, 52, 1023, 63);
-                (is_single || is_double)
-                    .then_some(Self::Float { len_bytes: *len_bytes as u8, is_big_endian: is_big_endian(*order)? })
+            TypeClass::Integer { len_bytes, order, signed, .. } => Some(Self::Integer {
+                len_bytes: *len_bytes as u8,
+                signed: *signed,
+                is_big_endian: *order == ByteOrder::Big,
+            }),
+            TypeClass::Float { len_bytes: len_bytes @ (4 | 8), order, .. } => {
+                Some(Self::Float { len_bytes: *len_bytes as u8, is_big_endian: *order == ByteOrder::Big })
             }
             _ => None,
         }
@@ -299,6 +288,11 @@ mod tests {
         }
     }
 
+    fn set_float(class: &mut TypeClass, set: impl Fn(&mut u32, &mut u8, &mut BitRange)) {
+        let TypeClass::Float { exponent_bias, normalization, exponent, .. } = class else { panic!("not a float") };
+        set(exponent_bias, normalization, exponent);
+    }
+
     #[test]
     fn types_are_widened_no_further_than_needed() {
         let byte = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false };
@@ -307,7 +301,17 @@ mod tests {
         assert_eq!(NumberType::int64().widened_to(u64::MAX), None);
         for len_bytes in [4, 8] {
             let float = NumberType::Float { len_bytes, is_big_endian: true };
-            assert_eq!(NumberType::of(&float.class()), Some(float));
+            let class = float.class();
+            assert_eq!(NumberType::of(&class), Some(float));
+            for change in [
+                |class: &mut TypeClass| set_float(class, |bias, _, _| *bias -= 7),
+                |class: &mut TypeClass| set_float(class, |_, normalization, _| *normalization = 0),
+                |class: &mut TypeClass| set_float(class, |_, _, exponent| exponent.offset -= 1),
+            ] {
+                let mut other = class.clone();
+                change(&mut other);
+                assert_eq!(NumberType::of(&other), None, "{other:?}");
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::number::number_of;
+use crate::number::idx_number;
 use crate::options::MergePreviewOptions;
 use crate::text::quantity;
 use raddle_core::plan::extent::{BoxSource, Extent};
@@ -79,7 +79,7 @@ impl MergePreview {
         let (mut candidates, mut dataset_of, mut undecodable) = (Vec::new(), Vec::new(), 0);
         for (column, (planned, scanned)) in (0..).zip(plan.columns.iter().zip(&plan.schema.columns)) {
             let is_tiled = planned.route.array().is_some();
-            let number = number_of(&scanned.model().datatype.class).filter(|_| is_tiled && is_worth(&planned.dims));
+            let number = idx_number(&scanned.model().datatype.class).filter(|_| is_tiled && is_worth(&planned.dims));
             undecodable += u64::from(number.is_some() && planned.is_undecodable());
             let number = number.filter(|_| !planned.is_undecodable());
             dataset_of.push(number.map(|_| candidates.len()));

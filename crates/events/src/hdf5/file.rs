@@ -3,7 +3,7 @@
 //! It is read in safe Rust, with the native reader of raddle-hdf5 alone. Invariant: no array is longer than the file
 //! could fill, so that reading never allocates more memory than the file justifies.
 
-use super::series::number_of;
+use super::series::number_of_class;
 use crate::error::{EventsError, Result};
 use raddle_codec::{KnownFilter, Pipeline};
 use raddle_columns::error::{ColumnsError, Location, UnlocatedError};
@@ -201,7 +201,7 @@ impl<'f> GroupIn<'f> {
             _ => return Err(wrong("it is not a dataset".to_owned())),
         };
         let &[len] = dataset.dataspace.dims() else { return Err(wrong("it is not one-dimensional".to_owned())) };
-        let number = number_of(&dataset.datatype.class).filter(|number| numbers.contains(number));
+        let number = number_of_class(&dataset.datatype.class).filter(|number| numbers.contains(number));
         let Some(number) = number else {
             let expected: Vec<&str> = numbers.iter().map(|number| number.name()).collect();
             return Err(wrong(format!("its elements are not of type {}", expected.join(" or "))));
@@ -260,7 +260,7 @@ impl<'f> GroupIn<'f> {
         let Some(attribute) = self.attribute(name) else { return Ok(None) };
         let wrong = || self.file.damaged_attribute(name, "it is not one number");
         let bytes = attribute.data.stored().ok_or_else(wrong)?;
-        let number = match (number_of(&attribute.datatype.class), bytes) {
+        let number = match (number_of_class(&attribute.datatype.class), bytes) {
             (Some(Number::Int32), &[a, b, c, d]) => Some(i64::from(i32::from_le_bytes([a, b, c, d]))),
             (Some(Number::Int64 | Number::Uint64), bytes) => {
                 <[u8; 8]>::try_from(bytes).ok().map(i64::from_le_bytes).filter(|&number| number >= 0)

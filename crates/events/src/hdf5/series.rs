@@ -177,7 +177,7 @@ pub(super) fn class_of(number: Number) -> TypeClass {
 }
 
 /// Returns the number type that an HDF5 type represents.
-pub(super) fn number_of(class: &TypeClass) -> Option<Number> {
+pub(super) fn number_of_class(class: &TypeClass) -> Option<Number> {
     Number::ALL.into_iter().find(|&number| class_of(number) == *class)
 }
 
@@ -190,8 +190,8 @@ mod tests {
         for number in Number::ALL {
             let class = class_of(number);
             assert_eq!(class.len_bytes(), number.len_bytes() as u64);
-            assert_eq!(number_of(&class), Some(number));
+            assert_eq!(number_of_class(&class), Some(number));
         }
-        assert_eq!(number_of(&integer(3, true)), None);
+        assert_eq!(number_of_class(&integer(3, true)), None);
     }
 }

@@ -26,11 +26,11 @@ pub(crate) fn name_of(mode: ZfpMode) -> String {
 
 /// Whether samples of this type on `rank` axes can be encoded.
 pub(crate) fn takes(mode: ZfpMode, sample: SampleType, rank: usize) -> bool {
-    let number = number_of(sample).filter(|number| number.is_float() || !matches!(mode, ZfpMode::Accuracy(_)));
+    let number = zfp_number(sample).filter(|number| number.is_float() || !matches!(mode, ZfpMode::Accuracy(_)));
     number.is_some() && (2..=3).contains(&rank)
 }
 
-fn number_of(sample: SampleType) -> Option<ZfpNumber> {
+fn zfp_number(sample: SampleType) -> Option<ZfpNumber> {
     match (sample.number, sample.count) {
         (Number::Int32, 1) => Some(ZfpNumber::Int32),
         (Number::Int64, 1) => Some(ZfpNumber::Int64),
@@ -43,7 +43,7 @@ fn number_of(sample: SampleType) -> Option<ZfpNumber> {
 /// Returns the zfp array of a block of a field: its lattice with x fastest, independent of the order of its samples.
 /// `None` if zfp does not take such an array.
 pub(crate) fn array_of(header: &Header, field: usize, block: u64) -> Option<ZfpArray> {
-    let number = number_of(header.fields[field].sample)?;
+    let number = zfp_number(header.fields[field].sample)?;
     let rank = header.bitmask.rank();
     let log2_counts = lattice(&header.bitmask, header.bits_per_block, block)?.log2_counts;
     let counts = [log2_counts[0], log2_counts[1], log2_counts[2]].map(|log2_count| 1 << log2_count);

@@ -75,7 +75,7 @@ impl NpyHead {
         .ok_or(NpyError::NotNpy)?;
         let text = rest.get(..len).and_then(|text| std::str::from_utf8(text).ok());
         let text = text.filter(|_| magic == MAGIC && len <= MAX_HEAD_LEN_BYTES).ok_or(NpyError::NotNpy)?;
-        let (number, is_big_endian) = number_of(quoted(value_of(text, "descr")?, "descr")?)?;
+        let (number, is_big_endian) = number_of_descr(quoted(value_of(text, "descr")?, "descr")?)?;
         let order = value_of(text, "fortran_order")?;
         let is_fortran = order.starts_with("True");
         if !is_fortran && !order.starts_with("False") {
@@ -136,7 +136,7 @@ fn quoted<'t>(value: &'t str, key: &'static str) -> Result<&'t str, NpyError> {
     value[1..].split_once(quote).map(|(inner, _)| inner).ok_or(NpyError::Key { key })
 }
 
-fn number_of(descr: &str) -> Result<(Number, bool), NpyError> {
+fn number_of_descr(descr: &str) -> Result<(Number, bool), NpyError> {
     let refused = || NpyError::Type { descr: descr.chars().take(80).collect() };
     let order = descr.chars().next().filter(|order| matches!(order, '<' | '>' | '|' | '=')).ok_or_else(refused)?;
     let number = match &descr[1..] {

@@ -2,7 +2,7 @@
 
 use super::{ArraySource, ArrayValues, refused};
 use crate::error::Error;
-use crate::number::number_of;
+use crate::number::idx_number;
 use crate::options::ReaderOptions;
 use crate::text::escape;
 use raddle_codec::Pipeline;
@@ -204,7 +204,7 @@ fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static
     if dataset.dataspace.dims().is_empty() {
         return Err(("has no axis", "name an array"));
     }
-    number_of(&dataset.datatype.class).ok_or((
+    idx_number(&dataset.datatype.class).ok_or((
         "holds no numbers that IDX supports: integers of 1, 2, 4 or 8 bytes, float32 and float64",
         "convert it, or name another dataset",
     ))
@@ -226,7 +226,7 @@ fn arrays(tree: &FileTree) -> Vec<(String, &Dataset)> {
                 _ => None,
             })),
             ObjectKind::Dataset(dataset)
-                if number_of(&dataset.datatype.class).is_some() && !dataset.dataspace.dims().is_empty() =>
+                if idx_number(&dataset.datatype.class).is_some() && !dataset.dataspace.dims().is_empty() =>
             {
                 found.push((path, dataset.as_ref()));
             }
