@@ -1,7 +1,7 @@
 //! Options by name: the options of the command `raddle idx write`, with the same values.
 
 use crate::fault::CallError;
-use raddle_core::engine::default_jobs;
+use raddle_core::engine::jobs_per_rank;
 use raddle_core::size::Size;
 use raddle_idx::dataset::bitmask::Bitmask;
 use raddle_idx::dataset::grid::Layout;
@@ -31,7 +31,7 @@ pub struct Options {
 impl Options {
     /// Creates the default options for one of `ranks` ranks.
     pub fn new(ranks: usize) -> Self {
-        let jobs = (default_jobs() / ranks).max(1);
+        let jobs = jobs_per_rank(ranks).get();
         let write = WriteOptions { jobs, ..WriteOptions::default() };
         Self { layout: LayoutOptions::default(), write, append: false }
     }

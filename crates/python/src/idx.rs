@@ -13,7 +13,7 @@ use raddle::Error;
 use raddle::exit::Exit;
 use raddle::text::json;
 use raddle::tuned::idx::complete_from_profile;
-use raddle_core::engine::default_jobs;
+use raddle_core::engine::jobs_per_rank;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::Watch;
 use raddle_idx::dataset::sample::SampleType;
@@ -22,7 +22,6 @@ use raddle_idx::targets::{FieldSet, TargetWriter, begin, describe, open_dataset}
 use raddle_idx::{BoxData, Query, Readers, SampleBox};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// Options of writing.
@@ -100,7 +99,7 @@ impl Dataset {
             complete_from_profile(&mut request, &choice)?;
         }
         let fields = FieldSet { counts: reversed(&self.shape), fields, steps: self.step.map(|step| (step, step)) };
-        let writer_options = request.options((default_jobs() / ranks).max(1), self.shape.len())?;
+        let writer_options = request.options(jobs_per_rank(ranks).get(), self.shape.len())?;
         Ok(begin(&request, &fields, writer_options)?)
     }
 }
@@ -158,6 +157,6 @@ fn described(path: &Path, options: &str, ranks: Option<usize>) -> Result<(raddle
     let request: ReadRequest = request::read(options, &[])?;
     let dataset = open_dataset(path)?;
     let query = if ranks.is_some() { request.part(&dataset)? } else { request.query(&dataset)? };
-    let jobs = request.jobs.map_or((default_jobs() / ranks.unwrap_or(1)).max(1), NonZeroUsize::get);
+    let jobs = request.jobs.unwrap_or_else(|| jobs_per_rank(ranks.unwrap_or(1))).get();
     Ok((dataset, query, jobs))
 }

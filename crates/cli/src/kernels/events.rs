@@ -8,6 +8,7 @@ use raddle::Error;
 use raddle::tuned::events::gzip;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::shares::even_share;
 use raddle_core::report::progress::{Silent, Watch};
 use raddle_events::formats::{Batch, OpenOptions, WriteJob, WriteOptions, open_source, write};
 use raddle_events::pds::PdsCodec;
@@ -18,6 +19,7 @@ use raddle_events::{Block, ColumnsError, ConversionReport, ConvertOptions, Range
 use raddle_tune::events::Events;
 use raddle_tune::worker::Request;
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Zstandard level of everything except HDF5: the fastest that compresses about as well as gzip 6.
@@ -141,8 +143,7 @@ impl Work for EventsWork {
         let mut source_reader: Box<dyn RangeReader> = self.source.reader(&all).map_err(unread)?;
         let mut file_reader: Box<dyn RangeReader> = found.reader(&places).map_err(unread)?;
         // Each process compares its share.
-        let bound = |rank: usize| events * rank as u64 / ranks.size() as u64;
-        let (mut at, end) = (bound(ranks.rank()), bound(ranks.rank() + 1));
+        let Range { start: mut at, end } = even_share(events, ranks.rank() as u64, ranks.size() as u64);
         while at < end {
             let next = (at + COMPARED_ENTRIES).min(end);
             let (expected, actual) =

@@ -37,7 +37,7 @@ impl KernelOutput {
     }
 }
 
-/// The work of one process in a run, of which only the writing is timed.
+/// The work of one process in a run; only the writing is timed.
 trait Work {
     /// Writes the data, collectively.
     fn write(&self, ranks: &dyn Communicator) -> Result<KernelOutput, Error>;
@@ -168,9 +168,4 @@ fn file_lens(folder: &Path) -> Result<Vec<u64>, Error> {
         }
     }
     Ok(lens)
-}
-
-/// Returns the number of threads of each of `processes` on this machine.
-fn threads_of(processes: usize) -> usize {
-    (raddle_core::engine::default_jobs() / processes).max(1)
 }

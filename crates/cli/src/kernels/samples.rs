@@ -1,10 +1,11 @@
 //! Boxes of samples, one per process, written as IDX in one to three phases, as one raw file per process, or as one
 //! shared raw file.
 
-use super::{KernelOutput, Work, threads_of, values};
+use super::{KernelOutput, Work, values};
 use crate::exit::Exit;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
+use raddle_core::engine::jobs_per_rank;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::StageReport;
 use raddle_core::report::progress::{Silent, Stage, Watch};
@@ -88,7 +89,7 @@ impl<'a> SamplesWork<'a> {
         let samples_len_bytes = self.arrays.iter().map(|array| array.len() as u64).sum::<u64>();
         WriteOptions {
             durability: if self.syncs { Durability::Synced } else { Durability::Unsynced },
-            jobs: threads_of(self.processes),
+            jobs: jobs_per_rank(self.processes).get(),
             memory_limit_bytes: MEMORY_LEN_BYTES + 16 * samples_len_bytes,
             phases: match self.samples.phases {
                 1 => Phases::One,
@@ -204,7 +205,7 @@ impl Work for SamplesWork<'_> {
                 let failed = |error| Error::of_idx(&error);
                 let dataset = Dataset::open(&self.idx()).map_err(failed)?;
                 let cancel = CancelToken::new();
-                let readers = Readers { jobs: threads_of(self.processes), cancel: &cancel };
+                let readers = Readers { jobs: jobs_per_rank(self.processes).get(), cancel: &cancel };
                 for (field, array) in self.arrays.iter().enumerate() {
                     let query = Query { start: self.region.start, end: self.region.end, ..dataset.whole(field) };
                     if dataset.read_by(&query, &readers).map_err(failed)? != *array {

@@ -38,7 +38,7 @@ pub use fit::claims_len_bytes;
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
 pub use run::Execution;
-pub use schedule::{DryRun, Schedule, costs, rehearse};
+pub use schedule::{DryRun, Schedule, costs, dry_run};
 pub use sink::{OutputRun, SharedFiles, SharedIo, SharedSink, Sink};
 pub use window::StopSignal;
 
@@ -206,6 +206,11 @@ pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Returns the default number of threads of each of `ranks` ranks of this machine.
+pub fn jobs_per_rank(ranks: usize) -> NonZeroUsize {
+    NonZeroUsize::new(default_jobs() / ranks.max(1)).unwrap_or(NonZeroUsize::MIN)
+}
+
 /// Maximum raw length of a batch, unless a single tile is larger. Large enough for the three locks and one write per
 /// batch to be negligible (about 5 µs against 10 ms of encoding at 400 MB/s), small enough for two hundred batches to
 /// fit a budget of 1 GiB.
@@ -315,7 +320,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
     },
     /// The work could not begin, or pieces could not be sent to their owners.
     #[error("{source}")]
-    Bring {
+    Regroup {
         /// Cause.
         source: E,
     },

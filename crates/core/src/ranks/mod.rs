@@ -10,6 +10,7 @@ pub mod pieces;
 pub mod received;
 pub mod regroup;
 pub mod rounds;
+pub mod shares;
 pub mod threads;
 pub mod timed;
 pub mod traffic;

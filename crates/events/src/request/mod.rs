@@ -21,7 +21,7 @@ pub use write::WriteRequest;
 
 use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
-use raddle_core::engine::default_jobs;
+use raddle_core::engine::jobs_per_rank;
 use raddle_core::size::Size;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -47,8 +47,8 @@ pub struct Resources {
 impl Resources {
     /// Returns the options of a conversion by this number of ranks.
     pub fn options(&self, ranks: usize) -> ConvertOptions {
-        let share = NonZeroUsize::new(default_jobs() / ranks.max(1)).unwrap_or(NonZeroUsize::MIN);
-        let mut options = ConvertOptions { jobs: self.jobs.unwrap_or(share), ..ConvertOptions::default() };
+        let mut options =
+            ConvertOptions { jobs: self.jobs.unwrap_or_else(|| jobs_per_rank(ranks)), ..ConvertOptions::default() };
         if let Some(Size(len_bytes)) = self.memory {
             options.memory_len_bytes = len_bytes;
         }

@@ -5,7 +5,7 @@ use super::dataset::DatasetInput;
 use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::sample::SampleType;
 use crate::error::{IdxError, Result};
-use crate::request::{InputRequest, InputsAre};
+use crate::request::{InputRelation, InputRequest};
 
 impl<A: RowArray> Inputs<A> {
     /// Arranges `arrays`, which are not those of an IDX dataset, as a request asks.
@@ -15,7 +15,7 @@ impl<A: RowArray> Inputs<A> {
     pub fn arrange(request: &InputRequest, arrays: Vec<A>) -> Result<Self> {
         let of_samples = arrays.iter().map(|array| samples(request, array)).collect::<Result<Vec<_>>>()?;
         let refused = |array: &A, reason: String| IdxError::Input { place: array.place(), reason };
-        let is_steps = request.inputs_are == InputsAre::Steps;
+        let is_steps = request.inputs_are == InputRelation::Steps;
         let Some((counts, first_sample)) = of_samples.first().cloned() else { return Err(IdxError::NoInputs) };
         for (array, (others, sample)) in arrays.iter().zip(&of_samples) {
             if *others != counts {

@@ -6,12 +6,10 @@
 mod arrange;
 mod array;
 mod dataset;
-mod share;
 mod update;
 mod write;
 
 pub use array::{InputLayout, Inputs, RowArray, WholeFields};
 pub use dataset::{DatasetInput, FieldArray};
-pub use share::rows_of_rank;
 pub use update::Update;
 pub use write::{FinishedOutput, InputWrite};

@@ -1,7 +1,6 @@
 //! Writing of inputs to an output, by ranks that each read their share of the rows.
 
 use super::array::{Inputs, RowArray};
-use super::share::rows_of_rank;
 use crate::error::IdxError;
 use crate::request::WriteRequest;
 use crate::targets::{FieldSet, TargetWriter, WrittenLayout, begin, format_of, target};
@@ -9,6 +8,7 @@ use crate::write::exchange::BoxData;
 use crate::write::options::{WriteOptions, WriteReport};
 use crate::write::writer::BlockSource;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::ranks::shares::even_share;
 use raddle_core::report::progress::{Event, Stage, Watch};
 use std::ops::Range;
 use std::time::Instant;
@@ -204,7 +204,7 @@ impl<A: RowArray> InputWrite<'_, A> {
 
     /// Returns the rows that this rank reads.
     fn rows(&self) -> Range<u64> {
-        rows_of_rank(self.inputs.layout.rows(), self.ranks.rank(), self.ranks.size())
+        even_share(self.inputs.layout.rows(), self.ranks.rank() as u64, self.ranks.size() as u64)
     }
 
     /// Collective. Converts an error of this crate on one rank to an error on all.

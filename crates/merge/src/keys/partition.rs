@@ -34,6 +34,7 @@ use crate::schema::parent_path;
 use crate::schema::{ColumnIndex, Role, display_path};
 use crate::verify::plan_file;
 use crate::write::values::{ColumnReader, open_pool};
+use raddle_core::ranks::shares::even_share;
 use raddle_core::report::StageTable;
 use raddle_core::report::progress::Stage;
 use raddle_hdf5::model::Layout;
@@ -102,13 +103,6 @@ struct KeyedTable {
     /// Number of rows that are read at once.
     block_rows: u64,
     column: ColumnIndex,
-}
-
-/// Returns the events of rank `rank` of `size`, out of `events`.
-pub fn events_of(rank: u64, size: u64, events: u64) -> Range<u64> {
-    let (each, more) = (events / size.max(1), events % size.max(1));
-    let first = |rank: u64| rank * each + rank.min(more);
-    first(rank)..first(rank + 1)
 }
 
 /// Returns the share of rank `rank` of `size` in the file at `path`, whose index group has the key `key`
@@ -242,7 +236,7 @@ impl KeyedFile {
     /// If `rank` is not less than `size`.
     pub fn share(&self, rank: u64, size: u64) -> Result<EventShare> {
         assert!(rank < size, "rank {rank} of {size}");
-        let events = events_of(rank, size, self.events);
+        let events = even_share(self.events, rank, size);
         let mut reader = ColumnReader::new(&self.found, &self.pool);
         let mut tables = Vec::with_capacity(self.tables.len());
         for (group, table) in &self.tables {
@@ -302,25 +296,5 @@ impl KeyedFile {
     fn contradiction(&self, table: &KeyedTable, what: &str) -> MergeError {
         let object = display_path(self.found.schema.column_path(table.column));
         MergeError::Object { object, reason: format!("{what}; recreate the keys with raddle keys add") }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn events_are_dealt_once_and_evenly(events in 0_u64..1000, size in 1_u64..50) {
-            let mut next = 0;
-            for rank in 0..size {
-                let share = events_of(rank, size, events);
-                prop_assert_eq!(share.start, next);
-                prop_assert_eq!(share.end - share.start, events / size + u64::from(rank < events % size));
-                next = share.end;
-            }
-            prop_assert_eq!(next, events);
-        }
     }
 }

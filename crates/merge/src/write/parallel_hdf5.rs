@@ -20,6 +20,7 @@ use raddle_core::engine::EngineReport;
 use raddle_core::memory::MemoryBudget;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::datasets::{DatasetSink, Rows, SharedDatasets};
+use raddle_core::ranks::shares::even_share;
 use raddle_core::report::progress::{Event, Stage};
 use raddle_core::report::{StageTable, StageTimer, StageTotals};
 use raddle_hdf5::write::OutputFile;
@@ -182,11 +183,9 @@ impl Writer<'_, '_> {
     /// Returns the rows of a column that a rank writes: those of consecutive inputs.
     fn share(&self, column: u32, rank: usize) -> Range<u64> {
         let facts = &self.plan.schema.columns[column as usize].facts;
-        let rows_before = |rank: usize| {
-            let inputs = facts.len() * rank / self.ranks.size();
-            facts.iter().take(inputs).map(|fact| fact.rows).sum::<u64>()
-        };
-        rows_before(rank)..rows_before(rank + 1)
+        let inputs = even_share(facts.len() as u64, rank as u64, self.ranks.size() as u64);
+        let rows_before = |input: u64| facts.iter().take(input as usize).map(|fact| fact.rows).sum::<u64>();
+        rows_before(inputs.start)..rows_before(inputs.end)
     }
 }
 

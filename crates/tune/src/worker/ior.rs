@@ -2,11 +2,11 @@
 //! read back.
 
 use super::clock::{Clock, RunStage};
-use super::team::part;
 use super::{Done, KernelRun, Sample, check, io};
 use crate::error::Result;
 use crate::kernel::{Api, Kernel, ReadBack};
 use raddle_core::random::Random;
+use raddle_core::ranks::shares::even_share;
 use raddle_hdf5::dynamic::{Element, MemoryValues};
 use std::fs::File;
 use std::ops::Range;
@@ -46,10 +46,10 @@ impl Bursts {
 
     /// Returns the ranges of elements of the blocks of a portion.
     fn blocks(&self, portion: u64) -> impl Iterator<Item = Range<u64>> + Clone + use<> {
-        let Range { start, end } = part(self.elements, portion % self.sharers, self.sharers);
+        let Range { start, end } = even_share(self.elements, portion % self.sharers, self.sharers);
         let (first, blocks) = (portion / self.sharers * self.elements + start, self.blocks);
         (0..blocks).map(move |block| {
-            let Range { start: from, end: to } = part(end - start, block, blocks);
+            let Range { start: from, end: to } = even_share(end - start, block, blocks);
             first + from..first + to
         })
     }

@@ -5,12 +5,12 @@
 //! make collective calls in the same order.
 
 use super::clock::{Clock, RunStage};
-use super::team::part;
 use super::{Done, KernelRun, Sample, check, forget, io};
 use crate::error::{Result, TuneError};
 use crate::kernel::Kernel;
 use crate::nova::{Creation, EmptyLayout, Nova, Partition, Step};
 use raddle_core::random::Random;
+use raddle_core::ranks::shares::even_share;
 use raddle_hdf5::dynamic::{DatasetSettings, Element, FileSettings, LibraryDataset, LibraryFile, MemoryValues};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -291,7 +291,7 @@ fn concatenate_together(
         output.together()?;
     }
     for (input, file) in inputs {
-        let local_rows = part(nova.rows_of(*input), run.team.rank, run.team.size);
+        let local_rows = even_share(nova.rows_of(*input), run.team.rank, run.team.size);
         let count = [local_rows.end - local_rows.start, nova.columns];
         let mut read = vec![0.0_f32; usize::try_from(count[0] * count[1]).unwrap_or(usize::MAX)];
         let part = InputRows { input: *input, file, rows: local_rows.clone(), is_shared };

@@ -1,11 +1,11 @@
 //! [`Kernel::Vpic`] and [`Kernel::Bdcats`]: eight variables of particles, written in one call each, and read in parts.
 
 use super::clock::{Clock, RunStage};
-use super::team::part;
 use super::{Done, KernelRun, Sample, check};
 use crate::error::Result;
 use crate::kernel::{Kernel, VARIABLES};
 use raddle_core::random::Random;
+use raddle_core::ranks::shares::even_share;
 use raddle_hdf5::dynamic::{Element, MemoryValues};
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ pub(super) fn read<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a
         let path = format!("Step#0/{variable}");
         let dataset = clock.time(RunStage::Objects, || Ok(file.open_dataset(&path)?))?;
         for place in (0..parts).filter(|place| run.team.has(*place)) {
-            let Range { start, end } = part(particles, place, parts);
+            let Range { start, end } = even_share(particles, place, parts);
             let mut found = vec![0.0_f32; usize::try_from(end - start).unwrap_or(usize::MAX)];
             clock.time(RunStage::Read, || Ok(dataset.read_f32(&mut found, &[start], &[end - start])?))?;
             check(&path, &[start], values(run.seed, variable_place, start..end), &found)?;

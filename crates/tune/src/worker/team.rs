@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::kernel::ReadBack;
 use crate::statistics::order_of_block;
+use raddle_core::ranks::shares::even_share;
 use raddle_hdf5::dynamic::DynamicMpi;
 use std::ops::Range;
 
@@ -53,14 +54,8 @@ impl<'a> Team<'a> {
 
     /// Returns this process's share of `count` consecutive items; shares differ by at most one.
     pub(super) fn share(&self, count: u64) -> Range<u64> {
-        part(count, self.rank, self.size)
+        even_share(count, self.rank, self.size)
     }
-}
-
-/// Returns part `place` of `parts` of `count` consecutive items.
-pub(super) fn part(count: u64, place: u64, parts: u64) -> Range<u64> {
-    let bound = |end: u64| count / parts * end + (count % parts).min(end);
-    bound(place)..bound(place + 1)
 }
 
 #[cfg(test)]
@@ -89,15 +84,5 @@ mod tests {
         let alone = Team::alone().reads(ReadBack::Random, 9, 100);
         assert_ne!(alone, (0..100).collect::<Vec<_>>());
         assert_ne!(alone, Team::alone().reads(ReadBack::Random, 8, 100));
-    }
-
-    #[test]
-    fn shares_are_all_there_is() {
-        for (count, parts) in [(10, 3), (2, 5), (0, 2), (7, 7)] {
-            let shares: Vec<Range<u64>> = (0..parts).map(|place| part(count, place, parts)).collect();
-            assert_eq!((shares[0].start, shares[parts as usize - 1].end), (0, count));
-            assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
-            assert!(shares.iter().all(|share| share.end - share.start <= count.div_ceil(parts)));
-        }
     }
 }

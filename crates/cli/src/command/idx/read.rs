@@ -6,8 +6,8 @@ use crate::ranks::Ranks;
 use crate::session::Session;
 use raddle::Error;
 use raddle::options::output::check_output;
+use raddle_core::ranks::shares::even_share;
 use raddle_core::report::peak_rss_bytes;
-use raddle_idx::inputs::rows_of_rank;
 use raddle_idx::read::npy::NpyHead;
 use raddle_idx::request::ReadRequest;
 use raddle_idx::targets::open_dataset;
@@ -68,7 +68,7 @@ pub fn run(arguments: &ReadArgs, team: &Ranks) -> Result<Exit, Error> {
         let ranks = team.ranks();
         let failed = |error| Error::of_idx(&error);
         let grid = dataset.grid(&query).map_err(failed)?;
-        let rows = rows_of_rank(grid.counts[grid.slowest_axis()], ranks.rank(), ranks.size());
+        let rows = even_share(grid.counts[grid.slowest_axis()], ranks.rank() as u64, ranks.size() as u64);
         let (part, before) = query.rows(&grid, &rows);
         let jobs = arguments.request.jobs.map_or(team.default_jobs(), NonZeroUsize::get);
         let readers = Readers { jobs, cancel: watch.cancel };

@@ -19,7 +19,7 @@ pub(super) struct ItemLoad {
     pub(super) len_bytes: u64,
 }
 
-/// Loads of the ranks while a run is dealt.
+/// Loads of the ranks while a run is assigned.
 pub(super) struct RunLoads<'a> {
     pub(super) loads: Vec<u64>,
     /// Memory that the items of this run take on each rank.

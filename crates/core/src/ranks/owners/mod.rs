@@ -1,7 +1,7 @@
 //! Owners: the rank that produces each part of a plan.
 //!
 //! All functions are pure functions of facts known to all ranks, so every rank computes the same answer without
-//! communication. Invariant: dealing gives no rank more than its share plus a sixteenth of it, or its share plus the
+//! communication. Invariant: assigning gives no rank more than its share plus a sixteenth of it, or its share plus the
 //! most expensive item, unless other ranks lack the memory.
 
 mod holders;
@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// Share of each rank in a run, in units of the most expensive item. Items are dealt in runs, most expensive first. The
+/// Share of each rank in a run, in units of the most expensive item. Items are assigned in runs, most expensive first. The
 /// share is large enough for cheap items to even out expensive ones, and small enough for rounds, which are consecutive
 /// items, to be balanced as well.
 const RUN_SHARE: u64 = 16;
@@ -31,7 +31,7 @@ const MOVES_PER_COST: u128 = 10;
 /// A rank may exceed its share of a run by this fraction (1/16) to own what it holds.
 const EXCESS: u128 = 16;
 
-/// An item to deal.
+/// An item to assign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Item {
     /// Cost of producing the item, in any unit.
@@ -42,19 +42,19 @@ pub struct Item {
     pub holders: Holders,
 }
 
-/// Deals items to `ranks` ranks. Each goes to the rank that holds most of it unless that would exceed the rank's share;
+/// Assigns items to `ranks` ranks. Each goes to the rank that holds most of it unless that would exceed the rank's share;
 /// otherwise it goes to another holder or to the least loaded rank. Ranks then exchange items as long as they own more of
 /// what they hold. Every long run of consecutive items is balanced, not only the whole.
-pub fn deal(items: &[Item], ranks: usize) -> Vec<u32> {
-    deal_runs(items, ranks, &runs_by_cost(items, ranks), None)
+pub fn assign(items: &[Item], ranks: usize) -> Vec<u32> {
+    assign_runs(items, ranks, &runs_by_cost(items, ranks), None)
 }
 
-/// Deals items to the ranks of `quotas` and splits them into rounds as [`rounds`] does.
+/// Assigns items to the ranks of `quotas` and splits them into rounds as [`rounds`] does.
 ///
-/// Long runs of items let ranks own what they hold, and short ones balance every round. The items are dealt in runs of
+/// Long runs of items let ranks own what they hold, and short ones balance every round. The items are assigned in runs of
 /// several lengths, and the fastest schedule is returned: the cost of the busiest rank of each round, and of moving what
 /// other ranks hold.
-pub fn deal_rounds(
+pub fn assign_rounds(
     items: &[Item],
     needs: &[Footprint],
     quotas: &[u64],
@@ -62,7 +62,7 @@ pub fn deal_rounds(
 ) -> (Vec<u32>, Vec<Range<usize>>) {
     let ranks = quotas.len().max(1);
     let schedule = |runs: &[Range<usize>], memory| {
-        let owners = deal_runs(items, ranks, runs, memory);
+        let owners = assign_runs(items, ranks, runs, memory);
         let rounds = rounds(&owners, needs, quotas, round_tiles);
         (owners, rounds)
     };
@@ -142,32 +142,37 @@ fn runs_by_memory(needs: &[Footprint], limit_bytes: u128) -> Vec<Range<usize>> {
     runs
 }
 
-/// Deals consecutive runs, whose items respect `memory` as in [`Dealer::deal_run`].
-fn deal_runs(items: &[Item], ranks: usize, runs: &[Range<usize>], memory: Option<(&[Footprint], &[u64])>) -> Vec<u32> {
-    let (mut dealer, mut owners) = (Dealer::new(ranks.max(1)), vec![0; items.len()]);
+/// Assigns consecutive runs, whose items respect `memory` as in [`Assigner::assign_run`].
+fn assign_runs(
+    items: &[Item],
+    ranks: usize,
+    runs: &[Range<usize>],
+    memory: Option<(&[Footprint], &[u64])>,
+) -> Vec<u32> {
+    let (mut assigner, mut owners) = (Assigner::new(ranks.max(1)), vec![0; items.len()]);
     for run in runs {
         let memory = memory.map(|(needs, quotas)| (&needs[run.clone()], quotas));
-        dealer.deal_run(&items[run.clone()], memory, &mut owners[run.clone()]);
+        assigner.assign_run(&items[run.clone()], memory, &mut owners[run.clone()]);
     }
     owners
 }
 
-/// Deals runs of items one after the other.
-struct Dealer {
+/// Assigns runs of items one after the other.
+struct Assigner {
     loads: Vec<u64>,
-    /// Cost of all runs dealt so far.
-    dealt: u128,
+    /// Cost of all runs assigned so far.
+    assigned: u128,
 }
 
-impl Dealer {
+impl Assigner {
     fn new(ranks: usize) -> Self {
-        Self { loads: vec![0; ranks], dealt: 0 }
+        Self { loads: vec![0; ranks], assigned: 0 }
     }
 
-    /// Deals a run, the most expensive items first. A holder may get as much as the busiest rank would get if holders were
+    /// Assigns a run, the most expensive items first. A holder may get as much as the busiest rank would get if holders were
     /// ignored, or slightly more than its share. With `memory`, the needs of the items and the quotas of the ranks, no
     /// rank exceeds its quota if others have room.
-    fn deal_run(&mut self, run: &[Item], memory: Option<(&[Footprint], &[u64])>, owners: &mut [u32]) {
+    fn assign_run(&mut self, run: &[Item], memory: Option<(&[Footprint], &[u64])>, owners: &mut [u32]) {
         // Count even an item without cost, so that such items do not all end up on one rank.
         let part = |(at, item): (usize, &Item)| ItemLoad {
             cost: item.cost.max(1),
@@ -176,28 +181,28 @@ impl Dealer {
         let parts: Vec<ItemLoad> = run.iter().enumerate().map(part).collect();
         let quotas = memory.map_or(&[][..], |(_, quotas)| quotas);
         let cost: u128 = parts.iter().map(|part| u128::from(part.cost)).sum();
-        self.dealt += cost;
+        self.assigned += cost;
         let mut order: Vec<usize> = (0..run.len()).collect();
         order.sort_by_key(|&at| (Reverse(parts[at].cost), Reverse(run[at].holders.most())));
         let mut unheld = RunLoads::new(self.loads.clone(), quotas);
         order.iter().for_each(|&at| owners[at] = unheld.give_to_lightest(parts[at]));
         let busiest = unheld.loads.iter().copied().max().unwrap_or(0);
-        let share = u64::try_from((self.dealt + cost / EXCESS) / self.loads.len() as u128).unwrap_or(u64::MAX);
+        let share = u64::try_from((self.assigned + cost / EXCESS) / self.loads.len() as u128).unwrap_or(u64::MAX);
         let most = busiest.max(share);
-        let mut dealt = RunLoads::new(std::mem::take(&mut self.loads), quotas);
+        let mut assigned = RunLoads::new(std::mem::take(&mut self.loads), quotas);
         for equal in order.chunk_by(|&left, &right| parts[left].cost == parts[right].cost) {
             // Those of which a holder has most come first, and others fill the remaining space.
             let mut away = Vec::new();
             for &at in equal {
-                match dealt.give_to_holder(&run[at].holders, parts[at], most) {
+                match assigned.give_to_holder(&run[at].holders, parts[at], most) {
                     Some(owner) => owners[at] = owner,
                     None => away.push(at),
                 }
             }
-            away.into_iter().for_each(|at| owners[at] = dealt.give_to_lightest(parts[at]));
+            away.into_iter().for_each(|at| owners[at] = assigned.give_to_lightest(parts[at]));
         }
-        dealt.exchange(run, &parts, most, owners);
-        self.loads = dealt.loads;
+        assigned.exchange(run, &parts, most, owners);
+        self.loads = assigned.loads;
     }
 }
 
@@ -221,8 +226,8 @@ impl OwningRanks {
         (0..self.groups).map(move |group| (group * self.ranks).div_ceil(self.groups))
     }
 
-    /// Deals items as [`deal_rounds`] does, with the quotas of all ranks.
-    pub fn deal_rounds(
+    /// Assigns items as [`assign_rounds`] does, with the quotas of all ranks.
+    pub fn assign_rounds(
         self,
         items: impl IntoIterator<Item = Item>,
         needs: &[Footprint],
@@ -240,7 +245,7 @@ impl OwningRanks {
         let items: Vec<Item> = items.into_iter().map(of_group).collect();
         let first: Vec<Rank> = self.iter().collect();
         let quotas: Vec<u64> = first.iter().map(|rank| quotas.get(*rank).copied().unwrap_or(0)).collect();
-        let (mut owners, rounds) = deal_rounds(&items, needs, &quotas, round_tiles);
+        let (mut owners, rounds) = assign_rounds(&items, needs, &quotas, round_tiles);
         owners.iter_mut().for_each(|owner| *owner = first[*owner as usize] as u32);
         (owners, rounds)
     }
@@ -249,7 +254,7 @@ impl OwningRanks {
 /// Splits consecutive items into `parts` runs with costs as equal as whole items allow. Returns `parts` + 1 bounds; the
 /// first is 0, the last is the number of items.
 pub fn cut(costs: impl Iterator<Item = u64> + Clone, parts: usize) -> Vec<u64> {
-    // Count even an item without cost, as in dealing.
+    // Count even an item without cost, as in assigning.
     let costs = costs.map(|cost| u128::from(cost.max(1)));
     let (total, parts) = (costs.clone().sum::<u128>(), parts.max(1));
     let (mut bounds, mut before, mut items) = (vec![0], 0, 0);
@@ -278,13 +283,13 @@ mod tests {
     #[test]
     fn a_holder_gets_its_items_unless_it_is_far_ahead() {
         let at = |home| item(10, &[(home, 10)]);
-        assert_eq!(deal(&[at(1), at(0), at(1), at(0)], 2), [1, 0, 1, 0]);
+        assert_eq!(assign(&[at(1), at(0), at(1), at(0)], 2), [1, 0, 1, 0]);
         // More than half of all.
-        assert_eq!(deal(&[at(1), at(0), at(1), at(1)], 2), [1, 0, 1, 0]);
-        let all_at_one = deal(&vec![at(2); 100], 4);
+        assert_eq!(assign(&[at(1), at(0), at(1), at(1)], 2), [1, 0, 1, 0]);
+        let all_at_one = assign(&vec![at(2); 100], 4);
         let count = |rank| all_at_one.iter().filter(|owner| **owner == rank).count();
         assert!((24..=27).contains(&count(2)) && (0..4).all(|rank| count(rank) >= 24), "{all_at_one:?}");
-        assert_eq!(deal(&[at(7)], 2), [0]);
+        assert_eq!(assign(&[at(7)], 2), [0]);
     }
 
     #[test]
@@ -292,7 +297,7 @@ mod tests {
         let needs = vec![Footprint { len_bytes: 10, tiles: 1 }; 400];
         // Each hundred items are held by one of four ranks, which has memory for eight at a time.
         let items: Vec<Item> = (0..400).map(|at| item(10, &[(at / 100, 10)])).collect();
-        let (owners, rounds) = deal_rounds(&items, &needs, &[80; 4], 1000);
+        let (owners, rounds) = assign_rounds(&items, &needs, &[80; 4], 1000);
         assert!((13..=16).contains(&rounds.len()), "{rounds:?}");
         for round in &rounds {
             let of_round = |rank| owners[round.clone()].iter().filter(|owner| **owner == rank).count();
@@ -301,28 +306,28 @@ mod tests {
         }
         // If held items alternate between ranks, all stay.
         let items: Vec<Item> = (0..400).map(|at| item(10, &[(at % 4, 10)])).collect();
-        let (owners, rounds) = deal_rounds(&items, &needs, &[80; 4], 1000);
+        let (owners, rounds) = assign_rounds(&items, &needs, &[80; 4], 1000);
         assert_eq!((owners, rounds.len()), ((0..400).map(|at| at % 4).collect(), 13));
         // Rounds of at most 30 tiles.
-        let (_, rounds) = deal_rounds(&items, &needs, &[80; 4], 30);
+        let (_, rounds) = assign_rounds(&items, &needs, &[80; 4], 30);
         assert_eq!(rounds.len(), 14);
-        assert_eq!(deal_rounds(&[], &[], &[80; 4], 30), (vec![], vec![]));
+        assert_eq!(assign_rounds(&[], &[], &[80; 4], 30), (vec![], vec![]));
     }
 
     #[test]
     fn equal_holders_share() {
         // Two ranks hold half of each item.
         let halves = vec![item(10, &[(0, 5), (1, 5)]); 4];
-        assert_eq!(deal(&halves, 2), [0, 1, 0, 1]);
+        assert_eq!(assign(&halves, 2), [0, 1, 0, 1]);
         let halves: Vec<Item> = (0..8).map(|at| item(10, &[(at / 2 * 2, 5), (at / 2 * 2 + 1, 5)])).collect();
-        assert_eq!(deal(&halves, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(assign(&halves, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
     fn items_are_exchanged() {
         // Every rank may own one item. The first is given to rank 0, which is the only holder of the second.
         let items = [item(10, &[(0, 6), (1, 5)]), item(10, &[(0, 6)]), item(10, &[])];
-        assert_eq!(deal(&items, 3), [1, 0, 2]);
+        assert_eq!(assign(&items, 3), [1, 0, 2]);
     }
 
     /// Loads of ranks, and bytes that are not sent because their holder owns the item.
@@ -331,8 +336,8 @@ mod tests {
         kept: u64,
     }
 
-    fn dealt(items: &[Item], ranks: usize) -> DealtLoads {
-        let owners = deal(items, ranks);
+    fn assigned(items: &[Item], ranks: usize) -> DealtLoads {
+        let owners = assign(items, ranks);
         let mut loads = vec![0; ranks];
         owners.iter().zip(items).for_each(|(&owner, item)| loads[owner as usize] += item.cost.max(1));
         let kept = owners.iter().zip(items).map(|(&owner, item)| item.holders.of_rank(owner as usize)).sum();
@@ -348,7 +353,7 @@ mod tests {
             let items: Vec<Item> = fields
                 .flat_map(|cost| (0..blocks).map(move |block| item(10 * cost, &[(block * ranks / blocks / 2, cost)])))
                 .collect();
-            let DealtLoads { loads, kept } = dealt(&items, ranks);
+            let DealtLoads { loads, kept } = assigned(&items, ranks);
             let mean = loads.iter().sum::<u64>() / ranks as u64;
             let most = *loads.iter().max().unwrap();
             assert!(10 * most <= 11 * mean, "{most} of {mean} on {ranks} ranks");
@@ -363,7 +368,7 @@ mod tests {
             let items = (0..count).map(|home| item(1, &[(home, 1)]));
             let needs = vec![Footprint { len_bytes: 1, tiles: 1 }; count];
             let owning = OwningRanks::new(ranks, NonZeroUsize::new(limit));
-            owning.deal_rounds(items, &needs, &vec![100; ranks], 100).0
+            owning.assign_rounds(items, &needs, &vec![100; ranks], 100).0
         };
         assert_eq!(owners(7, 7, 3), [0, 0, 0, 3, 3, 5, 5]);
         assert_eq!(owners(3, 3, 9), [0, 1, 2]);
@@ -375,13 +380,13 @@ mod tests {
     proptest! {
         #[test]
         fn dealing_balances(costs in prop::collection::vec(0u64..100, 0..200), ranks in 1usize..9) {
-            let DealtLoads { loads, .. } = dealt(&costs.iter().map(|cost| item(*cost, &[])).collect::<Vec<_>>(), ranks);
+            let DealtLoads { loads, .. } = assigned(&costs.iter().map(|cost| item(*cost, &[])).collect::<Vec<_>>(), ranks);
             let (most, least) = (loads.iter().max().unwrap(), loads.iter().min().unwrap());
             prop_assert!(most - least <= 100);
         }
 
         #[test]
-        fn any_items_are_dealt_in_rounds(
+        fn any_items_are_assigned_in_rounds(
             items in prop::collection::vec(
                 (0u64..100, 0u64..60, 1u64..5, prop::collection::vec((0usize..9, 0u64..50), 0..5)), 0..200,
             ),
@@ -391,15 +396,15 @@ mod tests {
             let needs: Vec<_> = items.iter().map(|of| Footprint { len_bytes: of.1, tiles: of.2 }).collect();
             let items: Vec<_> = items.iter().map(|(cost, _, _, parts)| item(*cost, parts)).collect();
             let owning = OwningRanks::new(quotas.len(), NonZeroUsize::new(limit));
-            let (owners, got) = owning.deal_rounds(items.iter().cloned(), &needs, &quotas, 50);
+            let (owners, got) = owning.assign_rounds(items.iter().cloned(), &needs, &quotas, 50);
             prop_assert!(owners.iter().all(|owner| owning.iter().any(|rank| rank == *owner as usize)));
             prop_assert_eq!(&got, &rounds(&owners, &needs, &quotas, 50));
-            // The schedule costs no more than that of dealing without regard to rounds.
+            // The schedule costs no more than that of assigning without regard to rounds.
             if limit == 0 {
                 let cost = |owners: &[u32]| {
                     schedule_cost(&items, owners, &rounds(owners, &needs, &quotas, 50), quotas.len())
                 };
-                prop_assert!(cost(&owners) <= cost(&deal(&items, quotas.len())));
+                prop_assert!(cost(&owners) <= cost(&assign(&items, quotas.len())));
             }
         }
 
@@ -409,7 +414,7 @@ mod tests {
             ranks in 1usize..9,
         ) {
             let items: Vec<Item> = items.iter().map(|(cost, parts)| item(*cost, parts)).collect();
-            let DealtLoads { loads, .. } = dealt(&items, ranks);
+            let DealtLoads { loads, .. } = assigned(&items, ranks);
             let share = loads.iter().sum::<u64>() / ranks as u64 + 1;
             let dearest = items.iter().map(|item| item.cost).max().unwrap_or(0).max(1);
             let bound = (share + share / EXCESS as u64).max(share + dearest);
