@@ -23,8 +23,8 @@ const STYLES: Styles = Styles::styled()
     long_about = "raddle merges the many small HDF5 files that a detector, a simulation or a camera produces into one file: \
 it concatenates their datasets along the first axis and stores them in chunks laid out for reading, \
 at hardware speed, within a fixed memory budget, and verifiably lossless.\n\n\
-Start with `raddle plan FOLDER`: it reads only metadata and shows what a merge would do, without writing anything. \
-`raddle demo` demonstrates everything on generated data in a minute. \
+Start with `raddle plan FOLDER`: it reads metadata and a sample of the values, and shows what a merge would do, without writing anything. \
+`raddle demo` merges and verifies generated files in a minute. \
 `raddle doctor` shows what this machine has and lacks.",
     after_help = exit::HELP,
     styles = STYLES,
@@ -65,9 +65,9 @@ pub enum Command {
     Verify(command::verify::VerifyArgs),
     /// Show how the bytes of a file are used, and what could be improved
     Inspect(command::inspect::InspectArgs),
-    /// Write statistics of a file, with which searches skip blocks of rows
+    /// Write an index of a file, which lets searches skip blocks of rows
     Index(command::index::IndexArgs),
-    /// Run a query of SQL on tables of files; only with the Python package
+    /// Run an SQL query on tables of files; only with the Python package
     Sql(command::sql::SqlArgs),
     /// Add, check and sort by partition keys: which rows of every table belong to which event
     Keys {

@@ -59,7 +59,7 @@ pub fn print_from_root(print: impl FnOnce()) {
 struct ExitMessage {
     exit_code: u8,
     /// Whether it only repeats the failure of another rank.
-    is_echo: bool,
+    is_secondary: bool,
     text: String,
     /// The failure as JSON.
     json: String,
@@ -191,17 +191,17 @@ fn cause(received: &[ExitMessage]) -> Option<(usize, &ExitMessage)> {
     let is_well = |words: &ExitMessage| [Exit::Done, Exit::InputsSkipped].map(Exit::code).contains(&words.exit_code);
     let mut failed = received.iter().enumerate().filter(|(_, words)| !is_well(words));
     let first = failed.clone().next().or_else(|| received.iter().enumerate().next());
-    failed.find(|(_, words)| !words.is_echo).or(first)
+    failed.find(|(_, words)| !words.is_secondary).or(first)
 }
 
 impl ExitMessage {
     fn of(result: &Option<Result<Exit, Error>>) -> Self {
-        let (exit, is_echo, text, json) = match result {
+        let (exit, is_secondary, text, json) = match result {
             Some(Ok(exit)) => (*exit, false, String::new(), String::new()),
-            Some(Err(failure)) => (failure.exit, failure.is_echo, render(failure), failure.json()),
+            Some(Err(failure)) => (failure.exit, failure.is_secondary, render(failure), failure.json()),
             None => (Exit::Internal, false, String::new(), panicked().json()),
         };
-        Self { exit_code: exit.code(), is_echo, text, json }
+        Self { exit_code: exit.code(), is_secondary, text, json }
     }
 
     /// Formats the message for printing by rank 0.
@@ -211,19 +211,21 @@ impl ExitMessage {
 
     fn to_bytes(&self) -> Vec<u8> {
         let text_len_bytes = (self.text.len() as u64).to_le_bytes();
-        let head = [self.exit_code, u8::from(self.is_echo)];
+        let head = [self.exit_code, u8::from(self.is_secondary)];
         [&head, &text_len_bytes[..], self.text.as_bytes(), self.json.as_bytes()].concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Self {
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match bytes {
-            [exit_code, is_echo, a, b, c, d, e, f, g, h, both @ ..] => {
+            [exit_code, is_secondary, a, b, c, d, e, f, g, h, both @ ..] => {
                 let text_len_bytes = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
                 let (text, json) = both.split_at((text_len_bytes as usize).min(both.len()));
-                Self { exit_code: *exit_code, is_echo: *is_echo != 0, text: words(text), json: words(json) }
+                Self { exit_code: *exit_code, is_secondary: *is_secondary != 0, text: words(text), json: words(json) }
             }
-            _ => Self { exit_code: Exit::Internal.code(), is_echo: true, text: String::new(), json: String::new() },
+            _ => {
+                Self { exit_code: Exit::Internal.code(), is_secondary: true, text: String::new(), json: String::new() }
+            }
         }
     }
 }
@@ -272,8 +274,8 @@ fn unusable(error: &MpiError, launched: &LauncherInfo) -> Error {
 mod tests {
     use super::*;
 
-    fn words(exit: Exit, is_echo: bool) -> ExitMessage {
-        ExitMessage { exit_code: exit.code(), is_echo, text: "error: no".to_owned(), json: "{}".to_owned() }
+    fn words(exit: Exit, is_secondary: bool) -> ExitMessage {
+        ExitMessage { exit_code: exit.code(), is_secondary, text: "error: no".to_owned(), json: "{}".to_owned() }
     }
 
     #[test]
@@ -292,7 +294,7 @@ mod tests {
         for sent in [words(Exit::Terminated, true), words(Exit::Done, false)] {
             assert_eq!(ExitMessage::from_bytes(&sent.to_bytes()), sent);
         }
-        assert!(ExitMessage::from_bytes(&[]).is_echo);
+        assert!(ExitMessage::from_bytes(&[]).is_secondary);
         assert_eq!(words(Exit::Output, false).text_of(3), "rank 3: error: no");
     }
 

@@ -17,7 +17,7 @@ use raddle_tune::worker::{self, WORKER_ARGUMENT};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs the command given by `arguments`, of which the first is the program's name.
+/// Runs the command given by `arguments`; the first is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {

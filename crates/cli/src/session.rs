@@ -71,7 +71,7 @@ impl Session {
             if failure.exit == Exit::Interrupted {
                 failure.exit = self.received.exit();
                 // Otherwise the signal arrived on another rank.
-                failure.is_echo |= !self.received.any();
+                failure.is_secondary |= !self.received.any();
             }
             failure
         });

@@ -182,7 +182,7 @@ mod tests {
             ("inner", "out.h5", true),
         ] {
             let outcome = check(&at(path), "--report", Text::Json, [at(other)]);
-            assert_eq!(outcome.is_err(), is_refused, "{path} beside {other}: {outcome:?}");
+            assert_eq!(outcome.is_err(), is_refused, "{path} and {other}: {outcome:?}");
         }
         assert!(check(Path::new("/dev/null"), "--report", Text::Json, NO_FILES).is_ok());
     }

@@ -9,7 +9,7 @@ use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;
 use crate::libdeflate::Deflater;
 use crate::lz4::{append_block, block_bound_len_bytes, decode_block};
-use crate::pipeline::{DEFLATE_LONGEST_RATIO, DecodeState};
+use crate::pipeline::{DecodeState, MAX_DEFLATE_RATIO};
 use crate::zstd::ZstdEncoder;
 
 /// Compression of a bare stream.
@@ -38,7 +38,7 @@ impl RawStreamCodec {
     /// Returns the maximum number of bytes that one stored byte can represent.
     const fn longest_ratio(self) -> usize {
         match self {
-            Self::Zlib | Self::Gzip => DEFLATE_LONGEST_RATIO,
+            Self::Zlib | Self::Gzip => MAX_DEFLATE_RATIO,
             // A block that repeats one byte 128 Ki times: three bytes of header and the byte (RFC 8878, 3.1.1.2).
             Self::Zstd => (128 << 10) / 4,
             // A match grows by 255 with each byte of its length, and a block can represent 18 bytes without any.

@@ -47,7 +47,7 @@ impl<'a> Decoder<'a> {
         Self { coding, reader: MsbReader::new(stored), samples: Vec::new() }
     }
 
-    /// Decodes the next reference interval, of which the first `wanted` samples are needed.
+    /// Decodes the next reference interval; only its first `wanted` samples are needed.
     ///
     /// Nothing is read after the block that holds the last of them, which matters in the last interval only.
     pub(crate) fn interval(&mut self, wanted: usize) -> Result<impl Iterator<Item = u32>> {

@@ -58,7 +58,7 @@ pub struct DecodeState {
 }
 
 /// Maximum ratio of deflate: a match of 258 bytes in two bits.
-pub(crate) const DEFLATE_LONGEST_RATIO: usize = 1032;
+pub(crate) const MAX_DEFLATE_RATIO: usize = 1032;
 
 #[derive(Default)]
 struct Decoders {
@@ -258,7 +258,7 @@ impl Pipeline {
                 _ if is_masked(filter_mask, index) => {}
                 FilterStage::Shuffle { .. } | FilterStage::Fletcher32 => {}
                 FilterStage::Deflate => {
-                    longest_len_bytes = longest_len_bytes.saturating_mul(DEFLATE_LONGEST_RATIO);
+                    longest_len_bytes = longest_len_bytes.saturating_mul(MAX_DEFLATE_RATIO);
                     longest_by = Some(stage.filter());
                 }
                 _ => return Ok(()),

@@ -155,7 +155,7 @@ impl FillGroup for OneByte {
     }
 }
 
-/// Returns a plan of two groups of one tile each, of which the memory holds one.
+/// Returns a plan of two groups of one tile each; the memory holds one of them.
 fn two_groups() -> (ArrayPlan, TileGroups, Arc<GroupStore>) {
     let groups = TileGroups { axis: 0, tiles: 1 };
     let array = ArrayPlan { shape: vec![2], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 /// Number of polls without a pause: most collectives of ranks that arrive together are done by then.
-const EAGER_LOOKS: u32 = 100;
+const EAGER_POLLS: u32 = 100;
 
 /// First and longest pause between polls; short compared with a round, which takes about 100 ms to encode.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
-/// Yields the core after `looks` polls; the pause grows with their number.
-pub fn pause_after(looks: u32) {
-    match looks.checked_sub(EAGER_LOOKS) {
+/// Yields the core after `polls` polls; the pause grows with their number.
+pub fn pause_after(polls: u32) {
+    match polls.checked_sub(EAGER_POLLS) {
         None => std::thread::yield_now(),
         Some(doublings) => std::thread::sleep(PAUSES.0.saturating_mul(1 << doublings.min(16)).min(PAUSES.1)),
     }
@@ -21,13 +21,13 @@ pub fn pause_after(looks: u32) {
 /// Pauses of one wait.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    looks: u32,
+    polls: u32,
 }
 
 impl Pauses {
     /// Takes the next pause.
     pub fn take(&mut self) {
-        pause_after(self.looks);
-        self.looks = self.looks.saturating_add(1);
+        pause_after(self.polls);
+        self.polls = self.polls.saturating_add(1);
     }
 }

@@ -12,7 +12,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Creates rows from runs in ascending order, of which some may be empty, or begin where the one before ends.
+    /// Creates rows from runs in ascending order; a run may be empty, or begin where the one before ends.
     ///
     /// # Panics
     /// In debug builds, if a run begins before the end of the one before.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use raddle_codec::{Effort, EncodeState, Encoder};
 use raddle_core::cancel::CancelToken;
 use raddle_core::random::Random;
-use raddle_hdf5::default_format::{DefaultFormatFile, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -256,7 +256,7 @@ fn write_pieces(
         let mut dataset = match open.take() {
             Some(dataset) => dataset,
             None => {
-                let spec = StockDatasetSpec {
+                let spec = DefaultDatasetSpec {
                     element: column.element,
                     dims: vec![content.rows[piece.table].event_of_row.len() as u64, column.width],
                     chunk_shape: vec![CHUNK_ROWS, column.width],

@@ -145,7 +145,7 @@ impl EventsError {
     }
 
     /// Whether this error only reports that another rank failed.
-    pub fn is_echo(&self) -> bool {
+    pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Columns(ColumnsError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. })))
     }
 }

@@ -113,7 +113,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
         let errors: Vec<EventsError> = ended.into_iter().map(|ended| ended.map(drop).unwrap_err()).collect();
         let found = |error: &EventsError| matches!(error, EventsError::Columns(ColumnsError::Bad { fault: UnlocatedError::Differs { entry, .. }, .. }) if *entry == bad);
         assert_eq!(errors.iter().filter(|error| found(error)).count(), 1, "{errors:?}");
-        assert_eq!(errors.iter().filter(|error| error.is_echo()).count(), 2, "{errors:?}");
+        assert_eq!(errors.iter().filter(|error| error.is_secondary()).count(), 2, "{errors:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
     // An existing output cannot be begun by any rank; rank 0 reports why.
@@ -123,7 +123,7 @@ fn a_rank_that_fails_ends_all_and_nothing_is_left() {
     let begin = |ranks: &dyn Communicator| PdsSink::begin_collective(&path, source.schema(), pds, ranks);
     let ended = run_collective(2, &source, begin, &options(1));
     assert!(matches!(ended[0], Err(EventsError::Columns(ColumnsError::OutputExists { .. }))));
-    assert!(ended[1].as_ref().is_err_and(EventsError::is_echo));
+    assert!(ended[1].as_ref().is_err_and(EventsError::is_secondary));
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
 }
 

@@ -5,7 +5,7 @@
 //! Run: `cargo bench -p raddle-hdf5 --bench read_boxes`.
 
 use raddle_codec::{DecodeState, Effort, EncodeState, Encoder, Pipeline};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_hdf5::model::{Dataset, ObjectKind};
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
 use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, for_each_chunk};
@@ -53,7 +53,7 @@ fn make(path: &Path, interleaved: bool) {
     let encoder = Encoder::plain(Effort::Gzip(6), 4);
     let mut state = EncodeState::default();
     let mut file = DefaultFormatFile::create(path).unwrap();
-    let spec = StockDatasetSpec {
+    let spec = DefaultDatasetSpec {
         element: Element::U32,
         dims: vec![CHUNKS * CHUNK_ROWS, 1],
         chunk_shape: vec![CHUNK_ROWS, 1],

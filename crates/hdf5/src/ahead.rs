@@ -24,22 +24,22 @@ use std::time::Duration;
 
 /// Limit of the values that wait to be asked for, per thread: enough for a few datasets, and little enough that their
 /// memory is soon used again, while the processor's caches still hold it.
-const WINDOW_LEN_BYTES: u64 = 4 << 20;
+const MAX_WAITING_LEN_BYTES: u64 = 4 << 20;
 
 /// Limit of the values that wait in all files of the process, per thread of a file: many files may stay open.
-const PROCESS_LEN_BYTES: u64 = 16 * WINDOW_LEN_BYTES;
+const MAX_PROCESS_LEN_BYTES: u64 = 16 * MAX_WAITING_LEN_BYTES;
 
 /// Limit of the values that wait after the first prediction.
-const FIRST_LEN_BYTES: u64 = 1 << 20;
+const MAX_FIRST_LEN_BYTES: u64 = 1 << 20;
 
 /// Limit of a dataset that is read ahead. All threads read a longer one together when it is asked for.
-const DATASET_LEN_BYTES: u64 = 8 << 20;
+const MAX_DATASET_LEN_BYTES: u64 = 8 << 20;
 
 /// Limit of the number of datasets that wait.
 const MAX_WAITING: usize = 256;
 
 /// Values that justify starting a thread: a shorter piece of work takes no longer than starting one.
-const THREAD_LEN_BYTES: u64 = 128 << 10;
+const MIN_THREAD_LEN_BYTES: u64 = 128 << 10;
 
 /// Datasets that a program may leave out without ending a prediction, such as texts among numbers.
 const MAX_LEFT_OUT: usize = 4;
@@ -48,10 +48,10 @@ const MAX_LEFT_OUT: usize = 4;
 const MAX_DISTANCE: ObjectIndex = 4096;
 
 /// Datasets read in order before the first prediction.
-const PATIENCE: u32 = 2;
+const MIN_SEQUENTIAL_READS: u32 = 2;
 
 /// Limit to which unused values raise the number of datasets read in order before a prediction.
-const MAX_PATIENCE: u32 = 64;
+const MAX_SEQUENTIAL_READS: u32 = 64;
 
 /// Interval at which a waiting program checks whether to continue.
 const ASKING_PERIOD: Duration = Duration::from_millis(20);
@@ -141,7 +141,7 @@ impl WholeReader {
         let state = State {
             last: None,
             in_order: 0,
-            patience: PATIENCE,
+            patience: MIN_SEQUENTIAL_READS,
             window_len_bytes: 0,
             queue: VecDeque::new(),
             next_object: 0,
@@ -221,18 +221,18 @@ impl Shared {
         if !is_next {
             (state.in_order, state.window_len_bytes, state.next_object) = (0, 0, 0);
             if was_unused {
-                state.patience = (state.patience * 2).min(MAX_PATIENCE);
+                state.patience = (state.patience * 2).min(MAX_SEQUENTIAL_READS);
             }
             return;
         }
         state.in_order += 1;
         if state.in_order >= state.patience {
-            let longest = self.file.threads() as u64 * WINDOW_LEN_BYTES;
-            let grown = state.window_len_bytes.saturating_mul(2).clamp(FIRST_LEN_BYTES, longest);
-            state.window_len_bytes = if was_unused { (grown / 4).max(FIRST_LEN_BYTES) } else { grown };
+            let longest = self.file.threads() as u64 * MAX_WAITING_LEN_BYTES;
+            let grown = state.window_len_bytes.saturating_mul(2).clamp(MAX_FIRST_LEN_BYTES, longest);
+            state.window_len_bytes = if was_unused { (grown / 4).max(MAX_FIRST_LEN_BYTES) } else { grown };
         }
-        if state.in_order > MAX_PATIENCE {
-            state.patience = PATIENCE;
+        if state.in_order > MAX_SEQUENTIAL_READS {
+            state.patience = MIN_SEQUENTIAL_READS;
         }
     }
 
@@ -253,7 +253,7 @@ impl Shared {
             return;
         }
         let mut queued: u64 = state.queue.iter().map(|item| item.waiting.0).sum();
-        let most = file.threads() as u64 * PROCESS_LEN_BYTES;
+        let most = file.threads() as u64 * MAX_PROCESS_LEN_BYTES;
         let end = file.tree().objects.len() as ObjectIndex;
         state.next_object = state.next_object.max(state.last.map_or(0, |last| last + 1));
         while state.next_object < end
@@ -263,7 +263,7 @@ impl Shared {
         {
             let index = state.next_object;
             let readable = shared.readable(index);
-            if readable.is_some_and(|len_bytes| len_bytes > DATASET_LEN_BYTES) {
+            if readable.is_some_and(|len_bytes| len_bytes > MAX_DATASET_LEN_BYTES) {
                 // Nothing behind a long dataset is read until the program has come to it.
                 break;
             }
@@ -279,7 +279,7 @@ impl Shared {
         }
         let waiting = state.queue.iter().filter(|item| matches!(item.stage, ReadStage::Waiting));
         let (count, len_bytes) = waiting.fold((0, 0), |(count, len), item| (count + 1, len + item.waiting.0));
-        let worth = usize::try_from(len_bytes / THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
+        let worth = usize::try_from(len_bytes / MIN_THREAD_LEN_BYTES).unwrap_or(usize::MAX).min(count);
         while state.threads < worth.min(file.threads() - 1) {
             let Some(running) = BackgroundThread::new() else { break };
             let shared = Arc::clone(shared);

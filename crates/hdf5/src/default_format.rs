@@ -67,7 +67,7 @@ impl Element {
 
 /// A chunked, deflated dataset whose first dimension can grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StockDatasetSpec {
+pub struct DefaultDatasetSpec {
     /// Element type.
     pub element: Element,
     /// Extent in elements; the first dimension is unlimited, the others are fixed.
@@ -87,7 +87,7 @@ pub struct DefaultFormatFile {
 
 /// A dataset of a [`DefaultFormatFile`], open for writing chunks.
 #[derive(Debug)]
-pub struct StockDataset {
+pub struct DefaultDataset {
     path: PathBuf,
     object: Vec<u8>,
     rank: usize,
@@ -128,7 +128,7 @@ impl DefaultFormatFile {
     ///
     /// # Panics
     /// If `dims` and `chunk_shape` differ in length.
-    pub fn create_dataset(&mut self, object: &[u8], spec: &StockDatasetSpec) -> Result<StockDataset> {
+    pub fn create_dataset(&mut self, object: &[u8], spec: &DefaultDatasetSpec) -> Result<DefaultDataset> {
         let rank = spec.dims.len();
         assert_eq!(rank, spec.chunk_shape.len(), "a chunk has the rank of its dataset");
         let library = Library::lock();
@@ -150,7 +150,7 @@ impl DefaultFormatFile {
             let id = H5Dcreate2(file, name.as_ptr(), element, space.id(), H5P_DEFAULT, list.id(), H5P_DEFAULT);
             call.handle("H5Dcreate2", id)?
         };
-        Ok(StockDataset { path: self.path.clone(), object: object.to_vec(), rank, dataset })
+        Ok(DefaultDataset { path: self.path.clone(), object: object.to_vec(), rank, dataset })
     }
 
     /// Closes the file. All its datasets must have been dropped.
@@ -162,7 +162,7 @@ impl DefaultFormatFile {
     }
 }
 
-impl StockDataset {
+impl DefaultDataset {
     /// Writes the chunk at `origin` (in elements) in its stored form. Bit 0 of `filter_mask` means that deflate was
     /// skipped.
     ///
@@ -185,8 +185,8 @@ impl StockDataset {
 mod tests {
     use super::*;
 
-    fn spec(dims: &[u64]) -> StockDatasetSpec {
-        StockDatasetSpec { element: Element::U8, dims: dims.to_vec(), chunk_shape: vec![4, 1], gzip_level: 6 }
+    fn spec(dims: &[u64]) -> DefaultDatasetSpec {
+        DefaultDatasetSpec { element: Element::U8, dims: dims.to_vec(), chunk_shape: vec![4, 1], gzip_level: 6 }
     }
 
     #[test]

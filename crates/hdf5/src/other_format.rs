@@ -95,7 +95,7 @@ impl OtherFormat {
     /// Returns a suggestion for obtaining HDF5 files from files of this format.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Empty => "copy the files again from where they came from",
+            Self::Empty => "copy the files again from their source",
             Self::NetCdf3 => "convert netCDF-3 files with `nccopy -k nc4 IN OUT`",
             Self::Root => "convert the events of ROOT files with `raddle events convert`",
             Self::Hdf4 => "convert HDF4 files with `h4toh5 IN OUT`",

@@ -1,6 +1,6 @@
 //! Counts of `inspect` on files made by libhdf5 with known sizes.
 
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_hdf5::inspect::{Advice, Bucket, Inspection, StorageKind, inspect};
 use raddle_hdf5::native::ReadLimits;
 use raddle_hdf5::source::InputFile;
@@ -10,8 +10,8 @@ fn inspection(path: &Path) -> Inspection {
     inspect(&InputFile::open(path).unwrap(), &ReadLimits::default(), None).unwrap()
 }
 
-fn column(rows: u64, chunk_rows: u64) -> StockDatasetSpec {
-    StockDatasetSpec { element: Element::I32, dims: vec![rows, 1], chunk_shape: vec![chunk_rows, 1], gzip_level: 6 }
+fn column(rows: u64, chunk_rows: u64) -> DefaultDatasetSpec {
+    DefaultDatasetSpec { element: Element::I32, dims: vec![rows, 1], chunk_shape: vec![chunk_rows, 1], gzip_level: 6 }
 }
 
 /// Creates a table of three columns: one with `chunks` chunks of 128 rows, each stored in 100 bytes; one with a single

@@ -87,9 +87,9 @@ fn a_bad_block_is_an_error_on_all_ranks() {
     let readers = Readers { jobs: 2, cancel: &cancel };
     let outcomes = Threads::run(3, |ranks| dataset.read_collective(&thirds(&dataset, ranks.rank()), &readers, ranks));
     let is_missing_block = |outcome: &Result<Vec<u8>, IdxError>| matches!(outcome, Err(IdxError::Block { path, source: BlockFault::NoFile, .. }) if *path == gone);
-    let is_echo = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_echo);
+    let is_secondary = |outcome: &Result<Vec<u8>, IdxError>| outcome.as_ref().is_err_and(IdxError::is_secondary);
     assert!(
-        outcomes.iter().any(is_missing_block) && outcomes.iter().all(|of| is_missing_block(of) || is_echo(of)),
+        outcomes.iter().any(is_missing_block) && outcomes.iter().all(|of| is_missing_block(of) || is_secondary(of)),
         "{outcomes:?}"
     );
     // If the query asks for it, every rank gets the default value for samples of missing blocks.
@@ -120,5 +120,5 @@ fn ranks_that_ask_for_different_things_are_reported() {
         dataset.read_collective(&query, &readers, ranks)
     });
     assert!(matches!(outcomes[2], Err(IdxError::NoField { .. })), "{outcomes:?}");
-    assert!(outcomes[..2].iter().all(|of| of.as_ref().is_err_and(IdxError::is_echo)), "{outcomes:?}");
+    assert!(outcomes[..2].iter().all(|of| of.as_ref().is_err_and(IdxError::is_secondary)), "{outcomes:?}");
 }

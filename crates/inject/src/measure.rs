@@ -56,7 +56,7 @@ impl Programs {
 
     fn try_run(&self, command: &[String], verify: Verify, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         let folder = request.path.parent().unwrap_or(Path::new("."));
-        let beside = Beside::of(folder)?;
+        let files = MeasureFiles::of(folder)?;
         let (words, runs_in) = words(command, folder);
         let program = match find(&words) {
             Ok(Program { path, route: Route::None { reason }, .. }) => {
@@ -65,7 +65,7 @@ impl Programs {
             Ok(program) => program,
             Err(error) => return Ok(Answer::Failed(error.to_string())),
         };
-        let plan = match plan(&request.settings, &program, &self.objects, &beside.log) {
+        let plan = match plan(&request.settings, &program, &self.objects, &files.log) {
             Ok(plan) => plan,
             Err(why) => return Ok(Answer::NotApplicable(why)),
         };
@@ -73,9 +73,9 @@ impl Programs {
         if !plan.hints.is_empty() {
             self.objects.install_hints(&plan.hints).map_err(of_inject)?;
         }
-        let errors = File::create(&beside.last_words).map_err(|source| io(&beside.last_words, "writing", source))?;
+        let errors = File::create(&files.last_words).map_err(|source| io(&files.last_words, "writing", source))?;
         let mut child = Command::new(&self.objects.measure);
-        child.arg(&beside.measured).args(&words).envs(plan.environment.iter().map(|(name, value)| (name, value)));
+        child.arg(&files.measured).args(&words).envs(plan.environment.iter().map(|(name, value)| (name, value)));
         child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
         child.env("RADDLE_SCRATCH", folder);
         if let Some(runs_in) = runs_in {
@@ -87,15 +87,15 @@ impl Programs {
         if matches!(ended?, ProcessEnd::Late) {
             return Ok(Answer::Failed(late(self.limit)));
         }
-        match measured(&command[0], &beside) {
-            Ok(measured) => outcome(request, verify, folder, &measured, &beside.log),
+        match measured(&command[0], &files) {
+            Ok(measured) => outcome(request, verify, folder, &measured, &files.log),
             Err(why) => Ok(Answer::Failed(why)),
         }
     }
 }
 
 /// Files of a run next to the program's folder, which the program may list.
-struct Beside {
+struct MeasureFiles {
     /// Log of the settings that were applied.
     log: PathBuf,
     /// Output of the measuring program.
@@ -104,7 +104,7 @@ struct Beside {
     last_words: PathBuf,
 }
 
-impl Beside {
+impl MeasureFiles {
     /// Returns the files of the run in `folder`, after removing those of the previous run.
     fn of(folder: &Path) -> Result<Self> {
         let [log, measured, last_words] =
@@ -122,8 +122,8 @@ impl Beside {
 }
 
 /// Returns the measurement of a run of `name`, or why it does not count.
-fn measured(name: &str, beside: &Beside) -> Result<MeasuringOutput, String> {
-    let text = std::fs::read(&beside.measured).map_err(|error| error.to_string());
+fn measured(name: &str, files: &MeasureFiles) -> Result<MeasuringOutput, String> {
+    let text = std::fs::read(&files.measured).map_err(|error| error.to_string());
     let measured =
         text.and_then(|text| serde_json::from_slice::<MeasuringOutput>(&text).map_err(|error| error.to_string()));
     let measured = measured.map_err(|why| format!("it was not measured: {why}"))?;
@@ -133,7 +133,7 @@ fn measured(name: &str, beside: &Beside) -> Result<MeasuringOutput, String> {
         MeasuringOutput { exit_code: Some(0), .. } => return Ok(measured),
         MeasuringOutput { exit_code, .. } => format!("with exit code {}", exit_code.unwrap_or(-1)),
     };
-    Err(format!("{name} ended {how}{}", last_words(&beside.last_words)))
+    Err(format!("{name} ended {how}{}", last_words(&files.last_words)))
 }
 
 impl Executor for Programs {

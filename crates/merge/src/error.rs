@@ -97,7 +97,7 @@ pub enum MergeError {
         missing: Vec<MissingKey>,
     },
     /// Objects of the inputs do not fit together; lists all differences.
-    #[error("the inputs do not fit together: {} difference(s); see the table, or choose --join inner or outer", differences.len())]
+    #[error("the inputs do not fit together ({} differences found); see the table, or choose --join inner or outer", differences.len())]
     Differences {
         /// The differences, by path.
         differences: Vec<Difference>,
@@ -398,7 +398,7 @@ fn first_fault(faults: &[KeyFault]) -> String {
 
 impl MergeError {
     /// Whether this error only reports that another rank failed.
-    pub fn is_echo(&self) -> bool {
+    pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 
@@ -438,7 +438,7 @@ impl MergeError {
             EngineError::Tile { source, .. }
             | EngineError::Worker { source }
             | EngineError::Commit { source, .. }
-            | EngineError::Bring { source } => source,
+            | EngineError::Regroup { source } => source,
             EngineError::Write { source, .. } => {
                 Self::Write { path: output.to_path_buf(), operation: "write chunks", source }
             }

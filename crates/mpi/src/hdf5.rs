@@ -138,7 +138,7 @@ impl Hdf5 {
 
     /// Initialises a library if ranks of this MPI can write with it; otherwise returns the reason.
     fn take(library: Library) -> std::result::Result<Self, String> {
-        // SAFETY: a function of every MPI library, of which only the address is used.
+        // SAFETY: a function of every MPI library; only its address is used.
         let linked_mpi = unsafe { library.get::<*const c_void>(b"MPI_Comm_size\0") };
         let linked_mpi = linked_mpi.map(|symbol| symbol.as_raw_ptr().cast_const());
         // The function is not found if the library is not linked with MPI.

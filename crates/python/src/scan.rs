@@ -13,7 +13,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_hdf5::fork::ReadGuard;
 use raddle_query::events::SearchContext;
-use raddle_query::index::Beside;
+use raddle_query::index::FoundIndex;
 use raddle_query::statistics::Limits;
 use raddle_query::{Aggregate, AggregateKind, Expression, FoundEvents, Index, QueryError, Search, Sum};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "raddle._core")]
 pub struct QueryIndex(Arc<Index>);
 
-/// Returns the state of the index at `path`, or of that beside the file, and the index if it can be used: `missing`,
+/// Returns the state of the index at `path`, or of that of the file, and the index if it can be used: `missing`,
 /// `stale` or `usable`.
 #[pyfunction]
 #[pyo3(signature = (file, path=None))]
@@ -35,16 +35,16 @@ pub fn index_of(
 ) -> PyResult<(&'static str, Option<QueryIndex>)> {
     let file = file.get().open_file();
     let found = match path {
-        None => Index::beside(file),
+        None => Index::find(file),
         Some(path) => Index::read(&path).map(|index| match index.is_of(&file.identity()) {
-            true => Beside::Usable(index),
-            false => Beside::Stale,
+            true => FoundIndex::Usable(index),
+            false => FoundIndex::Stale,
         }),
     };
     Ok(match found.map_err(|error| errors::of_error(py, &Error::of_query(&error)))? {
-        Beside::Missing => ("missing", None),
-        Beside::Stale => ("stale", None),
-        Beside::Usable(index) => ("usable", Some(QueryIndex(Arc::new(index)))),
+        FoundIndex::Missing => ("missing", None),
+        FoundIndex::Stale => ("stale", None),
+        FoundIndex::Usable(index) => ("usable", Some(QueryIndex(Arc::new(index)))),
     })
 }
 

@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 const SEQ: &str = ".seq";
 /// Ending of the names of datasets with the number of rows before each event.
 const OFFSETS: &str = ".offsets";
-/// Number of events, or of rows, of which keys are read at once.
+/// Number of events or rows whose keys are read at once.
 const KEYS_PER_JOB: u64 = 1 << 16;
 
 /// Events, by number. Their memory depends on how many there are, not on how large the numbers are.

@@ -1,4 +1,4 @@
-//! Statistics of the columns of a file, kept beside it: those of every block of rows.
+//! Statistics of the columns of a file, kept next to it: those of every block of rows.
 //!
 //! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version 1
 //! has limits of numbers, version 2 also limits of texts, and version 3 distinct values
@@ -85,9 +85,9 @@ impl From<LimitsIndex> for Index {
     }
 }
 
-/// An index beside a file.
+/// An index of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Beside {
+pub enum FoundIndex {
     /// There is none.
     Missing,
     /// It belongs to another state of the file.
@@ -97,8 +97,8 @@ pub enum Beside {
 }
 
 impl Index {
-    /// Returns the path of the index beside a file: `FILE.stats`.
-    pub fn path_beside(file: &Path) -> PathBuf {
+    /// Returns the path of the index of a file: `FILE.stats`.
+    pub fn default_path(file: &Path) -> PathBuf {
         let mut path = file.as_os_str().to_owned();
         path.push(".stats");
         path.into()
@@ -352,17 +352,17 @@ impl Index {
         Self::of_bytes(&bytes).map_err(failed)
     }
 
-    /// Reads the index beside an open file.
+    /// Reads the index of an open file.
     ///
     /// # Errors
     /// If there is one that cannot be read.
-    pub fn beside(file: &OpenFile) -> Result<Beside> {
-        let path = Self::path_beside(file.path());
+    pub fn find(file: &OpenFile) -> Result<FoundIndex> {
+        let path = Self::default_path(file.path());
         if !path.exists() {
-            return Ok(Beside::Missing);
+            return Ok(FoundIndex::Missing);
         }
         let index = Self::read(&path)?;
-        Ok(if index.is_of(&file.identity()) { Beside::Usable(index) } else { Beside::Stale })
+        Ok(if index.is_of(&file.identity()) { FoundIndex::Usable(index) } else { FoundIndex::Stale })
     }
 }
 
@@ -384,7 +384,7 @@ struct OrderedColumn<'k> {
 }
 
 impl OrderedColumn<'_> {
-    /// Returns the statistics of each block of some rows, of which the first begins a block.
+    /// Returns the statistics of each block of some rows, which begin with a block.
     fn statistics<'f>(
         &self,
         file: &'f OpenFile,

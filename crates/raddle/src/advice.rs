@@ -68,7 +68,7 @@ impl Advice {
     pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));
         if inputs > 1 {
-            choices.push("continue without the file");
+            choices.push("leave the file out");
         }
         Self::one_of(&choices)
     }
@@ -154,7 +154,7 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::ForeignFile { .. } => "allow reading outside of the files' folders with --follow-foreign-files",
         Hdf5Error::MissingSource { .. } => "put the missing files where they are expected",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
-        _ => "copy the files again from where they came from",
+        _ => "copy the files again from their source",
     }
 }
 

@@ -14,7 +14,7 @@ use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::plan::MergePlan;
 use raddle_merge::schema::join::{AttributePolicy, Join, ScalarPolicy};
 use raddle_query::Index;
-use raddle_query::index::Beside;
+use raddle_query::index::FoundIndex;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -311,20 +311,20 @@ impl PlannedAppend {
     }
 }
 
-/// Returns the index beside a file, if it belongs to its state.
+/// Returns the index of a file, if it belongs to its state.
 fn usable_index(file: &Path) -> Option<Index> {
     let file = OpenFile::open(file, Some(1)).ok()?;
-    match Index::beside(&file) {
-        Ok(Beside::Usable(index)) => Some(index),
+    match Index::find(&file) {
+        Ok(FoundIndex::Usable(index)) => Some(index),
         // It is not used for searches either, which warn about it.
-        Ok(Beside::Missing | Beside::Stale) | Err(_) => None,
+        Ok(FoundIndex::Missing | FoundIndex::Stale) | Err(_) => None,
     }
 }
 
-/// Adds the limits of appended rows to the index beside a file.
+/// Adds the limits of appended rows to the index of a file.
 fn extend_index(file: &Path, index: &Index, threads: usize, context: &Context<'_>) -> Result<(), Error> {
     let open = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
     let extended = index.extended(&open, threads, context.watch.cancel);
-    let written = extended.and_then(|extended| extended.write(&Index::path_beside(file)));
+    let written = extended.and_then(|extended| extended.write(&Index::default_path(file)));
     written.map(drop).map_err(|error| Error::of_query(&error))
 }

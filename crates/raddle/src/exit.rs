@@ -14,9 +14,9 @@ pub enum Exit {
     Internal = 1,
     /// The command line is invalid.
     Usage = 2,
-    /// An input is unreadable or does not fit the others; nothing was written.
+    /// An input is unreadable or does not fit the others; no output appears.
     InputRefused = 3,
-    /// Done, but inputs were left out (only with `--skip-bad`).
+    /// Done, but inputs (`--skip-bad`) or products (`--differing leave-out`) were left out.
     InputsSkipped = 4,
     /// The output could not be written: space, permission, device.
     Output = 5,
@@ -73,8 +73,8 @@ Exit codes:
   0  done
   1  internal error
   2  wrong usage
-  3  input refused, nothing written
-  4  done, but inputs skipped (--skip-bad)
+  3  input refused, no output
+  4  done, but inputs or products were left out
   5  output could not be written (space, permission)
   6  a limit was reached (memory, open files, size)
   7  another run writes the same output

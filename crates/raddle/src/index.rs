@@ -1,4 +1,4 @@
-//! Indexes: statistics beside a file, with which searches skip blocks of rows.
+//! Indexes: statistics next to a file, which let searches skip blocks of rows.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -65,7 +65,7 @@ pub struct IndexReport {
 }
 
 impl IndexRequest {
-    /// Creates a request to write the index beside a file.
+    /// Creates a request to write the index of a file.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self { file: file.into(), ..Self::default() }
     }
@@ -77,7 +77,7 @@ impl IndexRequest {
     /// If the file cannot be read, the index cannot be written or would replace something else, or the run is cancelled.
     pub fn run(&self, context: &Context<'_>) -> Result<IndexReport, Error> {
         let started = Instant::now();
-        let output = self.output.clone().unwrap_or_else(|| Index::path_beside(&self.file));
+        let output = self.output.clone().unwrap_or_else(|| Index::default_path(&self.file));
         let failed = |error| Error::of_query(&error);
         Index::check_replaceable(&output).map_err(failed)?;
         settle(&self.file).map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;

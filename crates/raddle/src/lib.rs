@@ -1,5 +1,5 @@
-//! raddle rewrites many files of scientific data as they were produced into the few files that should have existed for
-//! how they are read: at the speed of the hardware, within a stated memory, and provably the same data.
+//! Merges many small files of scientific data into the few that are laid out for reading, within a memory budget, and
+//! verifiably the same data.
 //!
 //! This crate is the library that the `raddle` command, the Python package and Rust programs share. Each operation is a
 //! request, which is plain data: fields with the names and meanings of the command's options. A request is planned, and
@@ -22,14 +22,14 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | [`PlanRequest`] | describes the output of a merge from metadata alone |
+//! | [`PlanRequest`] | describes the output of a merge, which is not written |
 //! | [`MergeRequest`] | concatenates the datasets of many HDF5 files |
 //! | [`RechunkRequest`] | rewrites one file with a new layout |
 //! | [`SplitRequest`] | merges files into several: by variable, by rows or by size |
 //! | [`SelectRequest`] | writes the events of a file that satisfy conditions |
 //! | [`AppendRequest`] | adds the rows of more files to a merged file, in place |
 //! | [`VerifyRequest`] | compares a merged file with its inputs or its digests |
-//! | [`IndexRequest`] | writes statistics with which searches skip blocks of rows |
+//! | [`IndexRequest`] | writes an index, which lets searches skip blocks of rows |
 //! | [`inspect()`] | reports how the bytes of a file are used |
 //!
 //! [`Context`] carries what surrounds a run: an observer of progress, a way to stop it, and the ranks that share it.

@@ -44,7 +44,7 @@ pub fn check(is_wanted: bool, options: &MergeOptions, is_part: bool) -> Result<(
             "--index needs values that are copied: leave out --link, or run raddle index afterwards",
         ));
     }
-    Index::check_replaceable(&Index::path_beside(&options.output)).map_err(|error| Error::of_query(&error))
+    Index::check_replaceable(&Index::default_path(&options.output)).map_err(|error| Error::of_query(&error))
 }
 
 impl MergeIndex {
@@ -65,7 +65,7 @@ impl MergeIndex {
 
     /// Returns the path of the index.
     pub fn path(&self) -> PathBuf {
-        Index::path_beside(&self.output)
+        Index::default_path(&self.output)
     }
 }
 

@@ -19,7 +19,7 @@ use raddle_merge::options::MergeOptions;
 use raddle_merge::subset::tables::{SelectedEvents, SelectedRows, TableSelection};
 use raddle_merge::verify::digests::stored::records_of;
 use raddle_query::events::{SearchContext, events_of, key_of, keyed_tables, row_count, rows_of};
-use raddle_query::index::Beside;
+use raddle_query::index::FoundIndex;
 use raddle_query::{EventSet, Index, QueryError, Table, TableCondition};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -222,14 +222,14 @@ pub(crate) fn select(
     let file = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
     let key = name_of(spec);
     let failed = |error: QueryError| Error::of_query(&error);
-    let index = match Index::beside(&file).map_err(failed)? {
-        Beside::Usable(index) => Some(index),
-        Beside::Stale if context.leads() => {
-            let path = Index::path_beside(file.path());
+    let index = match Index::find(&file).map_err(failed)? {
+        FoundIndex::Usable(index) => Some(index),
+        FoundIndex::Stale if context.leads() => {
+            let path = Index::default_path(file.path());
             context.warn(format!("{} belongs to another state of the file, and is not used", path.display()));
             None
         }
-        Beside::Stale | Beside::Missing => None,
+        FoundIndex::Stale | FoundIndex::Missing => None,
     };
     let running = SearchContext { threads, cancel: context.watch.cancel };
     let mut events: Option<EventSet> = None;

@@ -11,7 +11,7 @@ use raddle_merge::options::MergeOptions;
 use raddle_merge::verify::digests::check::check_collective;
 use raddle_merge::verify::{Mismatch, VerifyReport, verify_collective};
 use raddle_query::Index;
-use raddle_query::index::Beside;
+use raddle_query::index::FoundIndex;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct VerifyRequest {
     #[serde(skip)]
     pub file: PathBuf,
 
-    /// Files from which it was made, as for merge: files, folders, quoted globs, @LIST, or - for standard input
+    /// Inputs of the merge, given as for merge: files, folders, quoted globs, @LIST, or - for standard input
     ///
     /// Without inputs, the file is checked against the digests it holds.
     #[cfg_attr(feature = "clap", arg(long, value_name = "INPUT", num_args = 1..))]
@@ -138,17 +138,17 @@ impl VerifyRequest {
         Ok(verified)
     }
 
-    /// Compares the index beside the file, if there is one that belongs to it, with the values of the file.
+    /// Compares the index of the file, if there is one that belongs to it, with the values of the file.
     fn check_index(&self, threads: usize, context: &Context<'_>) -> Result<Vec<Mismatch>, Error> {
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
-        let path = Index::path_beside(&self.file);
-        let index = match Index::beside(&file).map_err(|error| Error::of_query(&error))? {
-            Beside::Missing => return Ok(Vec::new()),
-            Beside::Stale => {
+        let path = Index::default_path(&self.file);
+        let index = match Index::find(&file).map_err(|error| Error::of_query(&error))? {
+            FoundIndex::Missing => return Ok(Vec::new()),
+            FoundIndex::Stale => {
                 context.warn(format!("{} belongs to another state of the file, and is not checked", path.display()));
                 return Ok(Vec::new());
             }
-            Beside::Usable(index) => index,
+            FoundIndex::Usable(index) => index,
         };
         let found = index.differences(&file, threads, context.watch.cancel).map_err(|error| Error::of_query(&error))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -94,7 +94,7 @@ fn what_cannot_be_put_together_is_named() {
     );
 }
 
-/// Two members of one class in a split collection have branches beside each other, each with its own counts.
+/// Two members of one class in a split collection have neighbouring branches, each with its own counts.
 #[test]
 fn arrays_of_two_members_of_one_class() {
     let branches = open_branches("products.root", false);

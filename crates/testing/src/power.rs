@@ -121,7 +121,7 @@ pub enum Loss {
 /// Files by name.
 type Names = BTreeMap<PathBuf, usize>;
 
-/// A file as its list of changes, of which the first `synced` are durable.
+/// A file as its list of changes; the first `synced` are durable.
 #[derive(Debug, Default)]
 struct Inode {
     changes: Vec<DataChange>,

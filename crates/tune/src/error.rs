@@ -137,7 +137,7 @@ pub enum TuneError {
 #[non_exhaustive]
 pub enum WorkloadFault {
     /// The workload has no experiments.
-    #[error("a workload needs at least one")]
+    #[error("a workload needs at least one experiment")]
     None,
     /// Two experiments have the same name.
     #[error("another experiment has the same name")]
@@ -146,13 +146,13 @@ pub enum WorkloadFault {
     #[error("nothing is compared: give knobs or variants")]
     NothingCompared,
     /// The kernel cannot be parsed.
-    #[error("its kernel: {}", in_a_line(.0))]
+    #[error("kernel: {}", in_a_line(.0))]
     Kernel(Box<toml::de::Error>),
     /// A parameter of the kernel is out of range.
-    #[error("its kernel: {0} is out of range")]
+    #[error("kernel: {0} is out of range")]
     Size(&'static str),
     /// Parameters of the kernel exclude each other.
-    #[error("its kernel: {0}")]
+    #[error("kernel: {0}")]
     Conflict(&'static str),
     /// The ranks of a variant are not a valid number.
     #[error("ranks of a variant must be a whole number from 1 to {max}")]
@@ -164,7 +164,7 @@ pub enum WorkloadFault {
     #[error("library must be a string: a path, or a name that the system's loader finds")]
     Library,
     /// The kernel runs on a single process only.
-    #[error("its kernel: {0} runs on a single process: leave ranks out")]
+    #[error("kernel: {0} runs on a single process: leave ranks out")]
     NotForRanks(&'static str),
     /// A setting has an invalid value.
     #[error(transparent)]

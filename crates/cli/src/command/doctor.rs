@@ -32,7 +32,7 @@ Examples:
 
 Each line has a mark. ok: as it should be. note: usable, but worth knowing. missing: everything that does not \
 need it works; the line says what does, and how to get it. broken: raddle needs it for any work, and the exit \
-code says of which kind it is: 5 for the folder, 6 for open files, 2 for variables of the environment. The \
+code names its kind: 5 for the folder, 6 for open files, 2 for environment variables. The \
 command of the Python package also lists the Python packages with which it works.";
 
 /// Collective. Collects the report; the first rank prints it.

@@ -63,10 +63,10 @@ Examples:
 Accepts reports of merge, rechunk, append, keys add, idx write, verify, bench and tune. Several runs are \
 compared at the top of the page; a report of verify is shown with the run that wrote the file.
 
-Of bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. Of other runs, it \
+For bench and tune, the page shows verdicts, sweeps with intervals, rates and distributions. For other runs, it \
 shows date and host, inputs, warnings and differences, the time of every stage and rank, predictions, the \
-command that repeats the run, and, of the file that it wrote, where its bytes are, the sizes of its chunks and \
-how well its datasets compress.";
+command that repeats the run and, for the output, the use of its bytes, its chunk sizes and the compression \
+ratios of its datasets.";
 
 /// Writes the page.
 pub fn run(arguments: &ReportArgs) -> Result<Exit, Error> {

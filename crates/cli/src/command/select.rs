@@ -35,7 +35,7 @@ Examples:
       selects again and compares
 
 The file needs partition keys (raddle keys add), which the output gets again. A dataset belongs to the table of its \
-group if it has as many rows as the key; other datasets, and groups without keys, are copied whole. An index beside the file (raddle index) makes searching faster.";
+group if it has as many rows as the key; other datasets, and groups without keys, are copied whole. An index next to the file (raddle index) makes searching faster.";
 
 /// Collective. Selects events and writes their rows.
 pub fn run(arguments: &SelectArgs, team: &Ranks) -> Result<Exit, Error> {

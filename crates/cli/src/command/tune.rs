@@ -94,8 +94,8 @@ Examples:
       your own program, unchanged
 
 Settings that help individually are combined; the best combination is measured again against the defaults, on \
-other values. It is only written if it wins again, within the limits. If nothing does, no profile is written, \
-which is not a failure.";
+other values. It is only written if it wins again, within the limits. If no combination wins, no profile is \
+written and the exit code is 0.";
 
 /// Whether to compare the values that a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -29,8 +29,8 @@ pub struct VerifyArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  raddle verify run11981.h5                       is it still what was written?
-  raddle verify run11981.h5 --against run11981/   is it what the inputs hold?
+  raddle verify run11981.h5                       compare with its own digests
+  raddle verify run11981.h5 --against run11981/   compare with the inputs
   raddle verify all.h5 -i list.txt                the files of a list
 
 Without inputs, every value is read and compared with the digests that the merge stored in the file; damage is \

@@ -108,7 +108,7 @@ fn of_trial(tried: &TrialOutcome) -> Check {
     }
 }
 
-/// Describes the limit on open files, of which `most` are inputs.
+/// Describes the limit on open files; at most `most` of them are inputs.
 fn of_open_files(files: OpenFiles, most: u64) -> Check {
     /// Lowest limit under which a self-test succeeds: measured with two threads.
     const MIN_FILES: u64 = 16;

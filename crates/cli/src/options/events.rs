@@ -78,7 +78,7 @@ impl From<DifferingProducts> for MismatchPolicy {
 /// Program whose form the layouts of bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EventForm {
-    /// That of the HEP-CCE framework, identical in every dataset and attribute
+    /// HEP-CCE framework: the same datasets and attributes
     Cce,
 }
 

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Command line of this run, for reports. It is not that of the process, which may be a Python program.
 static INVOCATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Records the command line of this run, of which the first word is the program's name.
+/// Records the command line of this run; the first word is the program's name.
 pub fn record_invocation(words: &[OsString]) {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     *INVOCATION.lock().unwrap_or_else(PoisonError::into_inner) = words;

@@ -19,7 +19,7 @@ const WITHOUT_TOTAL: [(u16, &str); 3] = [
     (0, "{prefix} {spinner}"),
 ];
 /// Assumed width of a terminal that does not report it, in columns.
-const USUAL_COLUMNS: u16 = 80;
+const TYPICAL_COLUMNS: u16 = 80;
 /// Interval at which a bar without events is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -55,7 +55,7 @@ impl Bars {
 /// Returns the width of the terminal at standard error, in columns.
 fn columns() -> u16 {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
+    size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(TYPICAL_COLUMNS)
 }
 
 /// Returns the most detailed template that fits `columns`.

@@ -41,7 +41,7 @@ pub fn planned(plan: &PreviewPlan) -> String {
 
 /// Formats a finished preview.
 pub fn written(report: &PreviewReport) -> String {
-    let sum = |of: fn(&raddle_idx::preview::PreviewOf) -> u64| report.datasets.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&raddle_idx::preview::PreviewedDataset) -> u64| report.datasets.iter().map(of).sum::<u64>();
     let (samples, stored) = (sum(|of| of.sample_len_bytes), sum(|of| of.stored_len_bytes));
     let lines = lines(
         report

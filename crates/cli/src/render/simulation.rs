@@ -35,7 +35,7 @@ pub fn text(simulation: &Simulation) -> String {
     }
     text.push_str(&spreads(simulation));
     text.push_str(&format!(
-        "\nimbalance of encode cost: {:.1} % by the rates, {:.1} % as dealt\n",
+        "\nimbalance of encode cost: {:.1} % by the rates, {:.1} % as assigned\n",
         ranks.encode_s.imbalance() * 100.0,
         ranks.dealt_cost.imbalance() * 100.0,
     ));

@@ -1,7 +1,7 @@
 //! Rows 13 and 14: a run that is killed or asked to stop leaves the output alone, and the next one completes it.
 
 use crate::workload::{GOES_ON, Workload};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_testing::faults::{Action, CHANGING, Fault};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
@@ -63,7 +63,7 @@ fn make_events(path: &Path) {
     ];
     for (name, rows, number) in datasets {
         let (dims, chunk_shape) = (vec![rows, 1], vec![CHUNK_ROWS, 1]);
-        let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+        let spec = DefaultDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
         let mut dataset = file.create_dataset(name.as_bytes(), &spec).unwrap();
         for first in (0..rows).step_by(CHUNK_ROWS as usize) {
             let raw: Vec<u8> = (first..first + CHUNK_ROWS).flat_map(|row| (number(row) as u32).to_le_bytes()).collect();

@@ -2,7 +2,7 @@
 //! it, and the same command produces both.
 
 use crate::workload::{GOES_ON, OLD, Outcome, Workload};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_testing::faults::{Action, CHANGING, Fault};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,8 @@ fn files(folder: &Path) -> Files {
 fn make(path: &Path, seed: u64) {
     let mut file = DefaultFormatFile::create(path).unwrap();
     let dims = vec![CHUNKS * CHUNK_ROWS, COLUMNS];
-    let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape: vec![CHUNK_ROWS, COLUMNS], gzip_level: 1 };
+    let spec =
+        DefaultDatasetSpec { element: Element::U32, dims, chunk_shape: vec![CHUNK_ROWS, COLUMNS], gzip_level: 1 };
     let mut dataset = file.create_dataset(b"/map", &spec).unwrap();
     for chunk in 0..CHUNKS {
         let first = (seed * CHUNKS + chunk) << 14;

@@ -6,7 +6,7 @@ use raddle_core::report::progress::Silent;
 use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink};
 use raddle_events::sources::generated::{RandomOptions, RandomProducts, SizeLaw};
 use raddle_events::{ConvertOptions, convert};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_testing::faults::{self, Fault};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -54,7 +54,7 @@ pub fn make(path: &Path, seed: u32, datasets: &[(&str, u64)], chunk_rows: u64) {
     let encoder = Encoder::plain(Effort::Fast, 4);
     for (place, (name, chunks)) in (0..).zip(datasets) {
         let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
-        let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+        let spec = DefaultDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
         let mut dataset = file.create_dataset(name.as_bytes(), &spec).unwrap();
         for chunk in 0..*chunks {
             let mut stored = Vec::new();

@@ -38,8 +38,8 @@ fn advice_names_only_options_of_the_command() {
     std::fs::write(folder.path().join("bad.h5"), "no HDF5").unwrap();
     make(&folder.path().join("y.h5"), "/y", 1, 100);
     for (arguments, advice) in [
-        (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from where they came from\n"),
-        (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from where they came from\n"),
+        (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from their source\n"),
+        (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from their source\n"),
         (&["plan", "bad.h5"], "leave them out with --skip-bad\n"),
         (&["append", "a.h5", "y.h5"], "choose --join outer (objects of any input)\n"),
         (

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use raddle_codec::{Effort, EncodeState, Encoder};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(crate) fn make_several(path: &Path, groups: &[&str], datasets: &[&str], chun
     let stored = stored_chunk(chunk_rows);
     let mut file = DefaultFormatFile::create(path).unwrap();
     let (dims, chunk_shape) = (vec![chunks * chunk_rows, 1], vec![chunk_rows, 1]);
-    let spec = StockDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
+    let spec = DefaultDatasetSpec { element: Element::U32, dims, chunk_shape, gzip_level: 1 };
     groups.iter().for_each(|group| file.create_group(group.as_bytes()).unwrap());
     for dataset in datasets {
         let mut dataset = file.create_dataset(dataset.as_bytes(), &spec).unwrap();

@@ -197,7 +197,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let regrouped = self.work.regroup(&Round { batches, owners, index: self.index }, communicator);
         if let Err(source) = regrouped {
             let first = batches.first().map_or(0, |batch| batch.first);
-            self.window.fail(first, EngineError::Bring { source });
+            self.window.fail(first, EngineError::Regroup { source });
         }
         self.window.open(local_count);
     }

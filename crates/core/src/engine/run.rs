@@ -75,7 +75,7 @@ use std::time::Instant;
 pub struct Execution<'a, W: TileWork> {
     plan: &'a Plan,
     work: &'a W,
-    target: Target<'a>,
+    target: OutputMode<'a>,
     commit: Option<&'a mut Commit<'a, W::Error>>,
     recorder: Option<&'a mut (dyn Recorder + 'a)>,
     part: Option<Range<u64>>,
@@ -84,13 +84,13 @@ pub struct Execution<'a, W: TileWork> {
 impl<'a, W: TileWork> Execution<'a, W> {
     /// Creates an execution whose workers write the batches they encode to `sink`.
     pub fn new(plan: &'a Plan, work: &'a W, sink: &'a dyn Sink) -> Self {
-        Self { plan, work, target: Target::Each(sink), commit: None, recorder: None, part: None }
+        Self { plan, work, target: OutputMode::PerWorker(sink), commit: None, recorder: None, part: None }
     }
 
     /// Creates an execution whose ranks write each round's batches together, on their calling threads, while the workers
     /// encode the next round.
     pub fn shared(plan: &'a Plan, work: &'a W, sink: &'a dyn SharedSink) -> Self {
-        Self { plan, work, target: Target::Together(sink), commit: None, recorder: None, part: None }
+        Self { plan, work, target: OutputMode::Collective(sink), commit: None, recorder: None, part: None }
     }
 
     /// Calls `commit` on the calling thread, in plan order, with the claims of each array whose tiles are all placed.
@@ -148,11 +148,11 @@ fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
 
 /// Threads that write the batches.
 #[derive(Clone, Copy)]
-enum Target<'a> {
+enum OutputMode<'a> {
     /// Every worker writes the batches it encodes.
-    Each(&'a dyn Sink),
+    PerWorker(&'a dyn Sink),
     /// The calling threads of all ranks write together, round by round.
-    Together(&'a dyn SharedSink),
+    Collective(&'a dyn SharedSink),
 }
 
 /// Task of an execution.
@@ -170,7 +170,7 @@ const ALL_TILES: Range<u64> = 0..u64::MAX;
 fn execute<W: TileWork>(
     plan: &Plan,
     work: &W,
-    target: Target<'_>,
+    target: OutputMode<'_>,
     spec: ExecutionSpec<'_, W::Error>,
     options: &EngineOptions,
     context: &Context<'_>,
@@ -179,18 +179,18 @@ fn execute<W: TileWork>(
     let ExecutionSpec { tiles, commit, recorder } = spec;
     let index = plan.tile_index();
     let recorded = recorder.as_ref().map(|recorder| recorder.kept());
-    let has_rounds = context.communicator.size() > 1 || matches!(target, Target::Together(_));
+    let has_rounds = context.communicator.size() > 1 || matches!(target, OutputMode::Collective(_));
     let setup = ExecutionSetup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
     let kept = setup.recorded.unwrap_or_default();
     let addressing = match (&setup.schedule, options.placement, target) {
-        (Some(_), _, Target::Each(_)) => Addressing::ByRounds,
-        (Some(_), _, Target::Together(_)) => Addressing::ByRoundsTogether,
-        (None, Placement::Ordered, _) => Addressing::InOrder,
-        (None, Placement::Unordered, _) => Addressing::AtOnce,
+        (Some(_), _, OutputMode::PerWorker(_)) => Addressing::Collective,
+        (Some(_), _, OutputMode::Collective(_)) => Addressing::CollectiveIo,
+        (None, Placement::Ordered, _) => Addressing::Ordered,
+        (None, Placement::Unordered, _) => Addressing::Unordered,
     };
     let (sink, shared) = match target {
-        Target::Each(sink) => (Some(sink), None),
-        Target::Together(shared) => (None, Some(shared)),
+        OutputMode::PerWorker(sink) => (Some(sink), None),
+        OutputMode::Collective(shared) => (None, Some(shared)),
     };
     let has_batches = !setup.local_batches.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
@@ -207,7 +207,7 @@ fn execute<W: TileWork>(
     for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
     }
-    let shop = WorkerContext {
+    let worker_context = WorkerContext {
         plan,
         index: &index,
         work,
@@ -221,7 +221,7 @@ fn execute<W: TileWork>(
     let mut committer = Committer::new(&index, commit, context.observer);
     let mut counts = RankCounts::default();
     if let Err(source) = work.begin(assignment, context) {
-        window.fail(0, EngineError::Bring { source });
+        window.fail(0, EngineError::Regroup { source });
     }
     std::thread::scope(|scope| {
         // A panic in `commit` must not leave the workers waiting forever.
@@ -230,7 +230,7 @@ fn execute<W: TileWork>(
         for number in 0..if has_batches { setup.jobs } else { 0 } {
             window.worker_starts();
             let thread = std::thread::Builder::new().name(format!("raddle-{number}"));
-            match thread.spawn_scoped(scope, || shop.run()) {
+            match thread.spawn_scoped(scope, || worker_context.run()) {
                 Ok(worker) => workers.push(worker),
                 Err(source) => {
                     window.worker_ends();

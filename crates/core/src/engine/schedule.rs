@@ -1,7 +1,7 @@
 //! Schedule of a plan shared by several ranks: owners and rounds of its batches, as plain data.
 //!
-//! [`rehearse`] computes, in one process, the schedule on which an execution by any number of ranks would agree.
-//! Invariant: rehearsal and execution use the same function on the same facts.
+//! [`dry_run`] computes, in one process, the schedule on which an execution by any number of ranks would agree.
+//! Invariant: a dry run and an execution use the same function on the same facts.
 
 use super::fit::{BatchFootprint, MemoryFit, RankInfo, WINDOW_TILES};
 use super::{EngineOptions, TileWork};
@@ -10,7 +10,7 @@ use crate::memory::MemoryBudget;
 use crate::output::arenas::Arenas;
 use crate::plan::{Batch, Plan, TileIndex};
 use crate::ranks::communicator::Rank;
-use crate::ranks::owners::{Item, OwningRanks, deal};
+use crate::ranks::owners::{Item, OwningRanks, assign};
 use crate::ranks::rounds::{Footprint, overlaps, rounds};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -42,9 +42,9 @@ impl Schedule {
         work: &W,
         batches: Vec<Batch>,
         needs: &[BatchFootprint],
-        terms: &DealOptions<'_>,
+        terms: &AssignOptions<'_>,
     ) -> Self {
-        let DealOptions { buffer_len_bytes, arenas, quotas, owners } = *terms;
+        let AssignOptions { buffer_len_bytes, arenas, quotas, owners } = *terms;
         let items = batches.iter().map(|batch| BatchFootprint::item(index, work, plan, batch));
         let lanes = lanes(plan, index, work, &batches, arenas);
         let of_batch = |(batch, need): (&Batch, &BatchFootprint)| Footprint {
@@ -59,7 +59,7 @@ impl Schedule {
                 (owners, rounds)
             }
             // With fewer lanes than ranks, some stripes are shared, which is better than leaving ranks idle.
-            _ => OwningRanks::new(quotas.len(), owners).deal_rounds(items, &memory, quotas, WINDOW_TILES),
+            _ => OwningRanks::new(quotas.len(), owners).assign_rounds(items, &memory, quotas, WINDOW_TILES),
         };
         let overlaps = overlaps(&owners, &memory, quotas, &rounds);
         let files = needs.iter().map(|need| need.file).collect();
@@ -75,7 +75,7 @@ impl Schedule {
 
 /// Constraints for assigning batches.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DealOptions<'a> {
+pub(super) struct AssignOptions<'a> {
     /// Length of a batch buffer.
     pub buffer_len_bytes: u64,
     pub arenas: Option<Arenas>,
@@ -96,7 +96,7 @@ pub(super) fn lanes<W: TileWork>(
     let Some(Arenas { lanes, .. }) = arenas.filter(|arenas| arenas.lanes > 1) else { return vec![0; batches.len()] };
     let item = |batch| Item { cost: BatchFootprint::cost(index, work, plan, batch), ..Item::default() };
     let items: Vec<Item> = batches.iter().map(item).collect();
-    deal(&items, lanes as usize)
+    assign(&items, lanes as usize)
 }
 
 /// Returns the owner of each item if ranks own whole lanes.
@@ -106,7 +106,7 @@ fn owners_of_lanes(items: impl Iterator<Item = Item>, lanes: &[u32], count: u32,
         let cost = &mut of_lanes[*lane as usize].cost;
         *cost = cost.saturating_add(item.cost);
     }
-    let owners = deal(&of_lanes, ranks);
+    let owners = assign(&of_lanes, ranks);
     lanes.iter().map(|lane| owners[*lane as usize]).collect()
 }
 
@@ -127,7 +127,7 @@ pub struct DryRun {
 ///
 /// # Errors
 /// If the plan contradicts itself, or one worker with its largest tile does not fit the budget.
-pub fn rehearse<W: TileWork>(
+pub fn dry_run<W: TileWork>(
     plan: &Plan,
     work: &W,
     ranks: usize,
@@ -142,7 +142,7 @@ pub fn rehearse<W: TileWork>(
     let fitted = MemoryFit::new(plan, &batches, &needs, work, options.jobs, &budget)?;
     let quotas = vec![fitted.quota_bytes(); all.len()];
     let (jobs, fixed_len_bytes) = (fitted.jobs(), fitted.fixed_len_bytes());
-    let terms = DealOptions {
+    let terms = AssignOptions {
         buffer_len_bytes: fitted.buffer_len_bytes(),
         arenas: options.arenas,
         quotas: &quotas,

@@ -4,7 +4,7 @@
 //! cannot take part makes all fail.
 
 use super::fit::{BatchFootprint, MemoryFit, RankInfo};
-use super::schedule::{DealOptions, Schedule, lanes};
+use super::schedule::{AssignOptions, Schedule, lanes};
 use super::status::agree_at_start;
 use super::window::{Limits, LocalBatch};
 use super::{Checkpoint, Context, EngineError, EngineOptions, TileWork};
@@ -90,7 +90,7 @@ impl ExecutionSetup {
         let quotas = agree_at_start::<W::Error>(context.communicator, quota)?;
         let quotas: Vec<_> = quotas.iter().map(|bytes| number(bytes)).collect();
         let mut fitted = fitted.ok_or(CoreError::RankLeft { operation: "set up the engine" })?;
-        let terms = DealOptions {
+        let terms = AssignOptions {
             buffer_len_bytes: fitted.buffer_len_bytes(),
             arenas: options.arenas,
             quotas: &quotas,

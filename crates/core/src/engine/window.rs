@@ -135,13 +135,13 @@ pub(super) enum Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressing {
     /// The window, in plan order.
-    InOrder,
+    Ordered,
     /// The window, immediately.
-    AtOnce,
+    Unordered,
     /// The calling thread, with the other ranks, round by round; workers write.
-    ByRounds,
-    /// The calling thread, as for `ByRounds`, which also writes.
-    ByRoundsTogether,
+    Collective,
+    /// The calling thread, as for `Collective`, which also writes.
+    CollectiveIo,
 }
 
 /// Limits of a window.
@@ -200,7 +200,7 @@ pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
 
 impl<E: std::error::Error + 'static> InFlightWindow<E> {
     pub(super) fn new(batches: Vec<LocalBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
-        let by_rounds = matches!(addressing, Addressing::ByRounds | Addressing::ByRoundsTogether);
+        let by_rounds = matches!(addressing, Addressing::Collective | Addressing::CollectiveIo);
         let opened = if by_rounds { 0 } else { batches.len() };
         let state = State {
             next: 0,
@@ -355,12 +355,12 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         let mut state = self.lock();
         state.brought_bytes -= self.batches[parcel.number].received_len_bytes;
         match self.addressing {
-            Addressing::AtOnce => {
+            Addressing::Unordered => {
                 if self.find_address(&mut state, &mut parcel) {
                     self.make_writable(&mut state, parcel);
                 }
             }
-            Addressing::InOrder => {
+            Addressing::Ordered => {
                 let at = parcel.number - state.first_encoded;
                 put_at(&mut state.encoded, at, parcel);
                 while let Some(Some(_)) = state.encoded.front() {
@@ -372,7 +372,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
                     self.make_writable(&mut state, parcel);
                 }
             }
-            Addressing::ByRounds | Addressing::ByRoundsTogether => {
+            Addressing::Collective | Addressing::CollectiveIo => {
                 let at = parcel.number - state.first_encoded;
                 put_at(&mut state.encoded, at, parcel);
                 self.progress.notify_all();
@@ -392,7 +392,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
     fn make_writable(&self, state: &mut State<E>, parcel: InFlightBatch) {
         if parcel.stored.is_empty() {
             self.put_placed(state, parcel);
-        } else if self.addressing == Addressing::ByRoundsTogether {
+        } else if self.addressing == Addressing::CollectiveIo {
             state.gathered.push(parcel);
         } else {
             state.writable.push_back(parcel);

@@ -98,7 +98,7 @@ fn finish<const N: usize>(window: Shared, workers: [JoinHandle<()>; N]) -> Resul
 #[test]
 fn with_memory_for_one_batch_all_are_placed_in_plan_order() {
     loom::model(|| {
-        let window = window(2, Addressing::InOrder, 1);
+        let window = window(2, Addressing::Ordered, 1);
         let workers = [worker(&window, never), worker(&window, never)];
         assert_eq!(take(&window, 0, 2), [100, 101, 102, 103]);
         assert_eq!(finish(window, workers).unwrap().end_address(), 104);
@@ -108,7 +108,7 @@ fn with_memory_for_one_batch_all_are_placed_in_plan_order() {
 #[test]
 fn batches_that_are_encoded_out_of_turn_get_addresses_in_plan_order() {
     loom::model(|| {
-        let window = window(2, Addressing::InOrder, 2);
+        let window = window(2, Addressing::Ordered, 2);
         let workers = [worker(&window, never), worker(&window, never)];
         assert_eq!(take(&window, 0, 2), [100, 101, 102, 103]);
         assert_eq!(finish(window, workers).unwrap().end_address(), 104);
@@ -118,7 +118,7 @@ fn batches_that_are_encoded_out_of_turn_get_addresses_in_plan_order() {
 #[test]
 fn addresses_given_at_once_do_not_overlap() {
     loom::model(|| {
-        let window = window(2, Addressing::AtOnce, 2);
+        let window = window(2, Addressing::Unordered, 2);
         let workers = [worker(&window, never), worker(&window, never)];
         let mut addresses = take(&window, 0, 2);
         addresses.sort_unstable();
@@ -139,7 +139,7 @@ fn rounds_are_opened_settled_and_placed() {
             }],
         };
         let (index, mut taken) = (plan.tile_index(), Addresses::new(START_ADDRESS, None));
-        let window = window(2, Addressing::ByRounds, 2);
+        let window = window(2, Addressing::Collective, 2);
         let workers = [worker(&window, never)];
         for round in 0..2 {
             window.reserve_received(1);
@@ -156,7 +156,7 @@ fn rounds_are_opened_settled_and_placed() {
 #[test]
 fn the_first_failure_in_plan_order_is_reported() {
     loom::model(|| {
-        let window = window(2, Addressing::InOrder, 2);
+        let window = window(2, Addressing::Ordered, 2);
         let refuse = |ordinal: u64| (ordinal >= 1).then(|| EngineError::Panicked { message: ordinal.to_string() });
         let workers = [worker(&window, refuse), worker(&window, refuse)];
         assert!(window.next_placed(|| false).is_none());
@@ -169,7 +169,7 @@ fn the_first_failure_in_plan_order_is_reported() {
 #[test]
 fn a_failure_wakes_the_worker_that_has_nothing_to_do() {
     loom::model(|| {
-        let window = window(1, Addressing::InOrder, 1);
+        let window = window(1, Addressing::Ordered, 1);
         let refuse = |ordinal: u64| Some(EngineError::Panicked { message: ordinal.to_string() });
         let workers = [worker(&window, refuse), worker(&window, refuse)];
         assert!(window.next_placed(|| false).is_none());
@@ -180,7 +180,7 @@ fn a_failure_wakes_the_worker_that_has_nothing_to_do() {
 #[test]
 fn a_cancelled_run_ends() {
     loom::model(|| {
-        let (window, cancel) = (window(1, Addressing::InOrder, 1), CancelToken::new());
+        let (window, cancel) = (window(1, Addressing::Ordered, 1), CancelToken::new());
         let looks = cancel.clone();
         let refuse = move |_| looks.is_cancelled().then(|| CoreError::Cancelled.into());
         let workers = [worker(&window, refuse)];

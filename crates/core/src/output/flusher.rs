@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Number of written bytes that justify a flush.
-pub const WORTH_LEN_BYTES: u64 = 8 << 20;
+pub const MIN_FLUSH_LEN_BYTES: u64 = 8 << 20;
 
 /// Files to flush, each identified by a number of the caller.
 #[derive(Debug, Default)]

@@ -59,7 +59,7 @@ impl OutputLock {
     /// # Errors
     /// If another process holds it, or the directory of the output is not writable.
     pub fn take(output: &Path) -> Result<Self, LockError> {
-        Self::take_at(output, beside(output, ".raddle-lock"))
+        Self::take_at(output, hidden_sibling(output, ".raddle-lock"))
     }
 
     /// Acquires the lock file `path`, for a part of the work on `output`.
@@ -101,7 +101,7 @@ fn take_file(output: &Path, lock_path: &Path) -> Result<File, LockError> {
 }
 
 /// Returns the path of a hidden file that belongs to `output` and is located in the same directory.
-pub fn beside(output: &Path, suffix: &str) -> PathBuf {
+pub fn hidden_sibling(output: &Path, suffix: &str) -> PathBuf {
     let mut hidden = OsString::from(".");
     hidden.push(output.file_name().unwrap_or_default());
     hidden.push(suffix);
@@ -143,7 +143,7 @@ mod tests {
         let output = folder.path().join("out");
         let first = OutputLock::take(&output).unwrap();
         assert!(matches!(OutputLock::take(&output), Err(LockError::Held { .. })));
-        let other = OutputLock::take_at(&output, beside(&output, ".piece")).unwrap();
+        let other = OutputLock::take_at(&output, hidden_sibling(&output, ".piece")).unwrap();
         drop((first, other));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         drop(OutputLock::take(&output).unwrap());
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(beside(Path::new("a/b.h5"), ".x"), Path::new("a/.b.h5.x"));
+        assert_eq!(hidden_sibling(Path::new("a/b.h5"), ".x"), Path::new("a/.b.h5.x"));
         assert_eq!((folder_of(Path::new("b")), folder_of(Path::new("/b"))), (Path::new("."), Path::new("/")));
     }
 }

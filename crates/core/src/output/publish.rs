@@ -5,7 +5,7 @@
 //! on the output touches the hidden name.
 
 use super::durability::Durability;
-use super::{LockError, OutputLock, beside, sync_folder};
+use super::{LockError, OutputLock, hidden_sibling, sync_folder};
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 use std::fs::File;
@@ -328,7 +328,7 @@ impl AtomicDir {
 
 /// Returns the hidden path at which `output` is written.
 pub fn hidden_path(output: &Path) -> PathBuf {
-    beside(output, ".raddle-part")
+    hidden_sibling(output, ".raddle-part")
 }
 
 /// Returns the path under which `output` is published: its target, if it is a symbolic link to a file. A rename would

@@ -1,7 +1,7 @@
 //! Scratch files, for data that does not fit in memory. They take space in the output's directory and have no name, so
 //! that they disappear with the process, however it ends.
 
-use super::{beside, folder_of};
+use super::{folder_of, hidden_sibling};
 use crate::ranks::communicator::{AgreedError, Communicator, CommunicatorExt};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,7 @@ impl Scratch {
         if ranks.size() == 1 {
             return Ok(Self::create(output)?);
         }
-        let (folder, path) = (folder_of(output), beside(output, ".raddle-scratch"));
+        let (folder, path) = (folder_of(output), hidden_sibling(output, ".raddle-scratch"));
         let options = || OpenOptions::new().read(true).write(true).to_owned();
         let created = match ranks.rank() {
             0 => Self::of(folder, options().create(true).truncate(true).open(&path)).map(Some),

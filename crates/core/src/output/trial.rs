@@ -3,7 +3,7 @@
 //! Invariant: nothing of a trial remains in the folder, whatever fails.
 
 use super::publish::rename_new;
-use super::{OutputLock, beside, read_back, scratch, sync_folder};
+use super::{OutputLock, hidden_sibling, read_back, scratch, sync_folder};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
@@ -63,7 +63,7 @@ impl Drop for TrialFiles {
 /// Tries all operations in `folder`. Without the first, the others are not tried.
 pub fn try_folder(folder: &Path) -> Vec<TrialOutcome> {
     let output = folder.join(format!("raddle-trial-{}", std::process::id()));
-    let files = TrialFiles { first: beside(&output, ".first"), second: beside(&output, ".second") };
+    let files = TrialFiles { first: hidden_sibling(&output, ".first"), second: hidden_sibling(&output, ".second") };
     let mut tried = Vec::new();
     for operation in FolderOperation::ALL {
         let outcome = match operation {

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Calls `work` at the same time on up to `threads` threads, including this one.
 ///
 /// # Panics
-/// As for [`beside`].
+/// As for [`run_with_helpers`].
 pub fn on_threads(threads: usize, work: impl Fn() + Sync) {
-    beside(threads.saturating_sub(1), &work, &work);
+    run_with_helpers(threads.saturating_sub(1), &work, &work);
 }
 
 /// Calls `here` on this thread, and at the same time `work` on up to `others` other threads; returns the result of `here`
@@ -24,7 +24,7 @@ pub fn on_threads(threads: usize, work: impl Fn() + Sync) {
 ///
 /// # Panics
 /// If a call panics, after all of them have ended.
-pub fn beside<R>(others: usize, work: impl Fn() + Sync, here: impl FnOnce() -> R) -> R {
+pub fn run_with_helpers<R>(others: usize, work: impl Fn() + Sync, here: impl FnOnce() -> R) -> R {
     let pool = if others > 0 { Pool::of_process() } else { None };
     let Some(pool) = pool else { return beside_new_threads(others, &work, here) };
     pool.threads.in_place_scope(|scope| {

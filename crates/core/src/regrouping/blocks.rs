@@ -7,7 +7,7 @@ use crate::plan::extent::{Coordinates, Extent};
 
 /// Usual length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible, small
 /// enough to stay in the cache of a core.
-pub const USUAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
+pub const TYPICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
 
 /// Part of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,10 +82,10 @@ mod tests {
         let shape = |shape: &[u64], chunk_shape: &[u64], element_len_bytes, block_len_bytes| {
             block_shape(shape, chunk_shape, element_len_bytes, block_len_bytes).to_vec()
         };
-        assert_eq!(shape(&[4000, 20_000], &[10, 20_000], 4, USUAL_BLOCK_LEN_BYTES), [10, 20_000]);
-        assert_eq!(shape(&[1 << 20, 4], &[128, 4], 8, USUAL_BLOCK_LEN_BYTES), [32_768, 4]);
+        assert_eq!(shape(&[4000, 20_000], &[10, 20_000], 4, TYPICAL_BLOCK_LEN_BYTES), [10, 20_000]);
+        assert_eq!(shape(&[1 << 20, 4], &[128, 4], 8, TYPICAL_BLOCK_LEN_BYTES), [32_768, 4]);
         assert_eq!(shape(&[1 << 20, 4], &[128, 4], 8, 16 << 10), [512, 4]);
-        assert_eq!(shape(&[8, 8], &[2, 2], 1, USUAL_BLOCK_LEN_BYTES), [8, 8]);
+        assert_eq!(shape(&[8, 8], &[2, 2], 1, TYPICAL_BLOCK_LEN_BYTES), [8, 8]);
     }
 
     proptest! {
@@ -94,7 +94,7 @@ mod tests {
             rows in prop::collection::vec(1_u64..7, 1..4),
             others in prop::collection::vec((1_u64..6, 1_u64..4), 0..2),
             (chunk, element_len_bytes) in (1_u64..5, prop::sample::select(vec![1_u64, 1 << 18])),
-            block_len_bytes in prop::sample::select(vec![1, 8, USUAL_BLOCK_LEN_BYTES]),
+            block_len_bytes in prop::sample::select(vec![1, 8, TYPICAL_BLOCK_LEN_BYTES]),
             ends in (0_u64..8, 1_u64..8),
         ) {
             let mut start = 0;

@@ -4,7 +4,7 @@ use crate::work::*;
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{Context, DryRun, EngineError, EngineOptions, Execution, Placement, TileWork, rehearse};
+use raddle_core::engine::{Context, DryRun, EngineError, EngineOptions, Execution, Placement, TileWork, dry_run};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::plan::{Plan, Tile};
 use raddle_core::ranks::threads::Threads;
@@ -29,19 +29,19 @@ fn ranks_give_the_bytes_and_claims_of_one() {
                 });
                 let case = format!("{ranks} ranks, {jobs} jobs, batches of {batch_len}, budget {budget}");
                 assert_eq!(sink.bytes(START), bytes, "{case}");
-                // Each rank has placed exactly the tiles that the rehearsal assigns to it.
+                // Each rank has placed exactly the tiles that the dry run assigns to it.
                 let options = options(jobs, Placement::Ordered, batch_len);
-                let DryRun { schedule, .. } = rehearse(&plan, &work, ranks, &options, budget).unwrap();
+                let DryRun { schedule, .. } = dry_run(&plan, &work, ranks, &options, budget).unwrap();
                 let index = plan.tile_index();
                 let stored: HashMap<Tile, u64> =
                     arrays.iter().flat_map(|array| &array.1).map(|claim| (claim.tile, claim.len_bytes)).collect();
                 for rank in 0..ranks {
                     let owned = schedule.owned_by(rank, 0..schedule.batches.len());
                     let tiles = owned.flat_map(|at| index.tiles_in(&schedule.batches[at]).collect::<Vec<_>>());
-                    let dealt: u64 = tiles.filter_map(|tile| stored.get(&tile)).sum();
+                    let assigned: u64 = tiles.filter_map(|tile| stored.get(&tile)).sum();
                     let placed =
                         results[0].1.stages.iter().filter(|s| (s.rank, s.stage) == (rank as u32, Stage::Place));
-                    assert_eq!(placed.map(|stage| stage.bytes).sum::<u64>(), dealt, "{case}, rank {rank}");
+                    assert_eq!(placed.map(|stage| stage.bytes).sum::<u64>(), assigned, "{case}, rank {rank}");
                 }
                 for (rank, (committed, report)) in results.iter().enumerate() {
                     assert_eq!(*committed, if rank == 0 { arrays.clone() } else { vec![] }, "{case}");

@@ -152,7 +152,7 @@ fn parts_make_the_bytes_of_the_whole() {
         assert!(joined == bytes, "{parts} parts");
         let (stored, sink, committed) = recorded(&plan, &work, &mut Recorded::of(&kept), 2);
         assert_eq!((stored.unwrap(), &committed), (bytes.len() as u64, &arrays));
-        assert!(sink.bytes(START).is_empty(), "nothing is made again");
+        assert!(sink.bytes(START).is_empty(), "nothing is produced twice");
     }
 }
 

@@ -67,19 +67,19 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         // ranks. Small inputs are split so that every rank has work.
         let part_len_bytes = source.batch_len_bytes(entries.clone()).div_ceil(ranks.size() as u64);
         let longest = options.round_len_bytes.min(options.memory_len_bytes / 8).min(part_len_bytes).max(1);
-        let mut dealer = Dealer {
+        let mut assigner = Assigner {
             longest_len_bytes: ranks.all_gather_u64(longest)?.into_iter().min().unwrap_or(1),
             shares: vec![1.0; ranks.size()],
             end_entry: entries.end,
         };
         let (mut converted, mut at) = (ConversionReport::default(), entries.start);
         while at < entries.end {
-            let runs = dealer.deal(*source, options, at);
+            let runs = assigner.assign(*source, options, at);
             let local_run = runs[ranks.rank()].clone();
             let begun = Instant::now();
             let prepared =
                 ranks.agree("read and prepare events", self.prepare(&sink, local_run.clone(), &mut converted))?;
-            dealer.note(begun.elapsed().as_secs_f64(), source.batch_len_bytes(local_run), ranks)?;
+            assigner.note(begun.elapsed().as_secs_f64(), source.batch_len_bytes(local_run), ranks)?;
             let begun = Instant::now();
             let tiles = sink.commit_collective(prepared, ranks)?;
             converted.commit_s += begun.elapsed().as_secs_f64();
@@ -173,16 +173,16 @@ fn encode_all<P: Prepare>(tiles: Vec<P::Tile>, preparers: Vec<P>, cancel: &Cance
 }
 
 /// Distributes runs of entries to ranks.
-struct Dealer {
+struct Assigner {
     longest_len_bytes: u64,
     /// Share of each rank, relative to the longest run.
     shares: Vec<f64>,
     end_entry: u64,
 }
 
-impl Dealer {
+impl Assigner {
     /// Returns the run of each rank, beginning at `start`, until no entries are left. Runs end where ranges end.
-    fn deal<S: Source + ?Sized>(&self, source: &S, options: &ConvertOptions, start: u64) -> Vec<Range<u64>> {
+    fn assign<S: Source + ?Sized>(&self, source: &S, options: &ConvertOptions, start: u64) -> Vec<Range<u64>> {
         let mut at = start;
         let run = |share: &f64| {
             let (begin, target) = (at, (self.longest_len_bytes as f64 * share) as u64);

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) struct RootFormat;
 
 /// Name of the tree to which the frameworks of experiments write events.
-const USUAL_TREE: &str = "Events";
+const DEFAULT_TREE: &str = "Events";
 
 impl Format for RootFormat {
     fn title(&self) -> &'static str {
@@ -79,9 +79,9 @@ fn usual_tree(file: &RootFile, path: &Path) -> Result<String> {
     let available = file.containers();
     match available.as_slice() {
         [only] => Ok(only.clone()),
-        _ if available.iter().any(|tree| tree == USUAL_TREE) => Ok(USUAL_TREE.to_owned()),
+        _ if available.iter().any(|tree| tree == DEFAULT_TREE) => Ok(DEFAULT_TREE.to_owned()),
         _ => {
-            let place = Location::file(path).tree(USUAL_TREE).into();
+            let place = Location::file(path).tree(DEFAULT_TREE).into();
             Err(ColumnsError::NoSuch { place, kind: "tree", available }.into())
         }
     }

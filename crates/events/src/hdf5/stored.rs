@@ -153,9 +153,9 @@ impl Source for StoredFile {
 
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         let address = |event| self.packed.stored_address(event);
-        let beside = size_of::<EventId>() + size_of::<u64>() + size_of::<i32>() * (1 + self.packed.numbers());
+        let header_len_bytes = size_of::<EventId>() + size_of::<u64>() + size_of::<i32>() * (1 + self.packed.numbers());
         let count = entries.end - entries.start;
-        (address(entries.end) - address(entries.start)).saturating_add(count.saturating_mul(beside as u64))
+        (address(entries.end) - address(entries.start)).saturating_add(count.saturating_mul(header_len_bytes as u64))
     }
 
     fn check_unchanged(&self) -> Result<(), ColumnsError> {

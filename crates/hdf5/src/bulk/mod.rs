@@ -111,7 +111,7 @@ impl BulkReader {
             failure: Mutex::new(None),
             counts: Mutex::new(ReadCounts::default()),
         };
-        pool::beside(
+        pool::run_with_helpers(
             threads.saturating_sub(1),
             || self.work(&work, &mut || true),
             || self.work(&work, &mut paced(go_on)),

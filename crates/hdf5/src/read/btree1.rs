@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 const MAX_LEVEL: usize = 40;
 
 /// Number of entries of a node at libhdf5's default (`istore_k` = 32): one read of this size covers nearly every node.
-const USUAL_ENTRIES: usize = 64;
+const TYPICAL_ENTRIES: usize = 64;
 
 const WHAT: &str = "chunk B-tree node";
 
@@ -71,7 +71,7 @@ impl ChunkWalk<'_, '_> {
         let entry_len = key_len + address_len;
         // Nodes of the same depth share a slot and have the same level, so a child never has its parent's slot.
         let slot = depth;
-        let usual_len = header_len + USUAL_ENTRIES * entry_len + key_len;
+        let usual_len = header_len + TYPICAL_ENTRIES * entry_len + key_len;
         let bytes = reader.node_up_to(slot, address, header_len, usual_len, Protection::None, WHAT)?;
         if !bytes.starts_with(b"TREE") {
             return Err(reader.malformed(address, format!("{WHAT}: wrong signature")));

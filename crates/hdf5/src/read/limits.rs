@@ -7,7 +7,7 @@ use crate::source::InputFile;
 use raddle_codec::Pipeline;
 
 /// Usual maximum of bytes per read.
-const USUAL_READ_LEN_BYTES: u64 = 1 << 20;
+const TYPICAL_READ_LEN_BYTES: u64 = 1 << 20;
 
 /// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
 /// memory.
@@ -34,7 +34,7 @@ pub struct ReaderLimits {
 impl Default for ReaderLimits {
     /// Allows chunks up to 1 GiB (HDF5 before 2.0 allows 4 GiB; 1 MiB is usual), keeps 8 MiB and reads 1 MiB at once.
     fn default() -> Self {
-        Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20, read_len_bytes: USUAL_READ_LEN_BYTES }
+        Self { chunk_len_bytes: 1 << 30, kept_len_bytes: 8 << 20, read_len_bytes: TYPICAL_READ_LEN_BYTES }
     }
 }
 
@@ -47,7 +47,7 @@ fn longest_stored(chunk_len_bytes: u64) -> u64 {
 impl ReaderLimits {
     /// Returns the number of chunks looked up before they are read; their list shrinks with the reads.
     pub(super) fn batch_chunks(&self) -> u64 {
-        (BATCH_CHUNKS * self.read_len_bytes / USUAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
+        (BATCH_CHUNKS * self.read_len_bytes / TYPICAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
     }
 
     /// Returns the maximum memory of a reader if no chunk is longer than a read.

@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int, c_void};
 /// Location of a new object or link: its absolute path, and the character set of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewLink<'a> {
-    /// Absolute path, of which all but the last part must exist.
+    /// Absolute path; all but its last part must exist.
     pub path: &'a [u8],
     /// Whether the name is marked UTF-8 (else ASCII).
     pub utf8: bool,

@@ -330,11 +330,11 @@ fn files_that_are_written_at_once_name_filters_each_in_its_way() {
     let name = "of the other file".repeat(5);
     let other = write(&path("other.h5"), &name, &|| ());
     assert!(other.windows(name.len()).any(|bytes| bytes == name.as_bytes()));
-    let beside = write(&path("beside.h5"), "mine", &|| {
+    let accompanied = write(&path("next.h5"), "mine", &|| {
         std::fs::remove_file(path("other.h5")).unwrap();
-        assert!(other == write(&path("other.h5"), &name, &|| ()), "it has the names of the file beside it");
+        assert!(other == write(&path("other.h5"), &name, &|| ()), "it has the names of the file next to it");
     });
-    assert!(alone == beside, "it has the names of the other file");
+    assert!(alone == accompanied, "it has the names of the other file");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::maker::{SampleDataset, Spec, Storage, make};
 use raddle_codec::{Effort, EncodeState, Encoder, Pipeline};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::*;
 use raddle_hdf5::native::{Encoding, ReadLimits, read_tree};
@@ -238,7 +238,7 @@ fn chunks_where_none_can_be() {
 /// Writes a dataset of two chunks of 64 bytes: zeros, and the chunk that `stored` decodes to.
 fn with_second_chunk(path: &Path, stored: &[u8], filter_mask: u32) -> (Encoding, Dataset) {
     let mut file = DefaultFormatFile::create(path).unwrap();
-    let spec = StockDatasetSpec { element: Element::U8, dims: vec![128], chunk_shape: vec![64], gzip_level: 6 };
+    let spec = DefaultDatasetSpec { element: Element::U8, dims: vec![128], chunk_shape: vec![64], gzip_level: 6 };
     let mut dataset = file.create_dataset(b"/d", &spec).unwrap();
     dataset.write_chunk(&[0], &deflated(&[0; 64]), 0).unwrap();
     dataset.write_chunk(&[64], stored, filter_mask).unwrap();

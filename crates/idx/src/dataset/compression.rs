@@ -161,7 +161,7 @@ pub enum BlockFault {
         name: &'static str,
     },
     /// The record says zfp, but the header does not name a valid mode.
-    #[error("is a zfp stream, but compression {name:?}  of its field is not a zfp mode for samples of this type")]
+    #[error("is a zfp stream, but the compression of its field, {name:?}, is not a zfp mode for samples of this type")]
     ZfpMode {
         /// Compression named in the header.
         name: String,

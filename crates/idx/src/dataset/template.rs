@@ -346,9 +346,9 @@ mod tests {
         assert_eq!(names("./%04x.bin", "a/b%d/c/").folder, PathBuf::from("a"));
         assert_eq!(names("./%04x.bin", "a/b%d/c/").step("b12"), Some(12));
         // Without a folder per step, the block number follows, and folders for its excess digits.
-        let beside = names("./a/%04x.bin", "t%d");
+        let in_a_folder = names("./a/%04x.bin", "t%d");
         assert_eq!(
-            [beside.step("t70000.bin"), beside.step("t12000f"), beside.step("t0000.bin")],
+            [in_a_folder.step("t70000.bin"), in_a_folder.step("t12000f"), in_a_folder.step("t0000.bin")],
             [Some(7), Some(12), None]
         );
         assert_eq!(names("./a/t%02x/%04x.bin", "%d_").step("3_t00"), None, "the text is before the time");

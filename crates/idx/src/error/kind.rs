@@ -31,7 +31,7 @@ impl IdxError {
     /// Returns the class of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            error if error.is_echo() => ErrorKind::RankFailed,
+            error if error.is_secondary() => ErrorKind::RankFailed,
             Self::Write { .. }
             | Self::Exists { .. }
             | Self::StepExists { .. }

@@ -398,7 +398,7 @@ impl IdxError {
             EngineError::Tile { source, .. }
             | EngineError::Worker { source }
             | EngineError::Commit { source, .. }
-            | EngineError::Bring { source } => source,
+            | EngineError::Regroup { source } => source,
             EngineError::Write { source, .. } => Self::Write { path, operation: "write blocks of", source },
             EngineError::Core(error) => error.into(),
             other => Self::Engine { path, reason: other.to_string() },
@@ -406,7 +406,7 @@ impl IdxError {
     }
 
     /// Whether this error only reports that another rank failed.
-    pub fn is_echo(&self) -> bool {
+    pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 }

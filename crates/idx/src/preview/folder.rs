@@ -7,7 +7,7 @@ use crate::error::{IdxError, Result};
 use crate::write::publish::{holds_blocks_alone, write};
 use raddle_core::output::durability::sync_folders;
 use raddle_core::output::publish::{IfExists, hidden_path, remove_any, rename_new};
-use raddle_core::output::{OutputLock, beside, folder_of, sync_folder};
+use raddle_core::output::{OutputLock, folder_of, hidden_sibling, sync_folder};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -68,7 +68,7 @@ impl PreviewFolder {
         }
         let lock = OutputLock::take(folder)?;
         Self::check(folder, output, existing)?;
-        let (staging, aside) = (hidden_path(folder), beside(folder, ".raddle-old"));
+        let (staging, aside) = (hidden_path(folder), hidden_sibling(folder, ".raddle-old"));
         for path in [&staging, &aside] {
             clear(path)?;
         }

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 /// Report of one dataset of a preview.
 #[derive(Debug, Clone, Serialize)]
-pub struct PreviewOf {
+pub struct PreviewedDataset {
     /// Path of the array.
     pub path: String,
     /// Path of the `.idx` file.
@@ -54,7 +54,7 @@ pub struct PreviewReport {
     /// Memory that the samples took while they were collected.
     pub held_len_bytes: u64,
     /// Datasets of the preview.
-    pub datasets: Vec<PreviewOf>,
+    pub datasets: Vec<PreviewedDataset>,
     /// Wall time of writing the preview.
     pub elapsed_s: f64,
 }
@@ -134,7 +134,7 @@ impl Preview {
             let mut writer = Writer::new(&folder.staged_path(&of.file_name()), of.header.clone(), options.clone())?;
             let patches: Vec<BoxData<'static>> = samples.give_up(of);
             let written = writer.write_collective(None, patches, &watch, &SingleProcess)?;
-            datasets.push(PreviewOf {
+            datasets.push(PreviewedDataset {
                 path: of.path.clone(),
                 file: self.plan.folder.join(of.file_name()),
                 shape: of.shape.clone(),

@@ -20,7 +20,7 @@ use raddle_core::digest::Digest;
 use raddle_core::parallel;
 use raddle_core::plan::extent::fill_with;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
-use raddle_core::ranks::owners::{Holders, Item, deal};
+use raddle_core::ranks::owners::{Holders, Item, assign};
 use std::iter;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl ReadPlan {
             let mut parts: Vec<_> = needs.iter().map(|(_, rank, samples)| (*rank as usize, *samples)).collect();
             Item { cost: 1, holders: Holders::of(&mut parts), ..Item::default() }
         });
-        let readers = deal(&items.collect::<Vec<_>>(), parts.len());
+        let readers = assign(&items.collect::<Vec<_>>(), parts.len());
         let shares: Vec<Share> = of_block
             .zip(readers)
             .map(|(needs, reader)| {

@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
-pub enum InputsAre {
+pub enum InputRelation {
     /// Fields of one dataset, at one time
     #[default]
     Fields,
@@ -28,7 +28,7 @@ pub struct InputRequest {
     /// Relation between several inputs
     #[cfg_attr(feature = "clap", arg(long = "as", value_name = "WHAT", value_enum, default_value_t))]
     #[serde(rename = "as")]
-    pub inputs_are: InputsAre,
+    pub inputs_are: InputRelation,
 
     /// Time step of the inputs, or of the first of them; without it a dataset of fields has no time steps. For an IDX
     /// dataset as input: the only step to read
@@ -89,7 +89,7 @@ impl InputRequest {
         }
         let [input] = inputs else { return Err(IdxError::SeveralInputs) };
         let of_arrays = [
-            (self.inputs_are == InputsAre::Steps, "as steps"),
+            (self.inputs_are == InputRelation::Steps, "as steps"),
             (self.vector, "vector"),
             (self.shape.is_some(), "shape"),
             (self.dtype.is_some(), "dtype"),

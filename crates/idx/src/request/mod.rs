@@ -12,7 +12,7 @@ mod words;
 mod write;
 
 pub use fault::RequestFault;
-pub use inputs::{InputRequest, InputsAre};
+pub use inputs::{InputRelation, InputRequest};
 pub use read::ReadRequest;
 pub use sizes::{
     AxisRange, BoxSize, ParseAxisRangeError, ParseBoxSizeError, ParseShapeError, Shape, axis_named, restrict,

@@ -170,8 +170,8 @@ pub struct ImageOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     pub chunk: Option<Shape>,
 
-    /// Number of samples of a shard, which is a file of whole chunks [default: up to 32 MiB]; each is held in memory
-    /// while it is made
+    /// Number of samples of a shard, which is a file of whole chunks [default: up to 32 MiB]; one shard per worker is
+    /// held in memory
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     pub shard: Option<Shape>,
 

@@ -9,7 +9,7 @@ use crate::write::step_plan::{BlockPlace, StepPlan};
 use raddle_core::engine::Sink;
 use raddle_core::output::close;
 use raddle_core::output::durability::Durability;
-use raddle_core::output::flusher::{Flusher, WORTH_LEN_BYTES};
+use raddle_core::output::flusher::{Flusher, MIN_FLUSH_LEN_BYTES};
 use raddle_core::ranks::communicator::Communicator;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -106,7 +106,7 @@ impl<'a> StepFiles<'a> {
         let State { written, flusher, .. } = &mut *state;
         let unflushed = written.entry(number).or_default();
         *unflushed += bytes.len() as u64;
-        if *unflushed >= WORTH_LEN_BYTES && flusher.flush(number, &file) {
+        if *unflushed >= MIN_FLUSH_LEN_BYTES && flusher.flush(number, &file) {
             *unflushed = 0;
         }
         Ok(())

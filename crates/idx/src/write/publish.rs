@@ -12,7 +12,7 @@ use crate::read::dataset::Dataset;
 use crate::write::step_plan::StepPlan;
 use raddle_core::output::durability::Durability;
 use raddle_core::output::publish::{AtomicDir, IfExists, PublishError};
-use raddle_core::output::{beside, folder_of};
+use raddle_core::output::{folder_of, hidden_sibling};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -152,7 +152,7 @@ fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std
 
 /// Writes the `.idx` file: temporary name, fsync, rename.
 pub(crate) fn write_header(path: &Path, header: &Header, durability: Durability) -> Result<()> {
-    let temporary = beside(path, ".raddle-header");
+    let temporary = hidden_sibling(path, ".raddle-header");
     let written = write_whole(&temporary, &header.to_text(), durability);
     let renamed = written.and_then(|()| std::fs::rename(&temporary, path).map_err(write(path, "rename")));
     if renamed.is_err() {

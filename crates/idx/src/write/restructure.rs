@@ -363,7 +363,7 @@ pub(crate) mod tests {
         assert!(matches!(check(&[vec![SampleBox::new(&[0], &[0])]]), Err(PartitionFault::Outside { .. })));
     }
 
-    /// Generates a domain that is cut at random into some boxes, which are dealt to ranks at random.
+    /// Generates a domain that is cut at random into some boxes, which are assigned to ranks at random.
     pub(crate) fn partitions() -> impl Strategy<Value = (SampleBox, Vec<Vec<SampleBox>>)> {
         let cuts = prop::collection::vec(any::<(u64, usize, u64)>(), 0..12);
         (prop::collection::vec((0u64..9, 1u64..14), 1..6), cuts, 1usize..9, any::<u64>()).prop_map(

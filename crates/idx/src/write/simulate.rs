@@ -15,7 +15,7 @@ use crate::write::options::{Phases, WriteOptions};
 use crate::write::restructure::{Restructuring, check_partition};
 use crate::write::step_plan::{BlockHolders, StepPlan};
 use crate::write::work::{RankSamples, StepWork};
-use raddle_core::engine::{EngineOptions, Schedule, rehearse};
+use raddle_core::engine::{EngineOptions, Schedule, dry_run};
 use raddle_core::ranks::regroup::piece_len_bytes;
 use raddle_core::ranks::traffic::Traffic;
 use raddle_core::report::peak_rss_bytes;
@@ -219,8 +219,8 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
         owners: options.aggregators,
         ..EngineOptions::default()
     };
-    let rehearsal = rehearse(&step.tiles, &work, ranks, &engine, options.memory_limit_bytes)?;
-    let schedule = &rehearsal.schedule;
+    let simulated = dry_run(&step.tiles, &work, ranks, &engine, options.memory_limit_bytes)?;
+    let schedule = &simulated.schedule;
     let holders = SampleCounts::new(header, after);
     let blocks_s = started.elapsed().as_secs_f64();
     let started = Instant::now();
@@ -249,7 +249,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
         }
         _ => 0,
     };
-    let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + rehearsal.fixed_len_bytes);
+    let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + simulated.fixed_len_bytes);
     let spread = |values: Vec<u64>| Spread::of(values.iter().map(|value| *value as f64));
     Ok(Simulation {
         ranks: ranks as u64,
@@ -504,7 +504,7 @@ mod tests {
 
         /// No rank encodes more than a tenth, or a block in each round, more than the mean. If ranks hold about the same and a
         /// write takes one round, they send at most 15 % more than if blocks stayed with the ranks that hold most of them; 20 %
-        /// if the share of a rank is only a few blocks, which cannot be dealt evenly.
+        /// if the share of a rank is only a few blocks, which cannot be assigned evenly.
         #[test]
         fn any_ranks_send_little_more_than_they_must(
             ranks in prop::collection::vec(1u64..6, 3),

@@ -26,7 +26,7 @@ use crate::verify::digests::column::DigestForm;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::verify::provenance::{gather, provenance_path};
-use crate::verify::remembered::{self, Contradiction};
+use crate::verify::remembered::{self, OnConflict};
 use crate::write::commit::write_provenance;
 use crate::write::ranks::share;
 use crate::write::resume::sample;
@@ -228,7 +228,7 @@ pub fn plan_collective(
 
 /// Completes `options` with the records of the file, and exempts the file from the selection.
 fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, lock: &AppendLock) -> Result<MergeOptions> {
-    let mut recalled = remembered::recall(stored, options, Contradiction::Refused)?;
+    let mut recalled = remembered::recall(stored, options, OnConflict::Refuse)?;
     if recalled.join.join == Join::Union {
         // Rows are added to the datasets of all inputs.
         recalled.join.join = Join::Exact;

@@ -12,7 +12,7 @@
 
 use crate::error::{MergeError, Result};
 use raddle_core::digest::Digest;
-use raddle_core::output::{LockError, OutputLock, beside, folder_of};
+use raddle_core::output::{LockError, OutputLock, folder_of, hidden_sibling};
 use raddle_hdf5::native::Superblock;
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::Change;
@@ -112,7 +112,7 @@ impl Redo {
         let redo = Self {
             file_path: path.to_path_buf(),
             log_path: log_path(path),
-            new_log_path: beside(path, ".raddle-redo-part"),
+            new_log_path: hidden_sibling(path, ".raddle-redo-part"),
             device: metadata.dev(),
             inode: metadata.ino(),
             old_end: metadata.len(),
@@ -302,7 +302,7 @@ fn foreign(path: &Path, what: &str) -> MergeError {
 }
 
 fn log_path(path: &Path) -> PathBuf {
-    beside(path, ".raddle-redo")
+    hidden_sibling(path, ".raddle-redo")
 }
 
 /// Reads the log of the file at `path`; returns `None` if there is none or it is damaged.

@@ -136,7 +136,7 @@ impl Choice {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Packing {
-    /// Stop.
+    /// Refuse the inputs.
     #[default]
     Refuse,
     /// Write them unpacked, as floats.
@@ -151,7 +151,7 @@ pub enum Packing {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Units {
-    /// Stop.
+    /// Refuse the inputs.
     #[default]
     Refuse,
     /// Convert them to those of the first input, if a linear conversion is known.
@@ -164,7 +164,7 @@ pub enum Units {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Overlap {
-    /// Stop.
+    /// Refuse the inputs.
     #[default]
     Refuse,
     /// Use the record of the earlier input.

@@ -50,7 +50,7 @@ struct IdColumn {
 
 /// Buffers for reading runs, which are reused.
 #[derive(Debug, Default)]
-pub struct RunRoom {
+pub struct RunBuffers {
     whole_rows: Vec<u8>,
     raw: Vec<Vec<u8>>,
     is_start: Vec<bool>,
@@ -240,7 +240,7 @@ impl IdTable {
         reader: &mut ColumnReader<'_>,
         plan: &MergePlan,
         rows: Range<u64>,
-        room: &mut RunRoom,
+        room: &mut RunBuffers,
         ids: &mut Ids,
     ) -> Result<()> {
         let count = (rows.end - rows.start) as usize;

@@ -4,7 +4,7 @@
 //! further in the index. A block of rows in another order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
-use super::ids::{Domain, IdTable, Ids, RunRoom};
+use super::ids::{Domain, IdTable, Ids, RunBuffers};
 use super::index::{Lookup, READ_ROWS, input_end, input_of};
 use super::runs::EventRun;
 use crate::error::{MergeError, Result};
@@ -108,7 +108,7 @@ impl Join<'_> {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         let starts = self.by_input.then_some(table.starts.as_slice());
-        let (mut room, mut ids) = (RunRoom::default(), Ids::new(table.ids.width()));
+        let (mut room, mut ids) = (RunBuffers::default(), Ids::new(table.ids.width()));
         let mut row = rows.start;
         while row < rows.end {
             if self.watch.cancel.is_cancelled() {

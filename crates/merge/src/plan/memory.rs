@@ -11,12 +11,12 @@ use raddle_core::engine::claims_len_bytes;
 use raddle_core::error::CoreError;
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::plan::ArrayPlan;
-use raddle_core::regrouping::blocks::USUAL_BLOCK_LEN_BYTES;
+use raddle_core::regrouping::blocks::TYPICAL_BLOCK_LEN_BYTES;
 use raddle_hdf5::model::{Dataset, Layout};
 use raddle_hdf5::read::ReaderLimits;
 
 /// Length up to which chunks are no reason to use fewer threads for reading alone.
-const USUAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
+const TYPICAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
 /// Lengths of the buffers of a thread that may have any length. They have their usual lengths from 64 MiB of memory on;
 /// with less they shrink, so that a megabyte suffices for chunks of a few kilobytes.
@@ -44,7 +44,7 @@ impl BufferSizes {
         Self {
             reader: ReaderLimits { kept_len_bytes: kept_len_bytes as usize, read_len_bytes, ..usual },
             near_len_bytes: kept_len_bytes / 8,
-            block_len_bytes: part(USUAL_BLOCK_LEN_BYTES, 16),
+            block_len_bytes: part(TYPICAL_BLOCK_LEN_BYTES, 16),
             scratch_run_len_bytes: part(1 << 20, 16),
             slack_len_bytes: part(512 << 10, 32),
         }
@@ -127,7 +127,7 @@ impl ReaderMemory {
         match self.longest {
             // With usual chunks, the memory is of the same order as that of the program itself.
             None => Ok(jobs),
-            Some(longest) if longest.chunk_len_bytes <= USUAL_CHUNK_LEN_BYTES => Ok(jobs),
+            Some(longest) if longest.chunk_len_bytes <= TYPICAL_CHUNK_LEN_BYTES => Ok(jobs),
             Some(longest) if needed > limit => Err(self.refusal(plan, longest, needed)),
             Some(_) => Ok(((limit / needed.max(1)) as usize).clamp(1, jobs.max(1))),
         }

@@ -3,7 +3,7 @@
 //! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::write::values::ColumnReader) applies them. Invariant: a
 //! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
-use super::packed::OnePacking;
+use super::packed::OutputPacking;
 use super::pick::Pick;
 use crate::schema::attribute::string;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
@@ -89,7 +89,7 @@ pub enum ElementMap {
         /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
         /// Packing of the output.
-        packing: OnePacking,
+        packing: OutputPacking,
     },
     /// Convert a float to other units: `value * slope + shift`, rounded.
     Linear {

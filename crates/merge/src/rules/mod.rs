@@ -29,7 +29,7 @@ mod versions;
 
 pub use conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_box, with_suffix};
-pub use packed::OnePacking;
+pub use packed::OutputPacking;
 pub use pick::{Pick, PickForm};
 
 use serde::{Deserialize, Serialize};

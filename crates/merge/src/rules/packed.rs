@@ -19,7 +19,7 @@ pub(crate) type Ranges = HashMap<Vec<u8>, (f64, f64)>;
 
 /// Packing of the output: `stored * scale + offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct OnePacking {
+pub struct OutputPacking {
     /// Factor.
     pub scale: f64,
     /// Summand.
@@ -30,7 +30,7 @@ pub struct OnePacking {
     pub stored: (i64, i64),
 }
 
-impl OnePacking {
+impl OutputPacking {
     /// Returns the packing of values between `least` and `largest` in integers of a type; `None` if the type does not
     /// consist of integers of up to 32 bits.
     pub(crate) fn of(number: NumberType, (least, largest): (f64, f64)) -> Option<Self> {
@@ -83,7 +83,7 @@ mod tests {
             (4, false, (0, u32::MAX.into()), i64::from(u32::MAX)),
         ] {
             let number = NumberType::Integer { len_bytes, signed, is_big_endian: false };
-            let packing = OnePacking::of(number, (-3.0, 11.5)).unwrap();
+            let packing = OutputPacking::of(number, (-3.0, 11.5)).unwrap();
             let ends = if len_bytes == 4 { (0, i64::from(u32::MAX) - 1) } else { ends };
             assert_eq!(
                 (packing.stored(-3.0), packing.stored(11.5), packing.stored(f64::NAN)),
@@ -94,9 +94,9 @@ mod tests {
                 assert!((read - value).abs() <= packing.scale * 0.500_001);
             }
         }
-        assert_eq!(OnePacking::of(NumberType::Float { len_bytes: 4, is_big_endian: false }, (0.0, 1.0)), None);
+        assert_eq!(OutputPacking::of(NumberType::Float { len_bytes: 4, is_big_endian: false }, (0.0, 1.0)), None);
         let constant =
-            OnePacking::of(NumberType::Integer { len_bytes: 2, signed: true, is_big_endian: false }, (5.0, 5.0));
+            OutputPacking::of(NumberType::Integer { len_bytes: 2, signed: true, is_big_endian: false }, (5.0, 5.0));
         assert_eq!(constant.map(|packing| packing.stored(5.0) as f64 * packing.scale + packing.offset), Some(5.0));
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: no value differs from the input's value by more than half a step of the packing.
 
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::packed::{OnePacking, PACKING, Ranges};
+use super::packed::{OutputPacking, PACKING, Ranges};
 use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unpack::{single_number, unpacking};
 use crate::error::Result;
@@ -60,7 +60,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     let Some(number) = single_number(settling, column) else {
         return refuse(settling, "values of several types, which no single packing covers");
     };
-    let packing = OnePacking::of(number, range).filter(|packing| packing.scale.is_finite() && packing.scale > 0.0);
+    let packing = OutputPacking::of(number, range).filter(|packing| packing.scale.is_finite() && packing.scale > 0.0);
     let Some(packing) = packing else { return refuse(settling, "values that no packing covers") };
     let maps = match unpacking(settling, declared, column) {
         Ok(maps) => maps,

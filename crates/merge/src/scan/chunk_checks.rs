@@ -41,9 +41,9 @@ impl StoredSize {
 }
 
 /// Stored sizes of the datasets with known templates in one file.
-pub struct FormedChunks(HashMap<ObjectIndex, raddle_hdf5::Result<StoredSize>>);
+pub struct TemplateChunks(HashMap<ObjectIndex, raddle_hdf5::Result<StoredSize>>);
 
-impl FormedChunks {
+impl TemplateChunks {
     /// Checks the datasets with known templates in `tree`, which is the tree of the file of `view`.
     pub fn check(view: &mut MetadataView<'_>, encoding: Encoding, tree: &FileTree) -> Self {
         let mut in_file_order: Vec<(u64, ObjectIndex, &TemplatedDataset)> = (tree.objects.iter().zip(0..))

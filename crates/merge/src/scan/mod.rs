@@ -20,7 +20,7 @@ use crate::error::{BadInput, MergeError, Result};
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
 use crate::options::{MergeOptions, Watch};
-use crate::scan::chunk_checks::FormedChunks;
+use crate::scan::chunk_checks::TemplateChunks;
 use crate::scan::dimension_scales::kept_once;
 use crate::schema::display_path;
 use crate::schema::join::Join;
@@ -176,7 +176,7 @@ impl InputScanner<'_> {
     ) -> raddle_hdf5::Result<ScannedInput> {
         let tree = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
-        let chunks = FormedChunks::check(view, encoding, &tree);
+        let chunks = TemplateChunks::check(view, encoding, &tree);
         let Some(visits) = walk(&tree) else {
             let what = format!("length in bytes of the paths of all {} objects together", tree.objects.len());
             return Err(Hdf5Error::Limit {

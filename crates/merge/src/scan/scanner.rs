@@ -7,7 +7,7 @@ use super::{ScannedEntry, ScannedRole};
 use crate::inputs::reader::InputReader;
 use crate::inputs::value_source::ValueSource;
 use crate::rules::Rule;
-use crate::scan::chunk_checks::{FormedChunks, StoredSize};
+use crate::scan::chunk_checks::{StoredSize, TemplateChunks};
 use crate::schema::lifted::lift;
 use crate::schema::{
     AddressKind, AttributeValue, InputExtent, Role, address_kind, complete, display_path, split, split_again,
@@ -40,7 +40,7 @@ pub(super) struct Scanner<'a, 'f> {
     pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
     /// Attributes shared by all entries of a template, by the address of the template in memory.
     pub of_forms: HashMap<*const DatasetTemplate, Arc<[AttributeValue]>>,
-    pub chunks: FormedChunks,
+    pub chunks: TemplateChunks,
     pub reader: &'a InputReader,
     pub encoding: Encoding,
     pub chunk_count: u64,

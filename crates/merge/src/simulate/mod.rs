@@ -229,9 +229,9 @@ pub fn simulate(
         }
     }
     let at = played.iter().position(|way| way.groups == chosen).unwrap_or(0);
-    let WaySimulation { rehearsal, traffic, dealt, deal_s, fixed_len_bytes, .. } = &played[at];
+    let WaySimulation { simulated, traffic, assigned, deal_s, fixed_len_bytes, .. } = &played[at];
     let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s: *deal_s, peak_rss_bytes: peak_rss_bytes() };
-    let schedule = &rehearsal.schedule;
+    let schedule = &simulated.schedule;
     let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));
     let ranks = RankSpreads {
         tiles: of_ranks(|rank| rank.tiles as f64),
@@ -240,13 +240,13 @@ pub fn simulate(
         read_len_bytes: of_ranks(|rank| rank.read_len_bytes as f64),
         raw_len_bytes: of_ranks(|rank| rank.raw_len_bytes as f64),
         encode_s: of_ranks(|rank| rank.encode_s),
-        dealt_cost: Spread::of(dealt.iter().copied()),
+        dealt_cost: Spread::of(assigned.iter().copied()),
     };
     let (tiles, pairs_with_rows) = (plan.tiles.tile_count(), pairs_with_rows(&plan));
     let facts_len_bytes = pairs_with_rows * size_of::<InputExtent>() as u64;
     let rates = &machine.rates;
     let commit_s = rates.commit_dataset_s * plan.columns.len() as f64 + rates.commit_chunk_s * tiles as f64;
-    let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / rehearsal.jobs as f64;
+    let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / simulated.jobs as f64;
     let gather_s = rates.collective_s(machine.ranks, facts_len_bytes as f64);
     let written_s = rates.write_bytes_per_s.map_or(0.0, |rate| stored_len_bytes(&plan) as f64 / rate);
     let execute_s = played[at].execute_s().max(written_s);
@@ -255,7 +255,7 @@ pub fn simulate(
         gather_s,
         plan_s: planner.elapsed_s(),
         execute_s,
-        wait_s: execute_s - ranks.encode_s.mean / rehearsal.jobs as f64,
+        wait_s: execute_s - ranks.encode_s.mean / simulated.jobs as f64,
         commit_s,
         elapsed_s: scan_s + gather_s + planner.elapsed_s() + execute_s.max(commit_s),
     };
@@ -265,7 +265,7 @@ pub fn simulate(
             SimulatedInputs::Stated(statistic) => Some(statistic.name),
             SimulatedInputs::Files(_) => None,
         },
-        machine: SimulatedMachine { threads: rehearsal.jobs, ..machine },
+        machine: SimulatedMachine { threads: simulated.jobs, ..machine },
         files: files.into(),
         datasets: plan.columns.len() as u64,
         empty_datasets: plan.columns.iter().filter(|column| column.dims.contains(&0)).count() as u64,

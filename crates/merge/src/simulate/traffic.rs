@@ -64,16 +64,16 @@ pub(super) struct Traffic {
     pub messages: u64,
 }
 
-/// Computes the traffic of all rounds of a rehearsal.
+/// Computes the traffic of all rounds of a simulated.
 pub(super) fn go_through(
     plan: &MergePlan,
     work: &MergeWork<'_>,
-    rehearsal: &DryRun,
+    simulated: &DryRun,
     ranks: usize,
     way: &Way<'_>,
 ) -> Traffic {
     let rates = way.rates;
-    let schedule = &rehearsal.schedule;
+    let schedule = &simulated.schedule;
     let index = plan.tiles.tile_index();
     let blank = RankTraffic { inputs: vec![0; plan.inputs.len().div_ceil(64)], ..RankTraffic::default() };
     let mut traffic = Traffic { ranks: vec![blank; ranks], ..Traffic::default() };
@@ -92,9 +92,9 @@ pub(super) fn go_through(
             // Assumes that no tile consists of fill values only.
             traffic.claims_len_bytes +=
                 claim_message_len_bytes(batch.tiles, work.note_len_bytes(index.tiles_in(batch)));
-            encode_s[owner] += batch_traffic.encode_s / rehearsal.jobs as f64;
+            encode_s[owner] += batch_traffic.encode_s / simulated.jobs as f64;
             for (reader, busy_s) in batch_traffic.of_readers {
-                encode_s[reader as usize] += busy_s / rehearsal.jobs as f64;
+                encode_s[reader as usize] += busy_s / simulated.jobs as f64;
             }
             io_len_bytes += batch_traffic.read_len_bytes;
             buffers.1[owner] += schedule.len_bytes[at];
@@ -227,7 +227,7 @@ impl Clock {
 }
 
 /// Returns the total cost of each rank by which the schedule was distributed.
-pub(super) fn dealt_costs(schedule: &Schedule, costs: &[u64], ranks: usize) -> Vec<f64> {
+pub(super) fn assigned_costs(schedule: &Schedule, costs: &[u64], ranks: usize) -> Vec<f64> {
     let mut of_ranks = vec![0.0; ranks];
     for (owner, cost) in schedule.owners.iter().zip(costs) {
         of_ranks[*owner as usize] += *cost as f64;

@@ -4,14 +4,14 @@
 //! Invariant: a pure function of the plan, the groups and the machine.
 
 use super::SimulatedMachine;
-use super::traffic::{RankTraffic, Traffic, Way, dealt_costs, go_through};
+use super::traffic::{RankTraffic, Traffic, Way, assigned_costs, go_through};
 use crate::error::Result;
 use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::write::reading::{FileReading, MEMORY_BYTES_PER_S, ReadBy, ReadingGroups};
 use crate::write::tiles::MergeWork;
 use raddle_core::cancel::CancelToken;
-use raddle_core::engine::{DryRun, EngineOptions, costs, rehearse};
+use raddle_core::engine::{DryRun, EngineOptions, costs, dry_run};
 use raddle_core::report::progress::Silent;
 use raddle_core::report::spread::Spread;
 use raddle_hdf5::source::InputPool;
@@ -44,9 +44,9 @@ pub struct SimulatedReading {
 /// Simulation of one way of reading.
 pub(super) struct WaySimulation {
     pub(super) groups: Option<ReadingGroups>,
-    pub(super) rehearsal: DryRun,
+    pub(super) simulated: DryRun,
     pub(super) traffic: Traffic,
-    pub(super) dealt: Vec<f64>,
+    pub(super) assigned: Vec<f64>,
     pub(super) deal_s: f64,
     /// Memory of a rank in addition to the buffers of its batches.
     pub(super) fixed_len_bytes: u64,
@@ -75,7 +75,7 @@ impl WaySimulation {
             ..EngineOptions::default()
         };
         let memory_limit_bytes = machine.memory_limit_bytes.saturating_sub(files_len_bytes);
-        let rehearsal = rehearse(&plan.tiles, &work, machine.ranks, &engine, memory_limit_bytes)?;
+        let simulated = dry_run(&plan.tiles, &work, machine.ranks, &engine, memory_limit_bytes)?;
         let deal_s = started.elapsed().as_secs_f64();
         let is_within = groups.as_ref().is_some_and(|groups| groups.are_within(&machine.machines()));
         let way = Way {
@@ -83,14 +83,14 @@ impl WaySimulation {
             receive_bytes_per_s: if is_within { MEMORY_BYTES_PER_S } else { machine.rates.network_bytes_per_s },
             rates: &machine.rates,
         };
-        let traffic = go_through(plan, &work, &rehearsal, machine.ranks, &way);
-        let costs = costs(&plan.tiles, &work, &rehearsal.schedule.batches);
-        let dealt = dealt_costs(&rehearsal.schedule, &costs, machine.ranks);
+        let traffic = go_through(plan, &work, &simulated, machine.ranks, &way);
+        let costs = costs(&plan.tiles, &work, &simulated.schedule.batches);
+        let assigned = assigned_costs(&simulated.schedule, &costs, machine.ranks);
         let opens = traffic.ranks.iter().map(RankTraffic::opens).sum();
         let open_s = machine.rates.opens_per_s.map_or(0.0, |rate| opens as f64 / rate);
         drop(work);
-        let fixed_len_bytes = rehearsal.fixed_len_bytes + files_len_bytes;
-        Ok(Self { groups, rehearsal, traffic, dealt, deal_s, fixed_len_bytes, opens, open_s })
+        let fixed_len_bytes = simulated.fixed_len_bytes + files_len_bytes;
+        Ok(Self { groups, simulated, traffic, assigned, deal_s, fixed_len_bytes, opens, open_s })
     }
 
     pub(super) fn execute_s(&self) -> f64 {

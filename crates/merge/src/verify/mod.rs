@@ -22,7 +22,7 @@ use crate::plan::{MergePlan, plan_collective};
 use crate::schema::join::JoinOptions;
 use crate::verify::comparison::Comparison;
 use crate::verify::digests::stored;
-use crate::verify::remembered::{Contradiction, recall};
+use crate::verify::remembered::{OnConflict, recall};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Stage};
 use serde::{Deserialize, Serialize};
@@ -125,7 +125,7 @@ fn recall_options(output: &Path, options: &MergeOptions) -> Result<MergeOptions>
         ) => None,
         Err(error) => return Err(error),
     };
-    let recalled = recall(stored.as_ref(), options, Contradiction::Follows)?;
+    let recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
     let (mut derived, link) = stored.map_or_else(Default::default, |stored| (stored.derived, stored.link));
     // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };

@@ -67,7 +67,7 @@ pub struct Decisions {
     /// Whether datasets of N x 1 elements become datasets of N elements.
     pub rank_1: bool,
     /// Conversion of datasets without elements, if requested.
-    pub empty: Option<EmptyBecome>,
+    pub empty: Option<EmptyConversion>,
     /// Settings that conventions and rules leave to the user.
     #[serde(flatten)]
     pub conventions: ConventionOptions,
@@ -76,7 +76,7 @@ pub struct Decisions {
 /// Conversion of datasets without elements; a different storage alone does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EmptyBecome {
+pub enum EmptyConversion {
     /// Datasets without elements become null datasets.
     Null,
 }
@@ -97,7 +97,7 @@ impl Decisions {
             conditions: options.rows.as_ref().map(|rows| rows.conditions.clone()).unwrap_or_default(),
             add_column: join.add_columns.clone(),
             rank_1: options.rank_1,
-            empty: (options.empty == Empty::Null).then_some(EmptyBecome::Null),
+            empty: (options.empty == Empty::Null).then_some(EmptyConversion::Null),
             conventions: options.conventions.clone(),
         }
     }
@@ -111,7 +111,7 @@ impl Decisions {
         options.join.add_columns = self.add_column;
         options.rank_1 = self.rank_1;
         options.subset = self.select;
-        if let Some(EmptyBecome::Null) = self.empty {
+        if let Some(EmptyConversion::Null) = self.empty {
             options.empty = Empty::Null;
         }
         options.selection = options.selection.with_patterns(&self.include, &self.exclude, &self.keep)?;

@@ -16,22 +16,18 @@ use serde_json::Value;
 
 /// Handling of an explicit option that differs from the stored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contradiction {
+pub enum OnConflict {
     /// Refuse the explicit option.
-    Refused,
+    Refuse,
     /// Follow the explicit option.
-    Follows,
+    FollowRequest,
 }
 
 /// Returns `options` completed with the stored values of options that were not set.
 ///
 /// # Errors
-/// [`MergeError::Contradiction`] if an explicit option differs from the stored one and `contradiction` is `Refused`.
-pub fn recall(
-    stored: Option<&StoredDigests>,
-    options: &MergeOptions,
-    contradiction: Contradiction,
-) -> Result<MergeOptions> {
+/// [`MergeError::Contradiction`] if an explicit option differs from the stored one and `on_conflict` is `Refuse`.
+pub fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, on_conflict: OnConflict) -> Result<MergeOptions> {
     let mut recalled = options.clone();
     let Some(remembered) = stored.and_then(|stored| stored.remembered.as_ref()) else { return Ok(recalled) };
     let usual = Decisions::default().fields();
@@ -44,10 +40,7 @@ pub fn recall(
         let is_explicit = *requested != usual[&name] || options.explicit.contains(name.as_str());
         if !is_explicit {
             fields.insert(name, known);
-        } else if contradiction == Contradiction::Refused
-            && known != usual[&name]
-            && !is_check(&name, requested, &known)
-        {
+        } else if on_conflict == OnConflict::Refuse && known != usual[&name] && !is_check(&name, requested, &known) {
             let [known, requested] = [&known, requested].map(|value| option(&name, value));
             return Err(MergeError::Contradiction { path: options.output.clone(), known, requested });
         }
@@ -189,9 +182,9 @@ mod tests {
     fn what_is_left_open_is_as_the_file_decided() {
         let mut options = MergeOptions::new("all.h5");
         options.join.join = Join::Outer;
-        let recalled = recall(Some(&stored(taken())), &options, Contradiction::Refused).unwrap();
+        let recalled = recall(Some(&stored(taken())), &options, OnConflict::Refuse).unwrap();
         assert_eq!(Decisions::of(&recalled), Decisions { join: Join::Outer, ..taken() });
-        let unchanged = recall(None, &options, Contradiction::Refused).unwrap();
+        let unchanged = recall(None, &options, OnConflict::Refuse).unwrap();
         assert_eq!(Decisions::of(&unchanged), Decisions { join: Join::Outer, ..Decisions::default() });
     }
 
@@ -211,14 +204,14 @@ mod tests {
 
     #[test]
     fn contradictions_name_both_options() {
-        let refused = |options: &MergeOptions| match recall(Some(&stored(taken())), options, Contradiction::Refused) {
+        let refused = |options: &MergeOptions| match recall(Some(&stored(taken())), options, OnConflict::Refuse) {
             Err(MergeError::Contradiction { known, requested, .. }) => (known, requested),
             other => panic!("{other:?}"),
         };
         let mut options = MergeOptions::new("all.h5");
         options.join.scalars = ScalarPolicy::First;
         assert_eq!(refused(&options), ("--scalars stack".to_owned(), "--scalars first".to_owned()));
-        let followed = recall(Some(&stored(taken())), &options, Contradiction::Follows).unwrap();
+        let followed = recall(Some(&stored(taken())), &options, OnConflict::FollowRequest).unwrap();
         assert_eq!(followed.join.scalars, ScalarPolicy::First);
 
         let mut options = MergeOptions::new("all.h5");

@@ -244,7 +244,7 @@ fn carry_out(
     if let Some(publication) = publication {
         publication.keep();
     }
-    outcome.map_err(|source| match source.is_echo() {
+    outcome.map_err(|source| match source.is_secondary() {
         true => source,
         false => MergeError::Resumable { source: Box::new(source), path: temporary_path(&options.output), kept },
     })

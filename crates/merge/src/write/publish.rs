@@ -3,8 +3,8 @@
 //! `raddle_core::output::publish` publishes. Invariant: a journal is removed before the tiles that it describes.
 
 use crate::error::{MergeError, Result};
-use raddle_core::output::beside;
 use raddle_core::output::check::UnusableOutput;
+use raddle_core::output::hidden_sibling;
 use raddle_core::output::publish::{AtomicFile, IfExists, clear_file};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub fn remove_recorded(data: &Path, journal: &Path) -> Result<()> {
 /// Removes what a run that was killed after it had published `output` left next to it. Nothing is done if another run
 /// writes the output.
 pub fn clear_leftovers(output: &Path) {
-    let hidden = [journal_path(output), temporary_path(output), beside(output, ".raddle-lock")];
+    let hidden = [journal_path(output), temporary_path(output), hidden_sibling(output, ".raddle-lock")];
     if hidden.iter().any(|path| path.exists()) {
         // Files that are not kept are removed when the lock is released.
         let unpublished = AtomicFile::begin(output, IfExists::Replace, || Ok::<(), MergeError>(()));
@@ -39,7 +39,7 @@ pub fn clear_leftovers(output: &Path) {
 
 /// Returns the path of the journal of a run that writes `output`.
 pub fn journal_path(output: &Path) -> PathBuf {
-    beside(output, ".raddle-journal")
+    hidden_sibling(output, ".raddle-journal")
 }
 
 /// Refuses an output that cannot be written: it is an input, a folder or a special file, it exists and must not be

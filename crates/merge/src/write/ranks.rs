@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The run ended without an error on this rank.
 const ENDED_WELL: u64 = 0;
 /// The run failed on this rank, but may succeed next time.
-const WORTH_AGAIN: u64 = 1;
+const RETRYABLE: u64 = 1;
 /// The run failed on this rank and would fail again.
 const USELESS: u64 = 2;
 /// The run failed because of another rank.
@@ -27,12 +27,12 @@ pub fn agree_what_is_kept(
 ) -> Result<Option<Checkpoint>> {
     let ended = match error {
         None => ENDED_WELL,
-        Some(error) if error.is_echo() => ECHO,
-        Some(error) if error.is_resumable() => WORTH_AGAIN,
+        Some(error) if error.is_secondary() => ECHO,
+        Some(error) if error.is_resumable() => RETRYABLE,
         Some(_) => USELESS,
     };
     let all = ranks.all_gather_u64(ended)?;
-    if !all.contains(&WORTH_AGAIN) || all.contains(&USELESS) {
+    if !all.contains(&RETRYABLE) || all.contains(&USELESS) {
         return Ok(None);
     }
     let Checkpoint { tiles, stored_len_bytes } = recorded.unwrap_or_default();

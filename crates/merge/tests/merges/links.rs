@@ -28,9 +28,9 @@ proptest! {
         compat in prop_oneof![Just(Compat::V18), Just(Compat::V110), Just(Compat::Latest)],
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let beside = folder.path().join("in 100%b");
-        std::fs::create_dir(&beside).unwrap();
-        let inputs = plain::make_all(&beside, &specs).unwrap();
+        let inputs_folder = folder.path().join("in 100%b");
+        std::fs::create_dir(&inputs_folder).unwrap();
+        let inputs = plain::make_all(&inputs_folder, &specs).unwrap();
         let contents: Vec<_> = specs.iter().map(FileSpec::content).collect();
         let mut expected = concatenate(&contents).unwrap();
         for node in expected.nodes.values_mut() {

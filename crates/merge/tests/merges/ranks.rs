@@ -6,7 +6,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::threads::Threads;
 use raddle_core::report::progress::{Event, Silent, Stage};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_merge::conventions::ConcatAxis;
 use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::{
@@ -54,7 +54,7 @@ pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOp
         let path = folder.join(format!("in{file}.h5"));
         let mut out = DefaultFormatFile::create(&path).unwrap();
         for name in ["/a", "/b"] {
-            let spec = StockDatasetSpec {
+            let spec = DefaultDatasetSpec {
                 element: Element::U32,
                 dims: vec![chunks * 5000, 1],
                 chunk_shape: vec![5000, 1],

@@ -225,7 +225,7 @@ fn a_rank_that_cannot_read_makes_all_fail_with_its_error() {
         let name = input.file_name().unwrap().to_str().unwrap();
         assert!(outcomes.iter().all(|error| error.to_string().contains(name)), "{outcomes:?}");
         // One rank reads the file; the others repeat its error.
-        assert_eq!(outcomes.iter().filter(|error| !error.is_echo()).count(), 1, "{outcomes:?}");
+        assert_eq!(outcomes.iter().filter(|error| !error.is_secondary()).count(), 1, "{outcomes:?}");
         assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
         std::fs::write(input, &whole).unwrap();
     }

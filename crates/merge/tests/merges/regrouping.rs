@@ -6,7 +6,7 @@ use crate::ranks::{report, run};
 use crate::watched::watched;
 use raddle_core::cancel::CancelToken;
 use raddle_core::report::progress::{Event, Silent, Stage};
-use raddle_hdf5::default_format::{DefaultFormatFile, Element, StockDatasetSpec};
+use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_merge::write::parts::{Part, merge_part};
 use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn maps_of(folder: &Path, datasets: &[(&str, u64)]) -> (Vec<PathBuf>, MergeOptio
         let path = folder.join(format!("in{file}.h5"));
         let mut out = DefaultFormatFile::create(&path).unwrap();
         for &(name, columns) in datasets {
-            let spec = StockDatasetSpec {
+            let spec = DefaultDatasetSpec {
                 element: Element::U32,
                 dims: vec![ROWS, columns],
                 chunk_shape: vec![CHUNK_ROWS, columns],

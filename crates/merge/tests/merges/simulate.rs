@@ -41,7 +41,7 @@ fn total(spread: Spread, ranks: usize) -> u64 {
 }
 
 #[test]
-fn files_are_repeated_and_their_tiles_dealt_once() {
+fn files_are_repeated_and_their_tiles_assigned_once() {
     let folder = tempfile::tempdir().unwrap();
     let column = |rows: u64, path: &str| {
         let values = (0..rows as u32).flat_map(|row| (row * row).to_le_bytes()).collect();
@@ -135,7 +135,7 @@ fn ranks_without_room_to_read_for_others_are_simulated_reading_for_themselves() 
 /// The published size: about 83 million pairs of input and dataset.
 #[test]
 #[ignore = "make soak"]
-fn the_published_size_is_planned_within_4_gib_and_dealt_evenly() {
+fn the_published_size_is_planned_within_4_gib_and_assigned_evenly() {
     // Rates of one core of the machine whose report is in the docs.
     let rates = Rates {
         narrow_inflate_bytes_per_s: 181e6,

@@ -24,7 +24,7 @@ impl Error {
         };
         let failure = Self::new(exit, &error.to_string());
         match error {
-            error if error.is_echo() => failure.echo(),
+            error if error.is_secondary() => failure.echo(),
             IdxError::Core(CoreError::Cancelled) => Self::new(exit, "stopped before the end; nothing was published"),
             IdxError::Exists { .. } => failure.hint("replace it with --force, or name another output"),
             IdxError::OtherPreview { .. } => {

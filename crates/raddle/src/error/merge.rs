@@ -86,7 +86,7 @@ impl Error {
                     .details(differences::repeated(repeated))
                     .advise(Advice::one_of(&["leave them out", "append their rows again with --again"]))
             }
-            error if error.is_echo() => failure.echo(),
+            error if error.is_secondary() => failure.echo(),
             MergeError::Input { source, .. } => {
                 failure.advise(Advice::one_of(&[remedy_of_io(source)])).caused_by(source.raw_os_error())
             }

@@ -27,7 +27,7 @@ pub struct Error {
     /// The exit code.
     pub exit: Exit,
     /// Whether it only repeats the failure of another rank.
-    pub is_echo: bool,
+    pub is_secondary: bool,
     /// Error number of the operating system, if it is the whole cause.
     pub errno: Option<i32>,
     /// Fault of the file, as a single word, if a single file is the cause.
@@ -98,7 +98,7 @@ impl Error {
         }
         Self {
             exit,
-            is_echo: false,
+            is_secondary: false,
             errno: None,
             file_fault: None,
             what,
@@ -117,7 +117,7 @@ impl Error {
     /// Marks the failure as that of another rank.
     #[must_use]
     pub fn echo(mut self) -> Self {
-        self.is_echo = true;
+        self.is_secondary = true;
         self
     }
 
@@ -136,7 +136,7 @@ impl Error {
     /// Returns the kind as a single word, for programs.
     pub fn kind(&self) -> &'static str {
         match self.exit {
-            _ if self.is_echo => "rank_failed",
+            _ if self.is_secondary => "rank_failed",
             Exit::InputRefused if self.errno.is_some() => "io",
             Exit::Usage => "usage",
             Exit::InputRefused | Exit::InputsSkipped => "input_refused",

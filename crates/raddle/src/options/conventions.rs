@@ -49,11 +49,11 @@ pub struct ConventionChoices {
     /// Join files that each hold a tile of a larger grid, for netCDF and other HDF5 files with dimension scales
     ///
     /// A tile is placed by attributes, domain_decomposition of a coordinate (GFDL's FMS) or WEST-EAST_PATCH_START_UNSTAG
-    /// and its like (WRF), or else by the values of its coordinates. Elements that no tile has are fill value, and are
-    /// counted. Elements that several tiles have must be equal in all of them. Variables of no tiled dimension are kept
-    /// once. --tiles='tile_{y}_{x}.nc' places tiles by their names: the text in place of a dimension is a number or a
-    /// word, and these are sorted. --tiles=@FILE places them by a table with a line per file, 'path,start,start', counted
-    /// from 0, after a line that names the dimensions, 'path,y,x'.
+    /// and its like (WRF), or else by the values of its coordinates. Elements that no tile covers get the fill value and
+    /// are counted. Where tiles overlap, they must agree. Variables without a tiled dimension are kept once.
+    /// --tiles='tile_{y}_{x}.nc' places tiles by file name: each {dimension} stands for a number or a word, and the sorted
+    /// values give the order. --tiles=@FILE places them by a table with a line per file, 'path,start,start', counted from
+    /// 0, after a line that names the dimensions, 'path,y,x'.
     #[cfg_attr(feature = "clap", arg(long, value_name = "PLACES", num_args = 0..=1, require_equals = true))]
     #[serde(with = "super::text::flag")]
     pub tiles: Option<Option<String>>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
 pub struct MergeIndexOptions {
-    /// Write an index of the output in the same pass (OUT.stats), with which searches skip blocks of rows
+    /// Write an index of the output in the same pass (OUT.stats), which lets searches skip blocks of rows
     ///
     /// It is that of raddle index: the smallest and the largest value of each block of rows, and the values if few are
     /// distinct. raddle append keeps it up to date.

@@ -30,7 +30,7 @@ pub struct MergePreviewOptions {
 
 /// Returns the default folder of a preview. It contains the full name of the output, so that `pv.nc` and `pv.h5` have
 /// separate previews.
-fn beside(output: &Path) -> PathBuf {
+fn default_folder(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".preview");
     output.with_file_name(name)
@@ -54,7 +54,7 @@ impl MergePreviewOptions {
     /// Returns the folder of the preview of `output`, if one is requested.
     pub fn folder(&self, output: &Path) -> Option<PathBuf> {
         let named = self.preview.as_ref()?;
-        Some(named.clone().unwrap_or_else(|| beside(output)))
+        Some(named.clone().unwrap_or_else(|| default_folder(output)))
     }
 
     /// Returns the maximum number of samples of a dataset.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn folders_of_previews() {
         for (output, folder) in [("a/out.h5", "a/out.h5.preview"), ("run", "run.preview"), ("x.nc", "x.nc.preview")] {
-            assert_eq!(beside(Path::new(output)), Path::new(folder));
+            assert_eq!(default_folder(Path::new(output)), Path::new(folder));
         }
     }
 }

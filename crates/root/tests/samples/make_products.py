@@ -1,4 +1,4 @@
-"""Makes products.root (split) and products_unsplit.root beside it, as make_samples.py does: `python make_products.py`.
+"""Makes products.root (split) and products_unsplit.root in its folder, as make_samples.py does: `python make_products.py`.
 
 Both have the same entries of the same objects. For every product NAME that raddle puts together, products.root has the bytes that ROOT's
 `TClass::WriteBuffer` made of the same object, in the branch `bytes_of_NAME`. `python make_products.py read FILE`, with an HDF5 file that

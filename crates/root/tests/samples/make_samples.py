@@ -1,4 +1,4 @@
-"""Makes the ROOT files beside it, by ROOT itself: `pip install --pre root==0.1a12` (ROOT 6.40, CPython 3.12 or 3.13; a
+"""Makes the ROOT files in its folder, by ROOT itself: `pip install --pre root==0.1a12` (ROOT 6.40, CPython 3.12 or 3.13; a
 compiler is needed for the dictionary), then `python make_samples.py`. They are committed: the tests need no ROOT.
 
 packed_events.root and packed_batches.root are not ROOT's alone: HEP-CCE's root_serialization wrote them, by

@@ -197,7 +197,7 @@ fn a_variant_may_have_other_ranks() {
 }
 
 #[test]
-fn inputs_are_dealt_to_ranks_that_have_some() {
+fn inputs_are_assigned_to_ranks_that_have_some() {
     let with = |more: &str| {
         format!(
             "name = \"mine\"\ntitle = \"A test\"\n[[experiment]]\nname = \"a\"\ntitle = \"A\"\nranks = 2\n\

@@ -223,7 +223,7 @@ fn is_refused_as_a_broken_link<O: Output>(folder: &Path) {
 fn clears_what_an_interrupted_run_left<O: Output>(folder: &Path) {
     let path = folder.join("out");
     O::make(&hidden_path(&path), "a longer text than the new one");
-    std::fs::write(beside(&path, ".raddle-lock"), "").unwrap();
+    std::fs::write(hidden_sibling(&path, ".raddle-lock"), "").unwrap();
     if hidden_path(&path).is_dir() {
         std::fs::write(hidden_path(&path).join("other"), "").unwrap();
     }
@@ -242,7 +242,7 @@ fn names_the_path_in_a_folder_without_permission<O: Output>(folder: &Path) {
             continue;
         }
         let refused = O::begin(&path, IfExists::Replace, "new").map(drop).unwrap_err().to_string();
-        assert!(refused.starts_with(&beside(&path, ".raddle-lock").display().to_string()), "{refused}");
+        assert!(refused.starts_with(&hidden_sibling(&path, ".raddle-lock").display().to_string()), "{refused}");
     }
     std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }

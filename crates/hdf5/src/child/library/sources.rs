@@ -109,9 +109,11 @@ impl Checks<'_> {
     /// be moved together.
     fn source(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
-        let beside = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
-        match beside {
-            Some(beside) if folder_of(holder).join(OsStr::from_bytes(beside)).exists() => self.present(holder, beside),
+        let in_folder = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
+        match in_folder {
+            Some(in_folder) if folder_of(holder).join(OsStr::from_bytes(in_folder)).exists() => {
+                self.present(holder, in_folder)
+            }
             _ => self.present(holder, name),
         }
     }

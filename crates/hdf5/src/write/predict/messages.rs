@@ -42,7 +42,7 @@ pub(super) fn dataspace_len_bytes(compat: Compat, dataspace: &Dataspace) -> u64 
     head + 16 * dataspace.dims().len() as u64
 }
 
-/// Returns the length of an object header with messages of these lengths, of which zero means no message.
+/// Returns the length of an object header with messages of these lengths; a length of 0 means no message.
 ///
 /// Version 1: 16 bytes and per message 8, all padded to 8; version 2: 12 bytes and per message 4. Measured, libhdf5
 /// adds 24 and 20 bytes: a null message that reserves space for a continuation.

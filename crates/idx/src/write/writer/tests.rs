@@ -297,7 +297,7 @@ fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
         assert!(matches!(result, Err(IdxError::Partition { .. })), "{result:?}");
     }
     let results = update(&[left, right], &[None, Some(3)], &[0]);
-    assert!(results[0].as_ref().is_err_and(IdxError::is_echo), "{results:?}");
+    assert!(results[0].as_ref().is_err_and(IdxError::is_secondary), "{results:?}");
     assert!(matches!(results[1], Err(IdxError::NoTime { fault: TimeFault::None { asked: 3 }, .. })), "{results:?}");
     assert!(update(&[left, right], &[None, None], &[1]).iter().all(Result::is_err));
     assert!(update(&[left, right], &[None, None], &[0, 0]).iter().all(Result::is_err));
@@ -370,7 +370,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
     let check = |partition: &[Vec<SampleBox>], options: &WriteOptions, expected: fn(&IdxError) -> bool| {
         for (rank, result) in write(folder.path(), &header, partition, &whole, options).into_iter().enumerate() {
             let error = result.unwrap_err();
-            assert!(expected(&error) || (rank > 0 && error.is_echo()), "rank {rank}: {error}");
+            assert!(expected(&error) || (rank > 0 && error.is_secondary()), "rank {rank}: {error}");
         }
         assert!(files_in(folder.path()).is_empty(), "something is left");
     };

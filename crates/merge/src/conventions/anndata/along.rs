@@ -180,7 +180,7 @@ pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &m
                 && !names.last().is_some_and(|names| names.iter().any(|name| name.as_bytes() == child.name()))
         });
         if let Some(stray) = stray {
-            return stray.refuse("columns that column-order names", "another object; leave it out with --exclude");
+            return stray.refuse("only columns named by column-order", "another object; leave it out with --exclude");
         }
         let map = match along.index_unique {
             Some(separator) => ElementMap::Suffix(format!("{separator}{}", node.input).into()),
@@ -386,7 +386,7 @@ fn nullable(
             ("nullable-string-array", "0.1.0"),
         ])?;
         if let Some(stray) = node.children().find(|child| ![b"values".as_slice(), b"mask"].contains(&child.name())) {
-            return stray.refuse("values and mask", "another object");
+            return stray.refuse("only values and mask in a nullable array", "another object");
         }
         same_class(first.dataset(b"values")?, node.dataset(b"values")?)?;
         same_class(first.dataset(b"mask")?, node.dataset(b"mask")?)?;
@@ -486,7 +486,7 @@ impl<'a> Categories<'a> {
     fn of(node: Node<'a>) -> CombineResult<Self> {
         if let Some(stray) = node.children().find(|child| ![b"codes".as_slice(), b"categories"].contains(&child.name()))
         {
-            return stray.refuse("codes and categories", "another object");
+            return stray.refuse("only codes and categories in a categorical", "another object");
         }
         let Some(categories) = node.child(b"categories").filter(|child| child.column().is_some()) else {
             return node.refuse("categories in one array", "categories of another kind; convert them to texts");

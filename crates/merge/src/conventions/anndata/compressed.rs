@@ -64,11 +64,13 @@ pub(super) fn rows(
                 .refuse(format!("shape {expected:?}"), format!("shape {}", crate::schema::attribute::words(shape)));
         }
         if let Some(stray) = node.children().find(|child| !PARTS.contains(&child.name())) {
-            return stray.refuse("data, indices and indptr", "another object");
+            return stray.refuse("only data, indices and indptr in a sparse matrix", "another object");
         }
         let [data, indices, bounds] = [node.dataset(PARTS[0])?, node.dataset(PARTS[1])?, node.dataset(PARTS[2])?];
         if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
-            return data.refuse("as many as indices", "another number");
+            let sizes = |node: Node<'_>| format!("sizes {:?}", node.dims().unwrap_or_default());
+            return data
+                .refuse(format!("one axis, as long as that of indices, which has {}", sizes(indices)), sizes(data));
         }
         let groups = if kind == by_columns { input_columns } else { rows };
         if bounds.dims().as_deref() != Some(&[groups + 1]) {

@@ -162,7 +162,8 @@ fn other_frame(
                 child.name() != name && !column_names.iter().any(|known| known.as_bytes() == child.name())
             });
             if let Some(stray) = stray {
-                return stray.refuse("columns that column-order names", "another object; leave it out with --exclude");
+                return stray
+                    .refuse("only columns named by column-order", "another object; leave it out with --exclude");
             }
             groups.push(
                 column_names
@@ -179,7 +180,7 @@ fn other_frame(
     let order: Vec<String> = columns.iter().map(|one| String::from_utf8_lossy(one.name).into_owned()).collect();
     let attributes = with_columns(first, &order)?;
     out.group(path.clone(), first, attributes);
-    let Some((model, _)) = index_of_first.column() else { return first.refuse("an index", "none") };
+    let Some((model, _)) = index_of_first.column() else { return first.refuse("an index of names", "none") };
     let mut value = Vec::new();
     for name in names {
         value.extend_from_slice(&(name.len() as u64).to_le_bytes());
@@ -396,12 +397,12 @@ fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Assemb
     for raw in &raws {
         raw.expect(&[("raw", "0.1.0")])?;
         if let Some(stray) = raw.children().find(|child| ![b"X".as_slice(), b"var", b"varm"].contains(&child.name())) {
-            return stray.refuse("X, var and varm", "another object; leave it out with --exclude");
+            return stray.refuse("only X, var and varm in raw", "another object; leave it out with --exclude");
         }
     }
     let vars: Vec<Node<'_>> = raws
         .iter()
-        .map(|raw| raw.child(b"var").map_or_else(|| raw.refuse("a data frame var", "nothing"), Ok))
+        .map(|raw| raw.child(b"var").map_or_else(|| raw.refuse("a data frame named var", "none"), Ok))
         .collect::<CombineResult<_>>()?;
     out.group(b"/raw".to_vec(), first, Arc::clone(first.attributes()));
     let found: Vec<Option<Node<'_>>> = raws.iter().map(|raw| raw.child(b"X")).collect();

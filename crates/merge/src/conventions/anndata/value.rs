@@ -92,7 +92,9 @@ pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> CombineResult<
             frame_columns(node)?.into_iter().map(|name| name.into_bytes()).chain([index_name(node)?.into_bytes()]);
         let mut parts = Vec::new();
         for name in inside {
-            let Some(child) = node.child(&name) else { return node.refuse("its columns", "fewer") };
+            let Some(child) = node.child(&name) else {
+                return node.refuse(format!("column {}", String::from_utf8_lossy(&name)), "none");
+            };
             parts.push((child.name(), read(child, axes.map(|axes| Axes { count: 1, ..axes }))?));
         }
         ElementContent::Parts(parts)

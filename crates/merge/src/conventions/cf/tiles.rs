@@ -15,7 +15,7 @@ use crate::schema::attribute::{replaced, without};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, Column, InputExtent, Role, display_path};
-use places::{Basis, Places};
+use places::{Places, TiledDimensions};
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_hdf5::model::{Dataspace, InlineData};
 use raddle_hdf5::number::NumberType;
@@ -28,7 +28,7 @@ const OF_TILE: [&str; 2] = [places::DECOMPOSITION, "NumFilesInSet"];
 /// Returns the rules of a file that is a tile.
 pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
     let file = variables.file;
-    let basis = Basis::of(variables, options.tiles.as_ref())?;
+    let basis = TiledDimensions::of(variables, options.tiles.as_ref())?;
     let mut rules = Vec::new();
     for (&at, dims) in &variables.dims {
         let is_tiled = |(_, dim): &(usize, &Vec<u8>)| basis.dimensions.contains(*dim);

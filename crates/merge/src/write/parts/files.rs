@@ -9,7 +9,7 @@ use crate::write::publish::remove_recorded;
 use crate::write::resume::{JournalPaths, open_new};
 use raddle_core::engine::Checkpoint;
 use raddle_core::output::journal::{self, Binding};
-use raddle_core::output::{beside, folder_of, sync_folder};
+use raddle_core::output::{folder_of, hidden_sibling, sync_folder};
 use raddle_core::plan::TileIndex;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom};
@@ -32,15 +32,15 @@ const DONE_SUFFIX: &str = "-done";
 impl PartFiles {
     /// Returns the paths of part `number`.
     pub fn of(output: &Path, number: u32) -> Self {
-        let named = |suffix: &str| beside(output, &format!(".raddle-part-{number}{suffix}"));
+        let named = |suffix: &str| hidden_sibling(output, &format!(".raddle-part-{number}{suffix}"));
         Self { data: named(""), journal: named(JOURNAL_SUFFIX), done: named(DONE_SUFFIX), lock: named("-lock") }
     }
 
     /// Returns the numbers of all parts next to the output, whichever plan they belong to.
-    pub fn beside(output: &Path) -> Result<Vec<u32>> {
+    pub fn existing(output: &Path) -> Result<Vec<u32>> {
         let folder = folder_of(output);
         let failed = |source| MergeError::Input { path: folder.to_path_buf(), source };
-        let first = beside(output, ".raddle-part-");
+        let first = hidden_sibling(output, ".raddle-part-");
         let start = first.file_name().unwrap_or_default().as_bytes();
         let mut numbers = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {

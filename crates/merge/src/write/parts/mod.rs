@@ -202,7 +202,7 @@ impl PartLayout {
 
     /// Refuses parts of other plans next to the output, or removes them.
     fn settle_others(&self, output: &Path, part: Part, remove: bool) -> Result<()> {
-        for number in PartFiles::beside(output)? {
+        for number in PartFiles::existing(output)? {
             let files = PartFiles::of(output, number);
             let tiles = if number <= self.count() { self.tiles(number) } else { 0..0 };
             let state = files.state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)?;

@@ -241,7 +241,7 @@ fn what_ranks_cannot_do_leaves_nothing() {
     let check = |partition: &[Vec<SampleBox>], options: &WriteOptions, expected: fn(&IdxError) -> bool| {
         for (rank, result) in write(folder.path(), &form, partition, &whole, options).into_iter().enumerate() {
             let error = result.unwrap_err();
-            assert!(expected(&error) || (rank > 0 && error.is_echo()), "rank {rank}: {error}");
+            assert!(expected(&error) || (rank > 0 && error.is_secondary()), "rank {rank}: {error}");
         }
         assert!(files_in(folder.path()).is_empty(), "something is left");
     };

@@ -28,14 +28,14 @@ const PATCHES: [(&str, &str, &str); 3] = [
 ];
 
 /// Dimensions of a file along which it may be a tile.
-pub(super) struct Basis {
+pub(super) struct TiledDimensions {
     /// Paths of the dimensions.
     pub dimensions: BTreeSet<Vec<u8>>,
     /// Whether coordinates give the places.
     pub is_by_coordinates: bool,
 }
 
-impl Basis {
+impl TiledDimensions {
     /// Finds what places a file.
     pub(super) fn of(variables: &Variables<'_, '_>, tiles: Option<&Tiles>) -> Result<Self, Refusal> {
         let file = variables.file;
