@@ -7,6 +7,7 @@
 use crate::error::Result;
 use crate::logical::{ObjectPaths, Resolver};
 use crate::model::{Attribute, ByteOrder, FileTree, Object, ObjectIndex, ObjectKind, ReferenceKind, TypeClass};
+use crate::object_path::last_name;
 use crate::source::InputFile;
 use std::collections::HashMap;
 
@@ -132,8 +133,4 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(u64::from_le_bytes(*number))
-}
-
-fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }

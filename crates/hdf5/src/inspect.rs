@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::metadata::{complete, is_unknown};
 use crate::model::{ChunkIndex, Dataset, FileTree, Filter, Layout, LinkTarget, ObjectIndex, ObjectKind};
 use crate::native::{self, Encoding, ReadLimits};
+use crate::object_path::{child_path, parent_path};
 use crate::read::{ChunkSummary, check_chunks, check_listed, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
 use serde::{Serialize, Serializer};
@@ -478,20 +479,6 @@ fn filter_name(filter: &Filter) -> String {
         5 => "nbit".to_owned(),
         6 => "scaleoffset".to_owned(),
         _ => String::from_utf8_lossy(&filter.name).into_owned(),
-    }
-}
-
-fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = if parent == b"/" { Vec::new() } else { parent.to_vec() };
-    path.push(b'/');
-    path.extend_from_slice(name);
-    path
-}
-
-fn parent_path(path: &[u8]) -> &[u8] {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(0) | None => b"/",
-        Some(end) => &path[..end],
     }
 }
 

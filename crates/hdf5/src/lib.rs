@@ -21,6 +21,7 @@ pub mod metadata;
 pub mod model;
 pub mod native;
 pub mod number;
+pub mod object_path;
 pub mod open_file;
 pub mod other_format;
 pub mod paths;

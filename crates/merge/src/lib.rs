@@ -11,7 +11,6 @@ pub mod error;
 pub mod inputs;
 pub mod keys;
 mod number;
-pub(crate) mod object_path;
 pub mod options;
 pub mod path_text;
 pub mod plan;

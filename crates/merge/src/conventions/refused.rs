@@ -4,7 +4,7 @@
 //! Invariant: only marks that no other kind of file has are checked.
 
 use super::{FileView, Refusal};
-use crate::schema::{child_path, display_path, parent_path};
+use crate::schema::{child_path, display_path, last_name, parent_path};
 
 /// Returns the reason why the file must not be concatenated with others, if there is one. Some formats can be merged by
 /// rules of the user: with `has_rules` they are not refused.
@@ -206,7 +206,7 @@ fn row_numbers(file: &FileView<'_>) -> Option<Refusal> {
 
 fn awkward(file: &FileView<'_>) -> Option<Refusal> {
     let is_offsets = |at: &usize| {
-        let name = file.path_of(*at).rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let name = last_name(file.path_of(*at));
         let rest = name.strip_prefix(b"node").unwrap_or_default();
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         digits > 0 && [b"-offsets".as_slice(), b"-starts", b"-stops", b"-index"].contains(&&rest[digits..])

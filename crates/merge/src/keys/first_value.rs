@@ -5,8 +5,7 @@ use super::FirstValueSpec;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::schema::parent_path;
-use crate::schema::{ColumnIndex, Role, display_path};
+use crate::schema::{ColumnIndex, Role, display_path, last_name, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::report::progress::{Event, Severity};
 use raddle_hdf5::model::TypeClass;
@@ -63,7 +62,7 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
         let text = format!("{} has a different value from row {row} on; the first value is used", spec.dataset);
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
-    let name = derived_path.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let name = last_name(&derived_path).to_vec();
     Ok(ConstantColumn { name, like, class, element })
 }
 

@@ -1,8 +1,8 @@
 //! Groups that get keys: the index, and every other group with the same id columns.
 
-use super::{DerivedSpec, KeySpec, last_name};
+use super::{DerivedSpec, KeySpec};
 use crate::error::{MergeError, Result};
-use crate::schema::{ColumnIndex, Role, Schema, display_path, parent_path};
+use crate::schema::{ColumnIndex, Role, Schema, display_path, last_name, parent_path};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Returns a function that tests whether a path of `schema` is a dataset that `spec` computes. Keys are only computed

@@ -33,6 +33,8 @@ mod table;
 
 pub use faults::{KeyFault, KeyFaultKind};
 
+use crate::schema::last_name;
+
 use serde::{Deserialize, Serialize};
 
 /// Specification of datasets to compute in addition to those of the inputs.
@@ -93,11 +95,6 @@ impl DerivedSpec {
             Self::FirstValue(spec) => spec.replace = true,
         }
     }
-}
-
-/// Returns the last part of a path.
-fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
 /// Specification of partition keys.

@@ -25,13 +25,11 @@
 //! ([`super::check`]).
 
 use super::ids::{Domain, IdTable, Ids};
-use super::last_name;
 use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::MergePlan;
-use crate::schema::parent_path;
-use crate::schema::{ColumnIndex, Role, display_path};
+use crate::schema::{ColumnIndex, Role, display_path, last_name, parent_path};
 use crate::verify::plan_file;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::ranks::shares::even_share;

@@ -11,9 +11,9 @@ pub mod join;
 pub(crate) mod lifted;
 pub(crate) mod stacked_scalars;
 
-pub(crate) use crate::object_path::is_named;
-pub use crate::object_path::{child_path, display_path, parent_path};
 pub use attribute::AttributeValue;
+pub use raddle_hdf5::object_path::{child_path, display_path, parent_path};
+pub(crate) use raddle_hdf5::object_path::{is_named, last_name};
 
 use crate::rules::{Conversion, InputConversion, Trim};
 use crate::schema::attribute::text;

@@ -7,7 +7,7 @@ use crate::inputs::paths::Paths;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::attribute;
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{AttributeValue, InputExtent, Role, display_path};
+use crate::schema::{AttributeValue, InputExtent, Role, display_path, last_name};
 use raddle_hdf5::model::{Dataset, TypeClass};
 use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ impl<'a> Node<'a> {
 
     /// Returns the last component of the path.
     pub fn name(self) -> &'a [u8] {
-        self.path().rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+        last_name(self.path())
     }
 
     /// Returns the entry that the scan found.

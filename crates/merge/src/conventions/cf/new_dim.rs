@@ -12,8 +12,7 @@ use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
 use crate::scan::scale_lists::{DIMENSION_LIST, with_first_scale};
 use crate::schema::attribute::{fixed_text, named, number, numbers, replaced, with_integers};
-use crate::schema::parent_path;
-use crate::schema::{AttributeValue, Role, Schema, display_path};
+use crate::schema::{AttributeValue, Role, Schema, display_path, is_named, last_name, parent_path};
 use raddle_hdf5::model::{Dataspace, Datatype};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,10 +55,7 @@ pub(super) fn rules(
 
 /// Finds the scalar variable to which `name` refers.
 fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
-    let is_meant = |at: &usize| {
-        let path = file.path_of(*at);
-        path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
-    };
+    let is_meant = |at: &usize| is_named(file.path_of(*at), name);
     let refuse = |object: &[u8], reason: String| Refusal { object: display_path(object), reason };
     let found: Vec<usize> = scalars(file).filter(is_meant).collect();
     match found[..] {
@@ -113,7 +109,7 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
     for declared in lifted {
         let entry = &mut schema.entries[declared.entry as usize];
         let attributes = if entry.path == record {
-            let name = record.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let name = last_name(&record);
             let mut attributes = replaced(&entry.attributes, fixed_text("CLASS", b"DIMENSION_SCALE"));
             attributes = replaced(&attributes, fixed_text("NAME", name));
             match &id {

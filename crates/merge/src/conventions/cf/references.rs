@@ -6,7 +6,7 @@
 
 use super::{Variables, variable};
 use crate::conventions::Refusal;
-use crate::schema::display_path;
+use crate::schema::{display_path, last_name};
 use std::collections::BTreeSet;
 use std::iter::repeat;
 
@@ -38,8 +38,8 @@ const OF_RADAR: [(&[u8], &str); 3] =
 
 /// Returns the name of the dimension to whose positions the values of a variable of CfRadial refer.
 pub(crate) fn of_radar(path: &[u8]) -> Option<&'static str> {
-    let name = path.rsplit(|&byte| byte == b'/').next();
-    OF_RADAR.iter().find(|(variable, _)| name == Some(*variable)).map(|(_, dimension)| *dimension)
+    let name = last_name(path);
+    OF_RADAR.iter().find(|(variable, _)| name == *variable).map(|(_, dimension)| *dimension)
 }
 
 /// Returns the path of the dimension to whose positions the values of a variable refer.

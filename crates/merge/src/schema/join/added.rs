@@ -2,7 +2,7 @@
 //!
 //! Plain values. Invariant: the text form of a parsed column parses to the same column.
 
-use crate::schema::child_path;
+use crate::schema::{child_path, last_name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ impl AddedColumn {
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         match self.name.starts_with('/') {
             true => path == self.name.as_bytes(),
-            false => path.rsplit(|&byte| byte == b'/').next() == Some(self.name.as_bytes()),
+            false => last_name(path) == self.name.as_bytes(),
         }
     }
 

@@ -19,9 +19,14 @@ pub fn child_path(parent: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// Returns the last component of a path; the root has an empty one.
+pub fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
 /// Whether an object has a name: its path, or the last part of it.
-pub(crate) fn is_named(path: &[u8], name: &str) -> bool {
-    path == name.as_bytes() || path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
+pub fn is_named(path: &[u8], name: &str) -> bool {
+    path == name.as_bytes() || last_name(path) == name.as_bytes()
 }
 
 /// Returns a path for messages, with control characters, invalid UTF-8 and direction marks escaped.
@@ -57,5 +62,7 @@ mod tests {
     fn child_paths_have_one_slash() {
         assert_eq!(child_path(b"/", b"a"), b"/a");
         assert_eq!(child_path(b"/a", b"b"), b"/a/b");
+        assert_eq!((parent_path(b"/a/b"), last_name(b"/a/b")), (&b"/a"[..], &b"b"[..]));
+        assert_eq!((parent_path(b"/"), last_name(b"/")), (&b"/"[..], &b""[..]));
     }
 }
