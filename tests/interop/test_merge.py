@@ -557,3 +557,35 @@ def test_duplicates_and_bad_inputs(raddle, events, tmp_path):
     skipped = json.loads(report.read_text())["skipped"]
     assert [entry["path"] for entry in skipped] == [str(bad)] and "truncated" in skipped[0]["reason"]
     assert_concatenated(output, events)
+
+
+# HDF5 cannot set the parameters of these filters for values of variable length. It skips them and marks the chunks.
+WITHOUT_PARAMETERS = {
+    "shuffle": {"shuffle": True},
+    "shuffle and gzip": {"shuffle": True, "compression": "gzip"},
+    "shuffle and lzf": {"shuffle": True, "compression": "lzf"},
+    "szip": {"compression": "szip"},
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_PARAMETERS)
+@pytest.mark.parametrize("kind", ["text", "sequence"])
+def test_filters_that_hdf5_skipped(raddle, tmp_path, name, kind):
+    inputs = [tmp_path / f"in{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            dtype = h5py.string_dtype() if kind == "text" else h5py.vlen_dtype("i4")
+            made = file.create_dataset("d", (5,), dtype, chunks=(2,), maxshape=(None,), **WITHOUT_PARAMETERS[name])
+            for row in range(5):
+                made[row] = "wört" * (row + number) if kind == "text" else np.arange(row) + number
+            assert made.id.get_chunk_info(0).filter_mask == 1
+    expected = [[list(row) for row in visit(path)["d"]] for path in inputs]
+    for number, options in enumerate([(), ("--for", "keep", "-c", "keep")]):
+        merged, rechunked = tmp_path / f"merged{number}.h5", tmp_path / f"rechunked{number}.h5"
+        raddle("merge", *inputs, "-o", merged, *options)
+        assert [list(row) for row in visit(merged)["d"]] == expected[0] + expected[1]
+        raddle("verify", merged)
+        raddle("verify", merged, "--against", *inputs)
+        raddle("rechunk", inputs[1], "-o", rechunked, *options)
+        assert [list(row) for row in visit(rechunked)["d"]] == expected[1]
+        raddle("verify", rechunked, "--against", inputs[1])

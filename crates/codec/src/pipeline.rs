@@ -28,7 +28,9 @@ pub struct Pipeline {
 #[derive(Debug, Clone)]
 enum FilterStage {
     Deflate,
-    Shuffle { element_len_bytes: usize },
+    Shuffle {
+        element_len_bytes: usize,
+    },
     Fletcher32,
     Szip(Szip),
     Nbit(Nbit),
@@ -39,6 +41,12 @@ enum FilterStage {
     Lz4,
     Bitshuffle(Bitshuffle),
     Zstd,
+    /// An optional filter whose parameters are wrong. libhdf5 stores none for data to which a filter does not apply,
+    /// such as texts of variable length, and skips it in every chunk.
+    Unusable {
+        filter: KnownFilter,
+        fault: &'static str,
+    },
 }
 
 /// Known bounds of the data's length between two stages.
@@ -309,6 +317,14 @@ impl StageLength {
 
 impl FilterStage {
     fn new(filter: &Filter, element_len_bytes: usize) -> Result<Self> {
+        let is_optional = filter.optional;
+        match Self::parse(filter, element_len_bytes) {
+            Err(CodecError::Parameters { filter, fault }) if is_optional => Ok(Self::Unusable { filter, fault }),
+            parsed => parsed,
+        }
+    }
+
+    fn parse(filter: &Filter, element_len_bytes: usize) -> Result<Self> {
         let unknown = || CodecError::UnknownFilter { id: filter.id, name: display_name(filter) };
         let known = KnownFilter::from_id(filter.id).ok_or_else(unknown)?;
         Ok(match known {
@@ -346,6 +362,7 @@ impl FilterStage {
             Self::Lz4 => KnownFilter::Lz4,
             Self::Bitshuffle(_) => KnownFilter::Bitshuffle,
             Self::Zstd => KnownFilter::Zstd,
+            Self::Unusable { filter, .. } => *filter,
         }
     }
 
@@ -395,6 +412,7 @@ impl FilterStage {
             Self::Lz4 => lz4::decode(input, out),
             Self::Bitshuffle(bitshuffle) => bitshuffle.decode(&mut decoders.zstd, &mut decoders.scratch, input, out),
             Self::Zstd => decoders.zstd.decode(KnownFilter::Zstd, input, out),
+            Self::Unusable { filter, fault } => Err(CodecError::Parameters { filter: *filter, fault }),
         }
     }
 
