@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sparse
 from anndata_files import GENES, Schema, make, write_all
 from hypothesis import given
+from hypothesis import strategies as st
 from merging import Merging, Refusal, case_folder, examples
 
 MERGING = Merging("anndata", anndata_judge.judge)
@@ -423,3 +424,84 @@ def test_concatenated_bytes_are_only_made_on_demand(tmp_path, raddle):
 
 def test_a_plan_names_the_convention(tmp_path, raddle):
     assert "anndata" in raddle("plan", *write_all(tmp_path, *pair(plain()))).stdout.lower()
+
+
+def with_letters(letters):
+    """Returns an object per entry of ``letters``: with a column of these categories, or without that column."""
+    objects = []
+    for number, own in enumerate(letters):
+        columns = [] if own is None else ["group"]
+        replaced = {} if own is None else {"group": lambda random, rows, own=own: anndata_files._letters(random, rows, own)}
+        objects.append(make(plain(columns=columns), number, GENES[:2], 3, replaced=replaced))
+    return objects
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
+@pytest.mark.parametrize(
+    "letters",
+    [["ab", None, "xy"], [None, "ba", "xy"], ["q", None, "ab", "z"], [None, None, "ba", "xy"], ["ab", None, None, "b"]],
+)
+def test_categories_after_an_input_without_the_column(tmp_path, raddle, axis, letters):
+    """The codes of each input are numbers of its own categories."""
+    inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in with_letters(letters)))
+    output = MERGING.equal(inputs, "--join", "outer", "--axis", axis, join="outer", axis=axis)
+    raddle("verify", output, "--against", *inputs, "--join", "outer", "--axis", axis)
+
+
+@st.composite
+def cases_without_columns(draw):
+    """Draws two to four files. Each has some of the columns, and its own categories."""
+    schema = draw(anndata_files.schemas())
+    schema.extras -= {"obsp", "raw"}
+    objects = []
+    for number in range(draw(st.integers(2, 4))):
+        # anndata keeps the types of these columns if an input lacks them.
+        columns = [name for name in ["group", "score", "maybe", "seen", "label"] if draw(st.booleans())]
+        own = draw(st.sampled_from(["ab", "ba", "xy", "q", "cabx"]))
+        replaced = {"group": lambda random, rows, own=own: anndata_files._letters(random, rows, own)}
+        special = {"columns": columns, "replaced": replaced if "group" in columns else {}}
+        objects.append(make(schema, number, GENES[:3], draw(st.integers(1, 4)), **special))
+    return objects
+
+
+@examples(12)
+@given(cases_without_columns())
+def test_random_files_that_lack_columns(objects):
+    with case_folder() as folder:
+        MERGING.equal(write_all(folder, *objects), "--join", "outer", join="outer")
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_names_of_a_fixed_length(tmp_path, raddle, axis, join):
+    """anndata writes names of variable length, but reads both."""
+    objects = pair(plain(x=("dense", "f4"), columns=[], gene_columns=[]), (GENES[:3], GENES[1:4]))
+    inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in objects))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            for name in ["obs/_index", "var/_index"]:
+                names, attributes = file[name].asstr()[:], dict(file[name].attrs)
+                del file[name]
+                file[name] = names.astype("S8")
+                file[name].attrs.update(attributes)
+    output = MERGING.equal(inputs, "--axis", axis, "--join", join, axis=axis, join=join)
+    raddle("verify", output, "--against", *inputs, "--axis", axis, "--join", join)
+
+
+@pytest.mark.parametrize("policy", ["same", "unique"])
+def test_categories_in_another_order_are_the_same_values(tmp_path, policy):
+    """For pandas, columns are equal if their categories are the same set, or the same list if these are ordered."""
+    columns = {
+        "permuted": [("xyz", "xy xz", False), ("zxy", "xy xz", False)],
+        "more": [("xyz", "xy xy", False), ("xy", "xy xy", False)],
+        "ordered": [("xy", "xy xy", True), ("yx", "xy xy", True)],
+        "differs": [("xy", "xy xy", False), ("yx", "yx xy", False)],
+    }
+    objects = pair(plain(gene_columns=[]))
+    for number, made in enumerate(objects):
+        for name, files in columns.items():
+            order, values, is_ordered = files[number]
+            # The blank becomes a missing value.
+            made.var[name] = pd.Categorical(list(values), categories=list(order), ordered=is_ordered)
+    output = MERGING.equal(write_all(tmp_path, *objects), "--merge", policy, merge=policy, uns_merge=policy)
+    assert list(anndata_judge.read(output).var.columns) == ["permuted"]

@@ -444,7 +444,7 @@ fn categorical(
     let mut maps = Vec::with_capacity(found.len());
     let mut by_holder = categories.iter().zip(&codes);
     for node in found {
-        let (Some(_), Some((categories, codes))) = (node, node.and(by_holder.next())) else {
+        let Some((categories, codes)) = node.and_then(|_| by_holder.next()) else {
             maps.push(ElementMap::Same);
             continue;
         };

@@ -13,6 +13,8 @@ use crate::conventions::{Axis, Choice, ConventionOptions, MergePolicy};
 use crate::rules::pick::SelectedCounts;
 use crate::schema::child_path;
 use crate::schema::join::{Join, JoinResult};
+use crate::verify::provenance;
+use raddle_hdf5::model::TypeClass;
 use std::sync::Arc;
 
 /// Names of the objects in the root group.
@@ -186,7 +188,12 @@ fn other_frame(
         value.extend_from_slice(&(name.len() as u64).to_le_bytes());
         value.extend_from_slice(name.as_bytes());
     }
-    let dataset = super::output::constant_like(model, &model.datatype.class, vec![names.len() as u64]);
+    // Names of other inputs may be longer than those of a fixed length.
+    let class = match *model.datatype.class {
+        TypeClass::VariableString { .. } => Arc::clone(&model.datatype.class),
+        _ => provenance::string(),
+    };
+    let dataset = super::output::constant_like(model, &class, vec![names.len() as u64]);
     out.constant(child_path(&path, index_of_first.name()), index_of_first, dataset, value);
     for column in columns {
         column.write(&path, out)?;

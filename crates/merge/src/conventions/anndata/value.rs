@@ -252,6 +252,13 @@ fn gathered(class: &TypeClass, values: &[u8], dims: &[u64], axis: usize, from: &
     out
 }
 
+/// Categories of a categorical, and the category of each of its values.
+#[derive(PartialEq)]
+struct DecodedCategorical {
+    values: Vec<Option<Vec<u8>>>,
+    categories: Vec<Vec<u8>>,
+}
+
 impl InputElement<'_> {
     fn part(&self, name: &[u8]) -> Option<&ElementArray<'_>> {
         let ElementContent::Parts(parts) = &self.content else { return None };
@@ -280,7 +287,10 @@ impl InputElement<'_> {
                     "csr_matrix" | "csc_matrix" => self.is_same_matrix(other)?,
                     "categorical" => {
                         let ordered = |value: &Self| named(&value.attributes, "ordered").map(|one| one.value.clone());
-                        ordered(self) == ordered(other) && parts_equal(left, right)?
+                        let is_unordered =
+                            |value: &Self| ordered(value).is_some_and(|one| one.iter().all(|&byte| byte == 0));
+                        ordered(self) == ordered(other)
+                            && (parts_equal(left, right)? || is_unordered(self) && self.has_same_categories(other))
                     }
                     _ if NULLABLE.iter().any(|(known, _)| *known == kind) => {
                         let pair = |name: &[u8]| self.part(name).zip(other.part(name));
@@ -294,6 +304,27 @@ impl InputElement<'_> {
             // numpy compares a scalar and an array by their shapes.
             _ => false,
         })
+    }
+
+    /// Whether two unordered categoricals have the same categories, in any order, and the same values.
+    fn has_same_categories(&self, other: &Self) -> bool {
+        let (Some(mut known), Some(mut found)) = (self.categorical(), other.categorical()) else { return false };
+        known.categories.sort();
+        found.categories.sort();
+        let classes = [self, other].map(|value| value.part(b"categories").map(|array| &array.class));
+        classes[0] == classes[1] && known == found
+    }
+
+    /// Decodes a categorical.
+    fn categorical(&self) -> Option<DecodedCategorical> {
+        let (codes, categories) = (self.part(b"codes")?, self.part(b"categories")?);
+        let all = CanonicalElements::new(&categories.class, &categories.values);
+        let all: Vec<Vec<u8>> = all.flatten().map(<[u8]>::to_vec).collect();
+        let mut numbers = Vec::new();
+        let is_exact = NumberType::of(&codes.class)?.decode_integers(&codes.values, &mut numbers);
+        let category = |number: &i64| usize::try_from(*number).ok().and_then(|number| all.get(number).cloned());
+        let values = numbers.iter().map(category).collect();
+        is_exact.then_some(DecodedCategorical { values, categories: all })
     }
 
     /// Whether two matrices are equal as stored, or by their elements if both are small.
