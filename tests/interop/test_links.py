@@ -342,3 +342,63 @@ def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle
     raddle("merge", path, "-o", tmp_path / "out.h5", "--follow-foreign-files")
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["x"][:].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def write_master(folder, name, number, **links):
+    """Writes a file with external links: the texts of the file's name by the name of the link."""
+    folder.mkdir(exist_ok=True)
+    with h5py.File(folder / name, "w") as file:
+        file["x"] = np.arange(3) + number
+        for link, text in links.items():
+            file[f"entry/{link}"] = h5py.ExternalLink(text, "/frames")
+    return folder / name
+
+
+def write_frames(path, first):
+    path.parent.mkdir(exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file["frames"] = np.arange(4).reshape(2, 2) + first
+    return path
+
+
+def links_of(path):
+    with h5py.File(path) as file:
+        return {name: file["entry"].get(name, getlink=True).filename for name in file["entry"]}
+
+
+@pytest.mark.parametrize("place", ["run0", ".", "other"])
+def test_links_of_one_text_that_lead_to_different_files_are_refused(raddle, tmp_path, place):
+    """Runs that each have a folder with a master file and a file of frames."""
+    inputs = []
+    for number in range(2):
+        write_frames(tmp_path / f"run{number}/frames.h5", 100 * number)
+        inputs.append(write_master(tmp_path / f"run{number}", "master.h5", number, frames="frames.h5"))
+    (tmp_path / "other").mkdir()
+    output = tmp_path / place / "out.h5"
+    told = raddle("merge", *inputs, "-o", output, "--order", "given", expect=3).stderr
+    assert "/entry/frames" in told, told
+    assert not list(output.parent.glob("*out.h5*"))
+
+
+@pytest.mark.parametrize("command", ["merge two", "merge one", "rechunk"])
+@pytest.mark.parametrize("place", ["other", ".", "in/deeper"])
+def test_an_external_link_leads_to_the_same_file_from_another_folder(raddle, tmp_path, command, place):
+    """The folder of the output has a file of the same name. A link to a missing file keeps its text."""
+    frames, far = write_frames(tmp_path / "in/frames.h5", 100), write_frames(tmp_path / "far/frames.h5", 200)
+    links = {"near": "./frames.h5", "up": "../far/frames.h5", "absolute": str(far), "absent": "absent.h5"}
+    inputs = [write_master(tmp_path / "in", f"{name}.h5", number, **links) for number, name in enumerate("ab")]
+    inputs = inputs[: 2 if command == "merge two" else 1]
+    output = write_frames(tmp_path / place / "frames.h5", 777).with_name("out.h5")
+    raddle(command.split()[0], *inputs, "-o", output)
+    with h5py.File(output) as file:
+        for name, target in {"near": frames, "up": far, "absolute": far}.items():
+            with h5py.File(target) as expected:
+                np.testing.assert_array_equal(file[f"entry/{name}"][()], expected["frames"][()])
+    assert links_of(output)["absolute"] == str(far)
+    assert links_of(output)["absent"] == "absent.h5"
+    raddle("verify", output, "--against", *inputs)
+    # Next to the inputs, all links keep their texts.
+    output = tmp_path / "in/out.h5"
+    raddle(command.split()[0], *inputs, "-o", output)
+    assert links_of(output) == links
+    raddle("verify", output, "--against", *inputs)

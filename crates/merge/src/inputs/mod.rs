@@ -4,6 +4,7 @@
 //! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were
 //! requested.
 
+pub(crate) mod linked_files;
 pub(crate) mod natural;
 pub mod order;
 pub(crate) mod paths;

@@ -4,6 +4,7 @@
 //! symbolic links in the paths of both.
 
 use crate::error::{BadInput, MergeError, Result};
+use crate::inputs::linked_files::{from_folder, real_folder};
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
 use crate::options::LinkPaths;
@@ -13,6 +14,7 @@ use crate::plan::{MergePlan, Route};
 use crate::scan::ScannedEntry;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, Column, Role, Schema, SchemaEntry, display_path};
+use raddle_core::output::folder_of;
 use raddle_hdf5::model::{CreationOrder, Layout};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
@@ -24,32 +26,19 @@ use std::sync::Arc;
 /// # Errors
 /// If a folder cannot be found.
 pub fn names<'i>(output: &Path, inputs: impl Iterator<Item = &'i Path>, paths: LinkPaths) -> Result<Vec<Vec<u8>>> {
-    let folder = real_folder(output)?;
+    let folder = |path: &Path| {
+        real_folder(path).map_err(|source| MergeError::Input { path: folder_of(path).to_path_buf(), source })
+    };
+    let of_output = folder(output)?;
     let name = |input: &Path| {
-        let real = real_folder(input)?.join(input.file_name().unwrap_or_default());
+        let real = folder(input)?.join(input.file_name().unwrap_or_default());
         let name = match paths {
-            LinkPaths::Relative => from_folder(&folder, &real),
+            LinkPaths::Relative => from_folder(&of_output, &real),
             LinkPaths::Absolute => real,
         };
         Ok(name.into_os_string().into_encoded_bytes())
     };
     inputs.map(name).collect()
-}
-
-/// Returns the folder of `path` with symbolic links resolved: `..` is relative to the real folder, not to the link.
-fn real_folder(path: &Path) -> Result<PathBuf> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    folder.canonicalize().map_err(|source| MergeError::Input { path: folder.to_path_buf(), source })
-}
-
-/// Returns `target` relative to `folder`; both must be absolute and free of symbolic links.
-fn from_folder(folder: &Path, target: &Path) -> PathBuf {
-    let shared = folder.components().zip(target.components()).take_while(|(left, right)| left == right).count();
-    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
-    up.chain(target.components().skip(shared)).collect()
 }
 
 /// Returns a schema of external links, one to the root group of each of `inputs`; `targets` are the names of the inputs
@@ -206,18 +195,6 @@ fn counted(names: &[Vec<u8>]) -> HashMap<Vec<u8>, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_lead_from_the_folder() {
-        for (folder, target, expected) in [
-            ("/data", "/data/run/a.h5", "run/a.h5"),
-            ("/data/out", "/data/in/a.h5", "../in/a.h5"),
-            ("/data", "/data/a.h5", "a.h5"),
-            ("/x/y", "/z/a.h5", "../../z/a.h5"),
-        ] {
-            assert_eq!(from_folder(Path::new(folder), Path::new(target)), Path::new(expected));
-        }
-    }
 
     #[test]
     fn a_link_to_a_folder_does_not_mislead() {

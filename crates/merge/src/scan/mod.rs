@@ -17,6 +17,7 @@ pub use entry::{ScannedEntry, ScannedRole};
 
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognition, Refusal};
 use crate::error::{BadInput, MergeError, Result};
+use crate::inputs::linked_files::real_folder;
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
 use crate::options::{MergeOptions, Watch};
@@ -99,12 +100,14 @@ pub fn scan(
     let forms = HeaderTemplateCache::default();
     let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
     let ahead = OrderedQueue::new(local_inputs.len(), options.jobs * 4);
+    let output_folder = real_folder(&options.output).ok();
     let work = || {
         let mut scanner = InputScanner {
             reader: InputReader::new(options),
             options,
             is_alone: inputs.len() == 1 && options.conventions == ConventionOptions::default(),
             forms: &forms,
+            output_folder: output_folder.as_deref(),
             buffers: ViewBuffers::default(),
             view_limit_bytes,
         };
@@ -152,6 +155,7 @@ struct InputScanner<'a> {
     /// Whether this is the only input.
     is_alone: bool,
     forms: &'a HeaderTemplateCache,
+    output_folder: Option<&'a Path>,
     buffers: ViewBuffers,
     view_limit_bytes: u64,
 }
@@ -195,6 +199,7 @@ impl InputScanner<'_> {
             chunks,
             reader: &self.reader,
             encoding,
+            output_folder: self.output_folder,
             chunk_count: 0,
         };
         let mut entries = Vec::with_capacity(visits.found.len());

@@ -4,6 +4,7 @@
 
 use super::visits::{UNSEEN, VisitedObject, Visits};
 use super::{ScannedEntry, ScannedRole};
+use crate::inputs::linked_files::name_from;
 use crate::inputs::reader::InputReader;
 use crate::inputs::value_source::ValueSource;
 use crate::rules::Rule;
@@ -25,6 +26,7 @@ use raddle_hdf5::read::check_listed;
 use raddle_hdf5::source::MetadataView;
 use raddle_hdf5::{Hdf5Error, model};
 use std::cell::OnceCell;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Maximum size of a scalar dataset or attribute that is kept in memory while planning.
@@ -43,6 +45,8 @@ pub(super) struct Scanner<'a, 'f> {
     pub chunks: TemplateChunks,
     pub reader: &'a InputReader,
     pub encoding: Encoding,
+    /// Folder of the output, from which its external links are resolved.
+    pub output_folder: Option<&'a Path>,
     pub chunk_count: u64,
 }
 
@@ -201,7 +205,13 @@ impl Scanner<'_, '_> {
     fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
         match target {
             LinkTarget::Soft(path) => Ok(Role::SoftLink(path.clone())),
-            LinkTarget::External { file, path } => Ok(Role::ExternalLink { file: file.clone(), path: path.clone() }),
+            LinkTarget::External { file, path } => {
+                let file = match self.output_folder {
+                    Some(folder) => name_from(folder, self.view.file().path(), file).into_owned(),
+                    None => file.clone(),
+                };
+                Ok(Role::ExternalLink { file, path: path.clone() })
+            }
             LinkTarget::UserDefined { class, data } => Ok(Role::UserLink { class: *class, data: data.clone() }),
             _ => Err(self.unsupported(0, "a link of a kind unknown to raddle".to_owned())),
         }

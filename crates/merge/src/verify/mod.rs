@@ -153,6 +153,7 @@ pub(crate) fn plan_file_collective(
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
     let as_it_is = MergeOptions {
+        output: path.to_path_buf(),
         layout: LayoutPolicy::Keep,
         compress: Compress::default(),
         shuffle: Shuffle::Keep,
