@@ -29,7 +29,7 @@ use crate::verify::provenance::{gather, provenance_path};
 use crate::verify::remembered::{self, OnConflict};
 use crate::write::commit::write_provenance;
 use crate::write::ranks::share;
-use crate::write::resume::sample;
+use crate::write::resume::{earlier_sample, sample};
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
@@ -286,17 +286,19 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
     let mut repeated = Vec::new();
     for input in inputs {
         let Ok(metadata) = std::fs::metadata(input) else { continue };
-        let mut input_sample = None;
+        let mut input_samples = None;
         for (number, (known, len_bytes)) in stored.inputs.iter().enumerate() {
             if *len_bytes != metadata.len() {
                 continue;
             }
             let is_same = match stored.samples.get(number) {
                 Some(known_sample) => {
-                    if input_sample.is_none() {
-                        input_sample = Some(sample(&InputFile::open(input)?)?.crc64_nvme());
+                    if input_samples.is_none() {
+                        let file = InputFile::open(input)?;
+                        input_samples =
+                            Some([sample(&file)?, earlier_sample(&file)?].map(|digest| digest.crc64_nvme()));
                     }
-                    input_sample == Some(*known_sample)
+                    input_samples.is_some_and(|samples| samples.contains(known_sample))
                 }
                 // The file was written by a version that took no samples.
                 None => known == input,

@@ -24,9 +24,13 @@ use std::io::{BufReader, ErrorKind, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Length in bytes of each of the three samples of an input (start, middle, end), where a program that rewrites a file
-/// and restores its time stamps is most likely to change it.
+/// Length of each sample of an input. The first and the last are at its start and end, where a program that rewrites a
+/// file and restores its time stamps is most likely to change it.
 const SAMPLE_LEN_BYTES: u64 = 4096;
+/// Number of samples of an input.
+const SAMPLES: u64 = 16;
+/// Length up to which an input is digested as a whole.
+const WHOLE_LEN_BYTES: u64 = 1 << 20;
 
 /// The journal of a run, and the kept tiles from which the run resumes.
 pub struct RunJournal<'a> {
@@ -340,14 +344,26 @@ fn of_text(text: &str) -> u64 {
     Digest::of(text.as_bytes()).crc64_nvme()
 }
 
-/// Returns the digest of a few bytes at the start, in the middle and at the end of an input.
+/// Returns the digest of a short input, or of samples at even distances of a longer one.
 pub fn sample(file: &InputFile) -> raddle_hdf5::Result<Digest> {
-    let len_bytes = file.len_bytes().min(SAMPLE_LEN_BYTES);
+    if file.len_bytes() <= WHOLE_LEN_BYTES {
+        return samples_of(file, file.len_bytes(), 1);
+    }
+    samples_of(file, SAMPLE_LEN_BYTES, SAMPLES)
+}
+
+/// Returns the digest that versions before 2026-11-28 recorded: of a sample at the start, in the middle and at the end.
+pub fn earlier_sample(file: &InputFile) -> raddle_hdf5::Result<Digest> {
+    samples_of(file, file.len_bytes().min(SAMPLE_LEN_BYTES), 3)
+}
+
+/// Returns the digest of `count` samples, the last of which ends with the file.
+fn samples_of(file: &InputFile, len_bytes: u64, count: u64) -> raddle_hdf5::Result<Digest> {
     let last = file.len_bytes() - len_bytes;
     let mut bytes = vec![0; len_bytes as usize];
     let mut digest = Digest::default();
-    for offset in [0, last / 2, last] {
-        file.read_exact_at(offset, &mut bytes, "a sample of its content")?;
+    for number in 0..count {
+        file.read_exact_at(last * number / (count - 1).max(1), &mut bytes, "a sample of its content")?;
         digest = digest.then(Digest::of(&bytes));
     }
     Ok(digest)
