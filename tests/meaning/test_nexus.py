@@ -301,3 +301,153 @@ def test_another_detector_is_refused(tmp_path):
 
 def test_a_plan_names_the_convention(tmp_path, raddle):
     assert "NeXus" in raddle("plan", *write_all(tmp_path, Run([1], 2), Run([1], 2, first_s=10))).stdout
+
+
+def set_attributes(inputs, name, attribute, values):
+    """Sets an attribute of an object in each input, except where the value is None."""
+    for path, value in zip(inputs, values):
+        if value is not None:
+            with h5py.File(path, "a") as file:
+                file[name].attrs[attribute] = value
+
+
+TIMES = [f"{LOG}/time", f"{EVENTS}/event_time_zero"]
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("factors", [(1e-3, 1e-2), (1e-3, None), (None, 1e-3)])
+def test_another_scaling_factor_of_times_is_refused(tmp_path, name, factors):
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 2, first_s=10))
+    set_attributes(inputs, name, "scaling_factor", factors)
+    MERGING.refused(inputs, names=[f"/{name}", "scaling_factor"])
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("factor", [1e-3, 60.0])
+@pytest.mark.parametrize("kind", ["f8", "i8"])
+def test_a_scaling_factor_applies_to_times_of_another_start(tmp_path, name, factor, kind):
+    """The numbers count steps of that many seconds."""
+    inputs = write_all(tmp_path, Run([1, 2], 3, time_type=kind), Run([1], 2, "2024-05-01T11:00:00Z", time_type=kind))
+    set_attributes(inputs, name, "scaling_factor", [factor] * 2)
+    MERGING.equal_or_refused(inputs)
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("attribute", ["epoch", "t0"])
+def test_another_start_under_another_name_is_refused(tmp_path, name, attribute):
+    """scippnexus counts from any attribute that is a date."""
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 2, first_s=10))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            del file[name].attrs["start" if name in TIMES[:1] else "offset"]
+    set_attributes(inputs, name, attribute, ["2024-05-01T10:00:00", "2024-05-01T11:00:00"])
+    MERGING.refused(inputs, names=[f"/{name}", attribute, "10:00:00", "11:00:00"])
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("values", [("2024-05-01T10:00:00", "2024-05-01T11:00:00"), (0.0, 3600.0), (None, 3600.0)])
+def test_another_offset_next_to_an_equal_start_is_refused(tmp_path, name, values):
+    inputs = write_all(tmp_path, *[Run([1, 2], 3, first_s=10 * number, origin="start") for number in range(2)])
+    set_attributes(inputs, name, "offset", values)
+    MERGING.refused(inputs, names=[f"/{name}", "offset"])
+
+
+def test_another_unit_of_an_offset_is_refused(tmp_path):
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 2, first_s=10))
+    for path, unit in zip(inputs, ["mm", "m"]):
+        with h5py.File(path, "a") as file:
+            moved = group(file["entry/instrument/bank"], "transformations", "NXtransformations")
+            moved["shift"] = 2.5
+            moved["shift"].attrs.update(
+                transformation_type="translation", vector=[0.0, 0, 1], depends_on=".", units="m",
+                offset=[0.0, 0, 3], offset_units=unit,
+            )
+    MERGING.refused(inputs, names=["/entry/instrument/bank/transformations/shift", "offset_units", "mm"])
+
+
+def write_scan(path, first, fields, width=2, indices=(), signals=()):
+    """Writes a signal of three rows along time, with more ``fields`` in its group. ``first`` is added to the values."""
+    with h5py.File(path, "w") as file:
+        data = group(group(file, "entry", "NXentry"), "data", "NXdata")
+        data.attrs.update(signal="counts", axes=["time", "x"], time_indices=0, x_indices=1)
+        data.attrs.update({f"{name}_indices": 0 for name in indices})
+        if signals:
+            data.attrs["auxiliary_signals"] = list(signals)
+        data["counts"] = np.arange(3.0 * width).reshape(3, width) + first
+        data["time"], data["x"] = np.arange(3.0) + first, np.arange(float(width))
+        data["x_errors"] = np.full(width, 0.5)
+        for name, values in fields.items():
+            data[name] = values
+    return path
+
+
+def judge_along_time(name):
+    """Returns a judge of one group: each of its variables must be those of the inputs, concatenated if it has a time."""
+
+    def read(path):
+        with snx.File(path) as file:
+            found = file[name][()]
+        return type(found), {"data": found.data, **found.coords} if isinstance(found, sc.DataArray) else dict(found)
+
+    def judge(output, inputs):
+        (kind, found), (first, expected), *others = [read(path) for path in [output, *inputs]]
+        assert kind is first and found.keys() == expected.keys()
+        for name, value in expected.items():
+            if "time" in value.dims:
+                value = sc.concat([value, *(variables[name] for _, variables in others)], "time")
+            assert sc.identical(found[name], value), name
+
+    return judge
+
+
+ALONG_TIME = {
+    "count_time": {"indices": ["count_time"]},
+    "count_time without indices": {},
+    "monitor": {"indices": ["monitor"], "signals": ["monitor"]},
+    "monitor without indices": {"signals": ["monitor"]},
+    "time_errors": {},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Failed to load")
+@pytest.mark.parametrize("is_equal", [True, False])
+@pytest.mark.parametrize(
+    ("what", "width"), [*((what, 2) for what in ALONG_TIME), ("count_time", 3), ("monitor", 3), ("time_errors", 3)]
+)
+def test_fields_along_the_first_axis_of_the_signal(tmp_path, is_equal, what, width):
+    """The indices show the axis of a field, or its name, or its length if the other axis has another one."""
+    values = [np.ones(3), np.ones(3) if is_equal else np.full(3, 2.0)]
+    inputs = [
+        write_scan(tmp_path / f"{number}.nxs", 10 * number, {what.split()[0]: values[number]}, width, **ALONG_TIME[what])
+        for number in range(2)
+    ]
+    MERGING.equal(inputs, judge=judge_along_time("entry/data"))
+
+
+def test_a_field_that_fits_two_axes_is_refused(tmp_path):
+    field = {"count_time": np.ones(3)}
+    inputs = [write_scan(tmp_path / f"{number}.nxs", 10 * number, field, width=3) for number in range(2)]
+    MERGING.refused(inputs, names=["/entry/data/count_time"])
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_errors_of_a_log(tmp_path, is_equal):
+    inputs = write_all(tmp_path, Run([1], 3), Run([1], 3, first_s=10))
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            rows(file[LOG], "value_errors", np.full(3, 0.1 if is_equal else 0.1 + number), units="K")
+    MERGING.equal(inputs, judge=judge_along_time(LOG))
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+@pytest.mark.parametrize(("name", "of"), [("event_weight", "event_id"), ("period_number", "event_index")])
+def test_more_fields_of_events_and_of_pulses(tmp_path, is_equal, name, of):
+    """scippnexus does not read them."""
+    inputs = write_all(tmp_path, Run([2, 0, 3], 2), Run([1, 3, 1], 2, first_s=10))
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            rows(file[EVENTS], name, np.full(file[f"{EVENTS}/{of}"].shape, 1 if is_equal else number))
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged, h5py.File(inputs[0]) as first, h5py.File(inputs[1]) as second:
+        expected = np.concatenate([part[f"{EVENTS}/{name}"][:] for part in [first, second]])
+        assert merged[f"{EVENTS}/{name}"][:].tolist() == expected.tolist()

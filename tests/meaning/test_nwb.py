@@ -6,9 +6,11 @@ import datetime
 import warnings
 
 import h5py
+import hdmf.common
 import numpy as np
 import pynwb
 import pytest
+from hdmf.backends.hdf5 import HDF5IO
 from hypothesis import given
 from hypothesis import strategies as st
 from merging import Merging, NoConcatenation, case_folder, examples
@@ -291,3 +293,267 @@ def test_labels_in_another_order_are_refused(tmp_path, options):
         with pynwb.NWBHDF5IO(inputs[-1], "w") as io:
             io.write(file)
     MERGING.refused(inputs, *options, names=["/intervals/trials/side_elements", "left", "right"])
+
+
+def write_each(folder, count=2, **differs):
+    """Yields empty sessions with their numbers. Each is written as ``part0.nwb``, ``part1.nwb``, ... after its turn."""
+    for number in range(count):
+        texts = {"session_description": "one session", "identifier": "session", "session_id": "7"}
+        texts.update({name: each[number] for name, each in differs.items()})
+        file = pynwb.NWBFile(session_start_time=START, **texts)
+        yield number, file
+        with pynwb.NWBHDF5IO(folder / f"part{number}.nwb", "w") as io:
+            io.write(file)
+
+
+def part_paths(folder):
+    return sorted(folder.glob("part*.nwb"))
+
+
+@contextlib.contextmanager
+def opened(path):
+    with pynwb.NWBHDF5IO(path, "r", load_namespaces=True) as io:
+        yield io.read()
+
+
+def set_attributes(inputs, name, attribute, values):
+    for path, value in zip(inputs, values):
+        with h5py.File(path, "a") as file:
+            file[name].attrs[attribute] = value
+
+
+def ragged_table(number):
+    table = hdmf.common.DynamicTable(name="root", description="d")
+    table.add_column(name="hits", description="d", index=True)
+    table.add_column(name="words", description="d", index=2)
+    for row in range(2):
+        table.add_row(hits=[10.0 * number + row] * (row + 1), words=WORDS[number + row], id=10 * number + row)
+    return table
+
+
+def aligned_table(number):
+    """Returns a table with another table in its group, whose rows belong to its own."""
+    category = hdmf.common.DynamicTable(name="category", description="d")
+    category.add_column(name="b", description="d", index=True)
+    table = hdmf.common.AlignedDynamicTable(name="root", description="d", category_tables=[category])
+    table.add_column(name="a", description="d")
+    for row in range(2 + number):
+        value = 10 * number + row
+        table.add_row(data={"a": value, "category": {"b": [value / 2] * (row + 1), "id": value}}, id=value)
+    return table
+
+
+def read_table(path):
+    """Returns the rows of a table of HDMF with those of its categories."""
+    with HDF5IO(path, manager=hdmf.common.get_manager(), mode="r") as io:
+        root = io.read()
+        tables = [root, *getattr(root, "category_tables", {}).values()]
+        return [[_row(table, row) for table in tables] for row in range(len(root.id))]
+
+
+def judge_table(output, inputs):
+    assert read_table(output) == [row for path in inputs for row in read_table(path)]
+
+
+@pytest.mark.parametrize("make", [ragged_table, aligned_table])
+@pytest.mark.parametrize("options", [[], ["--convention", "nwb"]])
+def test_tables_of_hdmf_without_nwb(tmp_path, raddle, make, options):
+    """Their objects have an attribute data_type in place of neurodata_type."""
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with HDF5IO(path, manager=hdmf.common.get_manager(), mode="w") as io:
+            io.write(make(number))
+    output = MERGING.equal(inputs, *options, judge=judge_table)
+    raddle("verify", output, "--against", *inputs)
+    assert "NWB" in raddle("plan", *inputs, *options).stdout
+
+
+def write_rois(folder, masks):
+    """Writes traces of two regions of interest each. They refer to a table outside of /general."""
+    for number, file in write_each(folder):
+        plane = file.create_imaging_plane(
+            name="plane", optical_channel=pynwb.ophys.OpticalChannel("channel", "d", 500.0), description="d",
+            device=file.create_device("microscope"), excitation_lambda=600.0, indicator="GFP", location="V1",
+        )  # fmt: skip
+        segmentation, fluorescence = pynwb.ophys.ImageSegmentation(), pynwb.ophys.Fluorescence()
+        module = file.create_processing_module("ophys", "d")
+        module.add(segmentation)
+        module.add(fluorescence)
+        table = segmentation.create_plane_segmentation(name="ps", description="d", imaging_plane=plane)
+        for roi in range(2):
+            table.add_roi(image_mask=np.full((2, 2), masks[number] + roi), id=int(masks[number]) + roi)
+        region = table.create_roi_table_region(region=[0, 1], description="all")
+        times = 10.0 * number + np.arange(2)
+        data = np.outer(times, [1, 2])
+        fluorescence.add_roi_response_series(
+            pynwb.ophys.RoiResponseSeries(name="traces", data=data, rois=region, unit="au", timestamps=times)
+        )
+    return part_paths(folder)
+
+
+def judge_rois(output, inputs):
+    def read(path):
+        with opened(path) as file:
+            series = file.processing["ophys"]["Fluorescence"]["traces"]
+            ids = series.rois.table.id[:][series.rois.data[:]].tolist()
+            return ids, [*zip(series.timestamps[:].tolist(), series.data[:].tolist())]
+
+    each = [read(path) for path in inputs]
+    ids, samples = read(output)
+    assert all(part[0] == ids for part in each)
+    assert samples == [sample for part in each for sample in part[1]]
+
+
+def test_rows_of_a_table_for_each_column_of_a_series(tmp_path, raddle):
+    """A series has one such list for all samples, so its table cannot have the rows of all inputs."""
+    for name, masks in {"different": (0.0, 10.0), "equal": (5.0, 5.0)}.items():
+        (tmp_path / name).mkdir()
+        inputs = write_rois(tmp_path / name, masks)
+        MERGING.refused(inputs, names=["/processing/ophys/Fluorescence/traces/rois", "--keep"])
+    keep = ["--keep", "/processing/ophys/ImageSegmentation/ps/**"]
+    output = MERGING.equal(inputs, *keep, judge=judge_rois)
+    raddle("verify", output, "--against", *inputs)
+    names = ["/processing/ophys/ImageSegmentation/ps/image_mask"]
+    MERGING.refused(part_paths(tmp_path / "different"), *keep, names=names)
+
+
+def write_bands(folder, means):
+    for number, file in write_each(folder):
+        times = 10.0 * number + np.arange(2)
+        data = np.full((2, 1, 2), float(number))
+        series = pynwb.misc.DecompositionSeries("waves", data=data, metric="power", unit="V", timestamps=times)
+        for name in ["alpha", "beta"]:
+            series.add_band(band_name=name, band_limits=(8.0, 12.0), band_mean=means[number], band_stdev=1.0)
+        file.add_acquisition(series)
+    return part_paths(folder)
+
+
+def judge_bands(output, inputs):
+    def read(path):
+        with opened(path) as file:
+            series = file.acquisition["waves"]
+            bands = [_row(series.bands, row) for row in range(len(series.bands))]
+            return bands, [*zip(series.timestamps[:].tolist(), series.data[:].tolist())]
+
+    each = [read(path) for path in inputs]
+    bands, samples = read(output)
+    assert [band["band_name"] for band in bands] == ["alpha", "beta"] and bands == each[0][0]
+    assert samples == [sample for part in each for sample in part[1]]
+
+
+def test_a_table_of_a_series_is_kept_once(tmp_path, raddle):
+    """Its rows describe an axis of the series that does not grow."""
+    inputs = write_bands(tmp_path, [10.0, 10.0])
+    output = MERGING.equal(inputs, judge=judge_bands)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_another_table_of_a_series_is_refused(tmp_path):
+    MERGING.refused(write_bands(tmp_path, [10.0, 11.0]), names=["/acquisition/waves/bands/band_mean", "10", "11"])
+
+
+def write_meanings(folder, meanings):
+    for number, file in write_each(folder):
+        file.add_trial_column("side", "d")
+        for row, side in enumerate("lrl"):
+            start = 10.0 * number + row
+            file.add_trial(id=10 * number + row, start_time=start, stop_time=start + 0.5, side=side)
+        table = hdmf.common.MeaningsTable(target=file.trials["side"], description="d")
+        for value, meaning in zip("lr", meanings[number]):
+            table.add_row(value=value, meaning=meaning)
+        file.trials.add_meanings_table(table)
+    return part_paths(folder)
+
+
+def judge_meanings(output, inputs):
+    def read(path):
+        with opened(path) as file:
+            table = file.trials.get_meanings_for_column("side")
+            meanings = [(table["value"][row], table["meaning"][row]) for row in range(len(table))]
+            return meanings, [_row(file.trials, row) for row in range(len(file.trials))]
+
+    each = [read(path) for path in inputs]
+    meanings, rows = read(output)
+    assert len(meanings) == 2 and all(part[0] == meanings for part in each)
+    assert rows == [row for part in each for row in part[1]]
+
+
+def test_meanings_of_values_are_kept_once(tmp_path, raddle):
+    """They belong to the values of a column, not to the rows of its table."""
+    inputs = write_meanings(tmp_path, [["left", "right"]] * 2)
+    output = MERGING.equal(inputs, judge=judge_meanings)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_other_meanings_of_values_are_refused(tmp_path):
+    inputs = write_meanings(tmp_path, [["left", "right"], ["left", "rear"]])
+    MERGING.refused(inputs, names=["side_meanings/meaning", "right", "rear"])
+
+
+def test_another_sampling_rate_of_waveforms_is_refused(tmp_path):
+    for number, file in write_each(tmp_path):
+        file.units = pynwb.misc.Units(name="units", description="d", waveform_rate=10_000.0 * (number + 1))
+        file.add_unit(spike_times=[1.0, 2.0], waveform_mean=np.ones(4), id=number)
+    MERGING.refused(part_paths(tmp_path), names=["/units/waveform_mean", "sampling_rate", "10000", "20000"])
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "values"),
+    [
+        ("speed/data", "continuity", ("continuous", "step")),
+        ("speed", "exposure_time", (0.01, 0.02)),
+        ("speed", "scan_line_rate", (8000.0, 9000.0)),
+        ("speed", "power", (0.5, 0.75)),
+        ("speed", "sweep_number", (3, 4)),
+        ("speed", "stimulus_description", ("ramp", "pulse")),
+    ],
+)
+def test_another_attribute_of_the_values_of_a_series_is_refused(tmp_path, name, attribute, values):
+    sessions = [Session([1], WORDS[:1], first_id=10 * number, first_s=100.0 * number) for number in range(2)]
+    inputs = write_all(tmp_path, *sessions)
+    set_attributes(inputs, f"acquisition/{name}", attribute, values)
+    MERGING.refused(inputs, names=[f"/acquisition/{name}", attribute, *values])
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_more_datasets_with_an_element_per_timestamp(tmp_path, raddle, is_equal):
+    """Extensions such as ndx-pose add them to series."""
+    sessions = [Session([1], WORDS[:1], first_id=10 * number, first_s=100.0 * number) for number in range(2)]
+    inputs = write_all(tmp_path, *sessions)
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            file["acquisition/speed/confidence"] = np.full(3, 0.5 if is_equal else 0.5 + number)
+    output = MERGING.equal(inputs)
+    with h5py.File(output) as merged:
+        assert merged["acquisition/speed/confidence"][:].tolist() == [0.5] * 3 + [0.5 if is_equal else 1.5] * 3
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("identifier", "/identifier"),
+        ("session_description", "/session_description"),
+        ("session_id", "/general/session_id"),
+        ("subject_id", "/general/subject/subject_id"),
+    ],
+)
+def test_texts_of_the_file_that_differ_are_not_stacked(tmp_path, name, path):
+    """pynwb does not read a list in their place."""
+    texts = ["of one", "of two"]
+    for number, file in write_each(tmp_path, **({} if name == "subject_id" else {name: texts})):
+        file.subject = pynwb.file.Subject(subject_id=texts[number] if name == "subject_id" else "mouse")
+        times = 10.0 * number + np.arange(2)
+        file.add_acquisition(pynwb.TimeSeries("speed", data=times * 2, unit="V", timestamps=times))
+    inputs = part_paths(tmp_path)
+    told = MERGING.refused(inputs, names=[path, *texts, "--scalars first"])
+    assert "--scalars stack" not in " ".join(told.split()), told
+    MERGING.refused(inputs, "--scalars", "stack", names=[path])
+
+    def judge(output, inputs):
+        with opened(output) as file:
+            holder = file.subject if name == "subject_id" else file
+            assert getattr(holder, name) == texts[0]
+            assert file.acquisition["speed"].timestamps[:].tolist() == [0, 1, 10, 11]
+
+    MERGING.equal(inputs, "--scalars", "first", judge=judge)

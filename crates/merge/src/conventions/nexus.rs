@@ -4,19 +4,41 @@
 //! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
+use crate::rules::calendar::Calendar;
+use crate::rules::time_units::reference_ns;
 use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, ValueMeaning};
-use crate::schema::attribute::{named, texts};
-use crate::schema::parent_path;
-use crate::schema::{child_path, display_path};
+use crate::schema::attribute::{named, numbers, texts};
+use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_path};
 
 /// The NeXus convention.
 pub struct Nexus;
 
 /// Attributes that determine the meaning of values.
-const MEANING: [&str; 9] =
-    ["NX_class", "units", "scaling_factor", "signal", "axes", "depends_on", "vector", "transformation_type", "start"];
+const MEANING: [&str; 10] = [
+    "NX_class",
+    "units",
+    "offset_units",
+    "scaling_factor",
+    "signal",
+    "axes",
+    "depends_on",
+    "vector",
+    "transformation_type",
+    "start",
+];
 /// Fields with one element per event.
 const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
+/// Fields that summarize all events or entries, even if they are arrays of one element.
+const SUMMARIES: [&[u8]; 8] = [
+    b"average_value",
+    b"average_value_error",
+    b"average_value_errors",
+    b"description",
+    b"duration",
+    b"maximum_value",
+    b"minimum_value",
+    b"total_counts",
+];
 
 impl Convention for Nexus {
     fn choice(&self) -> Choice {
@@ -49,19 +71,23 @@ impl Convention for Nexus {
 
 fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     let path = file.path_of(at);
-    let (group, name) = (parent_path(path), path.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
+    let (group, name) = (parent_path(path), last_name(path));
     let sibling = |name: &[u8]| file.find(&child_path(group, name));
     let class = file.find(group).and_then(|at| file.text(at, "NX_class")).unwrap_or_default();
+    let rows = |at: usize| file.dims(at).and_then(|dims| dims.first().copied());
+    let is_as_long_as =
+        |other: &[u8]| !SUMMARIES.contains(&name) && rows(at).is_some() && sibling(other).and_then(rows) == rows(at);
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
         if name.starts_with(b"cue_") {
             let reason = "counts events in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
+        let is_per_row = [Some(b"event_time_zero".as_slice()), events].into_iter().flatten().any(is_as_long_as);
         return Ok(match (name, events) {
             (b"event_index", Some(events)) => Rule::positions(child_path(group, events), PositionForm::Starts),
             (b"event_time_zero", _) => time(file, at),
-            _ if EVENT_FIELDS.contains(&name) => Rule::along(0),
+            _ if EVENT_FIELDS.contains(&name) || is_per_row => Rule::along(0),
             _ => Rule::once(),
         });
     }
@@ -73,6 +99,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
         return Ok(match name {
             b"time" => time(file, at),
             b"value" | b"raw_value" if sibling(b"time").is_some() => Rule::along(0),
+            _ if is_as_long_as(b"time") => Rule::along(0),
             _ => Rule::once(),
         });
     }
@@ -97,13 +124,41 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
             .to_owned();
         return Err(Refusal { object: display_path(file.path_of(at)), reason });
     }
-    let is_other_axis = !is_axis && axes[1..].iter().any(|axis| child_path(group, axis.as_bytes()) == file.path_of(at));
-    let is_along = dims.first() == lengths.first() && !is_other_axis && (is_axis || dims == lengths);
+    if is_axis {
+        return Ok(Rule::along(0));
+    }
+    // Errors of a field have its dimensions.
+    let name = String::from_utf8_lossy(last_name(file.path_of(at))).into_owned();
+    let of = name.strip_suffix("_errors").or(name.strip_suffix("_error")).unwrap_or(&name);
+    let indices = named(file.attributes(of_group), format!("{of}_indices")).and_then(numbers);
+    let is_along = match indices {
+        Some(indices) => indices.first() == Some(&0.0),
+        None if axes.iter().any(|axis| *axis == of) => axes[0] == of,
+        None => {
+            let fits = |from: usize| lengths[from..].starts_with(&dims);
+            let is_ambiguous = !dims.is_empty() && fits(0) && (1..lengths.len()).any(fits);
+            if is_ambiguous {
+                let reason = format!(
+                    "may lie along several axes of the signal: name its axis in the attribute {name}_indices of its \
+                     group, or leave it out with --exclude"
+                );
+                return Err(Refusal { object: display_path(file.path_of(at)), reason });
+            }
+            !dims.is_empty() && fits(0)
+        }
+    };
     Ok(if is_along { Rule::along(0) } else { Rule::once() })
 }
 
 /// Returns the rule of a time, whose reference is in `offset` or `start`.
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
-    Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() }
+    let rule = Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() };
+    // Readers take any date for the reference.
+    let is_date = |attribute: &&AttributeValue| {
+        let date = texts(attribute).and_then(|texts| reference_ns(texts.first()?, Calendar::ProlepticGregorian));
+        date.is_some() && attribute.name != reference.attribute().as_bytes()
+    };
+    let dates = file.attributes(at).iter().filter(is_date).map(|attribute| attribute.name.clone());
+    Rule { attributes: dates.collect(), ..rule }
 }

@@ -4,20 +4,55 @@
 //! other than columns of tables and samples of series must be equal in all inputs.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
-use crate::rules::{PositionForm, Rule, ValueMeaning};
+use crate::rules::{Placement, PositionForm, Rule, ValueMeaning};
 use crate::schema::attribute::{named, texts};
-use crate::schema::parent_path;
-use crate::schema::{AttributeValue, child_path, display_path};
+use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
 /// The convention of NWB and HDMF.
 pub struct Nwb;
 
 /// Attributes that determine the meaning of the values of a series or a column.
-const MEANING: [&str; 9] =
-    ["neurodata_type", "namespace", "unit", "conversion", "offset", "resolution", "rate", "target", "table"];
+const MEANING: [&str; 24] = [
+    "neurodata_type",
+    "data_type",
+    "namespace",
+    "unit",
+    "conversion",
+    "offset",
+    "resolution",
+    "rate",
+    "sampling_rate",
+    "target",
+    "table",
+    "continuity",
+    "stimulus_description",
+    "sweep_number",
+    "filtering",
+    "exposure_time",
+    "scan_line_rate",
+    "power",
+    "intensity",
+    "pmt_gain",
+    "binning",
+    "field_of_view",
+    "dimension",
+    "interval",
+];
 /// Datasets of a series that have one element per sample.
 const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
+/// Datasets of a series that describe another axis than that of the samples.
+const OF_OTHER_AXES: [&[u8]; 7] = [
+    b"channel_conversion",
+    b"electrodes",
+    b"feature_description",
+    b"rois",
+    b"source_channels",
+    b"external_file",
+    b"dimension",
+];
+/// Kinds of tables that describe values or axes of other datasets, so that their rows do not follow those of inputs.
+const DESCRIPTIONS: [&str; 1] = ["MeaningsTable"];
 /// Kinds of objects whose references to parts of other objects no rule can update.
 const UNMERGED: [&str; 3] = ["TimeSeriesReferenceVectorData", "IndexSeries", "CSRMatrix"];
 
@@ -28,15 +63,18 @@ impl Convention for Nwb {
 
     fn recognise(&self, file: &FileView<'_>) -> Option<String> {
         let version = file.root_text("nwb_version");
-        let kind = file.root_text("neurodata_type").or(version)?;
-        Some(format!("the root group is a {kind} of NWB"))
+        if let Some(kind) = file.root_text("neurodata_type").or(version) {
+            return Some(format!("the root group is a {kind} of NWB"));
+        }
+        let (kind, namespace) = (file.root_text("data_type")?, file.root_text("namespace")?);
+        Some(format!("the root group is a {kind} of HDMF ({namespace})"))
     }
 
     fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let mut rules = Vec::new();
         for at in 0..file.len() {
             let path = file.path_of(at);
-            let kind = file.text(at, "neurodata_type").unwrap_or_default();
+            let kind = kind_of(file, at);
             if UNMERGED.contains(&kind.as_str())
                 || path.ends_with(b"/starting_time")
                 || path.ends_with(b"/external_file")
@@ -50,12 +88,17 @@ impl Convention for Nwb {
             } else if file.is_group(at) {
                 Rule::default().with_attributes(&["colnames"])
             } else {
-                Rule::default()
+                Rule { stays_scalar: true, ..Rule::default() }
             };
             rules.push((at, rule.with_attributes(&MEANING).ignoring(&["object_id"])));
         }
         Ok(rules)
     }
+}
+
+/// Returns the type of an object in NWB or another format of HDMF.
+fn kind_of(file: &FileView<'_>, at: usize) -> String {
+    file.text(at, "neurodata_type").or_else(|| file.text(at, "data_type")).unwrap_or_default()
 }
 
 /// Paths of the reference times of a file.
@@ -76,7 +119,7 @@ fn refusal(path: &[u8], kind: &str) -> Refusal {
 
 fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> {
     let path = file.path_of(at);
-    let (group, name) = (parent_path(path), path.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
+    let (group, name) = (parent_path(path), last_name(path));
     if path == b"/file_create_date" {
         return Ok(Rule::along(0));
     }
@@ -85,13 +128,27 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
     }
     let parent = file.find(group);
     let is_in_table = parent.is_some_and(|parent| file.has(parent, "colnames"));
-    let is_in_series = file.find(&child_path(group, b"timestamps")).is_some();
+    let timestamps = file.find(&child_path(group, b"timestamps"));
     let is_synchronised = group.ends_with(b"/sync");
-    if !is_in_table {
-        let is_sample = is_in_series && SAMPLES.contains(&name) || is_synchronised;
-        return Ok(if is_sample { Rule::along(0) } else { Rule::once() });
-    }
     let reference = |name: &str| named(file.attributes(at), name).and_then(object_path);
+    if !is_in_table {
+        if kind == "DynamicTableRegion" {
+            let Some(table) = reference("table") else { return Err(without(path, "table")) };
+            return Ok(match table.starts_with(b"/general/") {
+                true => Rule::once(),
+                false => Rule {
+                    placement: Placement::Once,
+                    ..Rule::positions(child_path(&table, b"id"), PositionForm::Rows)
+                },
+            });
+        }
+        let is_sample =
+            timestamps.is_some_and(|timestamps| SAMPLES.contains(&name) || has_samples(file, at, timestamps));
+        return Ok(if is_sample || is_synchronised { Rule::along(0) } else { Rule::once() });
+    }
+    if is_description(file, group) {
+        return Ok(Rule::strictly_once());
+    }
     Ok(match kind {
         "VectorIndex" => {
             let Some(target) = reference("target") else { return Err(without(path, "target")) };
@@ -108,6 +165,24 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
         _ if is_elements_of_another(file, group, path) => Rule::strictly_once(),
         _ => Rule::along(0),
     })
+}
+
+/// Whether a dataset of a series has an element for each of the `timestamps`. Where another axis of the data is as long,
+/// the dataset may describe that one.
+fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> bool {
+    let path = file.path_of(at);
+    let rows = |at: usize| file.dims(at).and_then(|dims| dims.first().copied());
+    let data = file.find(&child_path(parent_path(path), b"data")).and_then(|data| file.dims(data)).unwrap_or_default();
+    let is_other_axis = data.iter().skip(1).any(|length| Some(*length) == rows(at));
+    !OF_OTHER_AXES.contains(&last_name(path)) && !is_other_axis && rows(at).is_some() && rows(at) == rows(timestamps)
+}
+
+/// Whether the table at `path` describes values or axes of other datasets: the bands of a series, or meanings of values.
+fn is_description(file: &FileView<'_>, path: &[u8]) -> bool {
+    let is_of_series = [b"timestamps".as_slice(), b"data"]
+        .into_iter()
+        .any(|name| file.find(&child_path(parent_path(path), name)).is_some());
+    is_of_series || file.find(path).is_some_and(|at| DESCRIPTIONS.contains(&kind_of(file, at).as_str()))
 }
 
 fn without(path: &[u8], attribute: &str) -> Refusal {

@@ -49,6 +49,8 @@ pub struct Rule {
     pub labels: Option<Labels>,
     /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
+    /// Whether readers require a scalar, so that values which differ cannot be stacked.
+    pub stays_scalar: bool,
     /// Axis of characters along which shorter texts are padded.
     pub widened: Option<usize>,
     /// Whether each input is one record, so that its dataset gets an additional first axis.

@@ -3,10 +3,11 @@
 //! Invariant: the output's type holds every position. The check whether positions fit the dataset to which they refer
 //! runs during planning ([`super::check`]).
 
-use super::PositionForm;
 use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
-use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path};
+use super::unpack::missing_values;
+use super::{Placement, PositionForm};
+use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path, parent_path};
 
 /// The dataset or dimension to whose rows positions refer.
 pub(super) struct Target<'a> {
@@ -15,6 +16,24 @@ pub(super) struct Target<'a> {
     pub lengths: Option<&'a [u64]>,
     /// Whether rows are left out because inputs have them in common.
     pub is_trimmed: bool,
+}
+
+/// Settles positions that are kept once: the rows of `target` must be kept once as well.
+pub(super) fn settle_once(settling: &mut Settling<'_>, declared: &DeclaredRule, target: &[u8]) {
+    settling.require_equal(declared, &[]);
+    let is_declared_once = settling.declared_at(target).is_some_and(|target| target.rule.placement == Placement::Once);
+    // --keep takes no rows of later inputs.
+    let has_rows_of_others = |column: ColumnIndex| {
+        settling.schema.columns[column as usize].facts.iter().filter(|fact| fact.rows > 0).count() > 1
+    };
+    let is_concatenated = settling.column_at(target).is_none_or(has_rows_of_others);
+    if !is_declared_once && is_concatenated {
+        let table = display_path(parent_path(target));
+        let found = format!(
+            "rows of several inputs; --keep '{table}/**' keeps those of the first, if all inputs have the same"
+        );
+        settling.refuse(declared.entry, Mismatch::new(format!("one copy of {table}"), found), Vec::new());
+    }
 }
 
 /// Settles positions of rows of `target`.
@@ -53,6 +72,16 @@ pub(super) fn settle(
         let mismatch = Mismatch::new(format!("integers up to {total}"), "numbers of another kind");
         return settling.refuse(declared.entry, mismatch, Vec::new());
     };
+    let is_one_input = rows.iter().filter(|&&rows| rows > 0).count() < 2;
+    let taken = |value: &f64| (0.0..total as f64).contains(value);
+    if !is_one_input && let Some(value) = missing_values(&declared.first).into_iter().find(taken) {
+        let expected = format!("a number that is not a position of the {total} rows of {path}");
+        return settling.refuse(
+            declared.entry,
+            Mismatch::attribute("_FillValue", expected, value.to_string()),
+            Vec::new(),
+        );
+    }
     let shifts = rows.iter().scan(0_i64, |first, &rows| {
         let shift = *first;
         *first = first.saturating_add(i64::try_from(rows).unwrap_or(i64::MAX));

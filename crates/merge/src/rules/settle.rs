@@ -45,6 +45,9 @@ impl Settling<'_> {
     fn entry(&mut self, declared: &DeclaredRule, lengths: &HashMap<Vec<u8>, Vec<u64>>, taken: &RecordTrims) {
         let column = self.column_of(declared);
         match (&declared.rule.values, column) {
+            (ValueMeaning::Positions { target, .. }, _) if declared.rule.placement == Placement::Once => {
+                positions::settle_once(self, declared, target);
+            }
             (ValueMeaning::Positions { target, form }, Some(column)) => {
                 let lengths = lengths.get(target).map(Vec::as_slice);
                 let is_trimmed = lengths.is_some_and(|lengths| taken.leaves_out(target, lengths));

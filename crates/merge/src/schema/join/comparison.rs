@@ -174,6 +174,13 @@ impl Comparison<'_> {
             _ if kind == DifferenceKind::Value && self.is_strict() => {
                 self.report(DifferenceKind::Meaning, expected, words);
             }
+            _ if kind == DifferenceKind::Value
+                && self.stays_scalar()
+                && self.options.scalars != ScalarPolicy::First =>
+            {
+                let found = format!("{words}; --scalars first keeps the first input's");
+                self.report(DifferenceKind::Meaning, expected, found);
+            }
             Role::Constant { value, .. }
                 if kind == DifferenceKind::Value && self.options.scalars == ScalarPolicy::Stack =>
             {
@@ -196,6 +203,11 @@ impl Comparison<'_> {
     /// Whether differences in values change what other datasets mean.
     fn is_strict(&self) -> bool {
         self.joined.declared.as_ref().is_some_and(|declared| declared.rule.is_strict)
+    }
+
+    /// Whether readers require a scalar here.
+    fn stays_scalar(&self) -> bool {
+        self.joined.declared.as_ref().is_some_and(|declared| declared.rule.stays_scalar)
     }
 
     /// Whether the rule of the object accounts for this kind of difference.
