@@ -147,3 +147,9 @@ pub fn without(attributes: &[AttributeValue], names: &[&str]) -> Arc<[AttributeV
 pub fn words(attribute: &AttributeValue) -> String {
     describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value)
 }
+
+/// Whether an attribute says that a netCDF file follows the classic model. That has no groups, so that programs of the
+/// netCDF library could not copy a file with the group of provenance.
+pub(crate) fn marks_classic_model(path: &[u8], attribute: &AttributeValue) -> bool {
+    path == b"/" && attribute.name == b"_nc3_strict"
+}

@@ -9,6 +9,7 @@ use crate::options::Watch;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
+use crate::schema::attribute::marks_classic_model;
 use crate::schema::join::describe;
 use crate::schema::{AttributeValue, Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::verify::boxes::{array_of, boxes};
@@ -106,7 +107,9 @@ impl<'p> Comparison<'p> {
                 }
                 (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
             }
-            for attribute in entry.attributes.iter() {
+            // The output lacks it if it has the group of provenance.
+            let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
+            for attribute in entry.attributes.iter().filter(is_compared) {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
                     Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
                     // The length in the name of a netCDF dimension is that of its creation: an append keeps it.
@@ -122,7 +125,7 @@ impl<'p> Comparison<'p> {
                     }
                 }
             }
-            for attribute in other.attributes.iter() {
+            for attribute in other.attributes.iter().filter(is_compared) {
                 if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
                     let what = format!("attribute {} is not in any input", display_path(&attribute.name));
                     self.mismatch(&entry.path, what);

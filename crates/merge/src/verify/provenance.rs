@@ -36,7 +36,7 @@ use crate::verify::digests::structure::structure_digests;
 use crate::verify::digests::{ColumnDigests, Digests};
 use crate::verify::record::{JOIN, StoredRecord};
 use raddle_core::digest::{ALGORITHM, Digest};
-use raddle_hdf5::model::{BitRange, ByteOrder, TypeClass};
+use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, TypeClass};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +81,9 @@ pub struct NamedValue {
 pub struct Provenance {
     /// Groups, parents first.
     pub groups: Vec<Vec<u8>>,
+    /// Order of links in the groups: that of the root, because the netCDF library edits only files whose groups all
+    /// track it.
+    pub link_order: CreationOrder,
     /// Attributes of the first group.
     pub attributes: Vec<NamedValue>,
     /// Datasets.
@@ -227,7 +230,11 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
     );
     attributes.push(NamedValue { name: SEAL, class: unsigned(8), value: sealed.to_le_bytes().to_vec() });
     let groups = ["", "inputs", "objects", "datasets"].map(provenance_path).to_vec();
-    Provenance { groups, attributes, tables: tables.0 }
+    let link_order = match plan.schema.entries.first().map(|root| &root.role) {
+        Some(Role::Group { link_order }) => *link_order,
+        _ => CreationOrder::default(),
+    };
+    Provenance { groups, link_order, attributes, tables: tables.0 }
 }
 
 /// Returns the provenance stored in the output before this run, if it existed.

@@ -9,6 +9,7 @@
 use crate::error::{MergeError, Result};
 use crate::plan::dataset_specs::{attribute_spec, column_spec, constant_spec, type_ref};
 use crate::plan::{MergePlan, Route};
+use crate::schema::attribute::marks_classic_model;
 use crate::schema::{AttributeValue, EntryIndex, Role, SchemaEntry, display_path};
 use crate::verify::digests::blocks::{Digests, InOrder, block_rows, carried};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
@@ -209,7 +210,9 @@ impl<'p> Committer<'p> {
             return Ok(());
         }
         while let Some(attribute) = entry.attributes.get(self.at.attributes) {
-            self.write_attribute(&entry.path, attribute)?;
+            if !self.plan.options.provenance || !marks_classic_model(&entry.path, attribute) {
+                self.write_attribute(&entry.path, attribute)?;
+            }
             self.at.attributes += 1;
         }
         Ok(())
@@ -384,7 +387,7 @@ fn add_untiled(plan: &MergePlan, untiled: Vec<(u32, ColumnDigests)>, digests: &m
 /// Creates `/_raddle` with all its members.
 pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Result<()> {
     for group in &provenance.groups {
-        output.create_group(group, CreationOrder::default(), CreationOrder::default())?;
+        output.create_group(group, provenance.link_order, CreationOrder::default())?;
     }
     for attribute in &provenance.attributes {
         let spec = AttributeSpec {

@@ -246,7 +246,9 @@ impl<'c> Variables<'c> {
     fn unused_lengths(&self, chosen: &[OutputDimensions]) -> BTreeSet<Vec<u8>> {
         let used: HashSet<&[u8]> =
             chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
-        let lengths: BTreeSet<&[u8]> = chosen.iter().flat_map(|chosen| &chosen.lengths).map(Vec::as_slice).collect();
+        // A dimension is not a text of its own length.
+        let texts = self.all.iter().zip(chosen).filter(|(variable, _)| !variable.is_length());
+        let lengths: BTreeSet<&[u8]> = texts.flat_map(|(_, chosen)| &chosen.lengths).map(Vec::as_slice).collect();
         let is_unused = |variable: &&Variable<'_>| {
             variable.is_length()
                 && !used.contains(variable.path)

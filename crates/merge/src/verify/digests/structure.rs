@@ -10,6 +10,7 @@
 use super::contents::StoredDigests;
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
+use crate::schema::attribute::marks_classic_model;
 use crate::schema::{Role, SchemaEntry, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
@@ -127,6 +128,7 @@ fn of_entry(plan: &MergePlan, entry: &SchemaEntry, rows: &dyn Fn(u32) -> u64) ->
     let mut attributes: Vec<AttributeStructure<'_>> = entry
         .attributes
         .iter()
+        .filter(|attribute| !marks_classic_model(&entry.path, attribute))
         .map(|attribute| AttributeStructure {
             name: &attribute.name,
             utf8: attribute.utf8,

@@ -1,0 +1,88 @@
+"""Merged netCDF files for other programs: the netCDF library and NCO read and change them like their inputs, whatever
+dimensions these have."""
+
+import shutil
+import subprocess
+
+import cf_judge
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+from cf_files import Variable, simple, write_all
+from merging import Merging
+
+MERGING = Merging("cf", cf_judge.judge)
+FORMATS = ["NETCDF4", "NETCDF4_CLASSIC"]
+
+
+def write_format(folder, form):
+    """Writes two files in a format of the netCDF library."""
+    inputs = []
+    for number in range(2):
+        inputs.append(folder / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w", format=form) as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("time", None)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = [2 * number, 2 * number + 1]
+            file.createVariable("tas", "f4", ("time",))[:] = [number, number + 0.5]
+    return inputs
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_merged_file_can_be_changed(tmp_path, form):
+    inputs = write_format(tmp_path, form)
+    output = MERGING.equal(inputs)
+    with xr.open_dataset(output) as merged:
+        expected = merged.load().assign(added=("time", [1, 2, 3, 4])).assign_attrs(title="changed")
+    with netCDF4.Dataset(output, "a") as file:
+        file.title = "changed"
+        file.createVariable("added", "i4", ("time",))[:] = [1, 2, 3, 4]
+        file["tas"][0] = 7
+    expected["tas"][0] = 7
+    with xr.open_dataset(output) as changed:
+        xr.testing.assert_equal(changed, expected)
+        assert changed.attrs["title"] == "changed"
+
+
+@pytest.mark.parametrize("tool", ["ncks", "ncrcat"])
+def test_a_merged_classic_file_can_be_copied(tmp_path, tool):
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    output = MERGING.equal(write_format(tmp_path, "NETCDF4_CLASSIC"))
+    copy = tmp_path / "copy.nc"
+    copied = subprocess.run([tool, output, copy], capture_output=True, text=True, timeout=60, check=False)
+    assert copied.returncode == 0, copied.stderr
+    with xr.open_dataset(output) as merged, xr.open_dataset(copy) as again:
+        xr.testing.assert_equal(again, merged)
+
+
+@pytest.mark.parametrize("texts", [["ru29"], ["ru29", "b"]])
+def test_a_text_whose_length_is_a_dimension_of_its_own(tmp_path, raddle, texts):
+    """Files of gliders have the name of their trajectory in such a variable."""
+    files = [simple(), simple(3)]
+    for file in files:
+        for number, text in enumerate(texts):
+            file.dims[f"length{number}"] = len(text)
+            letters = np.array(list(text), "S1")
+            file.variables[f"text{number}"] = Variable((f"length{number}",), letters, {"long_name": "name"})
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        for number, text in enumerate(texts):
+            assert netCDF4.chartostring(merged[f"text{number}"][:]).item() == text
+            assert merged.dimensions[f"length{number}"].size == len(text)
+    raddle("verify", output, "--against", *inputs)
+
+
+def test_a_dimension_without_variables_is_verified_after_an_append(tmp_path, raddle):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["unused"] = 3
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs[:1])
+    raddle("append", output, inputs[1])
+    cf_judge.judge(output, inputs)
+    raddle("verify", output, "--against", *inputs)
