@@ -19,8 +19,7 @@ use crate::rules::{Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
 use crate::schema::attribute::{named, replaced, text, with_text};
 use crate::schema::join::Difference;
-use crate::schema::parent_path;
-use crate::schema::{AttributeValue, Role, child_path, display_path};
+use crate::schema::{AttributeValue, Role, child_path, display_path, is_named, parent_path};
 use raddle_hdf5::model::TypeClass;
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,9 +33,12 @@ pub struct Cf;
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
 /// Attributes that change the meaning of values, without the attributes of packing.
-const MEANING: [&str; 13] = [
+const MEANING: [&str; 16] = [
     "units",
+    "units_metadata",
     "calendar",
+    "dtype",
+    "_Encoding",
     "flag_values",
     "flag_masks",
     "flag_meanings",
@@ -228,7 +230,8 @@ fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
 
 /// Creates the rule of the root group.
 fn of_root(options: &ConventionOptions) -> Rule {
-    let mut root = Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties"]);
+    let mut root =
+        Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties", "_nc3_strict"]);
     root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
     root
 }
@@ -334,9 +337,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         let refuse = |reason: String| Err(Refusal { object: "/".to_owned(), reason });
         let names = |dims: &BTreeSet<Vec<u8>>| dims.iter().map(|dim| display_path(dim)).collect::<Vec<_>>().join(", ");
         if let Some(name) = &options.dim {
-            let asked = |dim: &&Vec<u8>| {
-                dim.as_slice() == name.as_bytes() || dim.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes())
-            };
+            let asked = |dim: &&Vec<u8>| is_named(dim, name);
             let found: BTreeSet<Vec<u8>> = self.all.iter().filter(asked).cloned().collect();
             return match found.is_empty() {
                 true => refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all))),
@@ -362,12 +363,13 @@ impl<'f, 'a> Variables<'f, 'a> {
     /// not used.
     fn text_lengths(&self) -> BTreeSet<Vec<u8>> {
         let is_free = |dim: &&Vec<u8>| self.file.find(dim).is_some_and(|at| is_without_variable(self.file, at));
-        let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
         let is_character = |at: usize| matches!(self.file.class(at), Some(TypeClass::FixedString { len_bytes: 1, .. }));
+        let mut lengths: BTreeSet<Vec<u8>> = self.all.difference(&self.unlimited).filter(is_free).cloned().collect();
         for (&at, dims) in &self.dims {
             // The first axis of a dimension scale is the dimension itself.
             for (axis, dim) in dims.iter().enumerate().skip(usize::from(is_scale(self.file, at))) {
-                if axis + 1 < dims.len() || !is_character(at) {
+                // A text alone has one axis, which is not widened.
+                if axis == 0 || axis + 1 < dims.len() || !is_character(at) {
                     lengths.remove(dim);
                 }
             }

@@ -6,17 +6,20 @@
 
 use super::conversion::{ElementMap, NO_TIME};
 use super::record_lengths::record_lengths;
+use super::unpack::decoding;
 use super::{PositionForm, ValueMeaning};
 use crate::conventions::Overlap;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
+use crate::schema::attribute;
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, ColumnIndex, Role, display_path};
+use crate::schema::{ABSENT, ColumnIndex, Role, display_path, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::number::NumberType;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// Number of bytes of converted values that are read at once.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
@@ -53,6 +56,13 @@ pub(crate) struct TakenRecords {
     pub leading: u64,
     /// Number of records taken.
     pub count: u64,
+}
+
+impl TakenRecords {
+    /// Returns the numbers of the taken records in their input.
+    fn rows(self) -> Range<u64> {
+        self.leading..self.leading + self.count
+    }
 }
 
 /// Checks the values on which the rules of `plan` depend, and determines the order of its inputs' records.
@@ -247,9 +257,11 @@ impl Checker<'_> {
             });
             if let Some((value, known)) = repeated {
                 let file = plan.inputs[known as usize].path.display();
+                let table = display_path(parent_path(plan.schema.column_path(column)));
                 let expected = format!("identifiers that no other input has; {value} is in {file}");
                 let found = format!(
-                    "{value}, too; --rule '{path}: rows of {path}' continues their numbering, '{path}: concatenate' keeps them"
+                    "{value}, too; --rule '{path}: rows of {path}' continues their numbering, '{path}: concatenate' keeps \
+                     them, --keep '{table}/**' takes a table that is the same in all inputs once"
                 );
                 self.refuse(column, expected, found, vec![input]);
             }
@@ -285,7 +297,7 @@ impl Checker<'_> {
             let mut bytes = vec![0; fact.rows as usize * number.len_bytes()];
             if fact.rows > 0 {
                 self.reader.read_rows(column, first..first + fact.rows, &mut bytes)?;
-                spans.push(Span::of(input, &coordinates(number, &bytes)));
+                spans.push(Span::of(input, &decoded(plan, column, number, &bytes)));
             }
             first += fact.rows;
         }
@@ -348,13 +360,15 @@ impl Checker<'_> {
             let (start, rows) = (starts[input as usize], scanned.facts[input as usize].rows);
             let mut bytes = vec![0; rows as usize * number.len_bytes()];
             self.reader.read_rows(column, start..start + rows, &mut bytes)?;
-            Ok(coordinates(number, &bytes))
+            Ok(decoded(plan, column, number, &bytes))
         };
         let mut unordered = None;
         let mut end = f64::NEG_INFINITY;
         let is_first = plan.options.conventions.overlap == Overlap::First;
         let order: Vec<&Span> = if is_first { spans.iter().collect() } else { spans.iter().rev().collect() };
         let mut begin = f64::INFINITY;
+        let mut kept: HashSet<u64> = HashSet::new();
+        let mut lost = None;
         for span in order {
             let values = values_of(span.input)?;
             if !values.is_sorted_by(|left, right| left.partial_cmp(right) == Some(Ordering::Less)) {
@@ -373,6 +387,16 @@ impl Checker<'_> {
                 }
                 (begin, end) = (begin.min(span.low), end.max(span.high));
             }
+            let of_input = taken[span.input as usize].rows();
+            for (at, value) in (0..).zip(&values) {
+                // -0 equals 0.
+                let bits = (value + 0.0).to_bits();
+                if of_input.contains(&at) {
+                    kept.insert(bits);
+                } else if !kept.contains(&bits) {
+                    lost.get_or_insert((span.input, *value));
+                }
+            }
         }
         if plan.growth.is_some() && taken.first().is_some_and(|of_file| of_file.count < spans[0].count) {
             let found = "records that would replace those of the file; --overlap first keeps these".to_owned();
@@ -385,9 +409,26 @@ impl Checker<'_> {
             self.refuse(column, expected, found, vec![input]);
             return Ok(RecordOrder::Kept);
         }
+        if let Some((input, value)) = lost {
+            let expected = "records that another input has as well, where inputs overlap".to_owned();
+            let found = format!("{value}, which --overlap would leave out and only this input has");
+            self.refuse(column, expected, found, vec![input]);
+            return Ok(RecordOrder::Kept);
+        }
         let path = plan.schema.column_path(column).to_vec();
         Ok(RecordOrder::Trimmed(RecordTrims(HashMap::from([(path, taken)]))))
     }
+}
+
+/// Decodes values of a record coordinate as readers see them; missing ones become NaN.
+fn decoded(plan: &MergePlan, column: ColumnIndex, number: NumberType, bytes: &[u8]) -> Vec<f64> {
+    let attributes = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize].attributes;
+    let mut values = coordinates(number, bytes);
+    let factor = |name| attribute::number(attributes, name);
+    let (scale, offset) = (factor("scale_factor").unwrap_or(1.0), factor("add_offset").unwrap_or(0.0));
+    let decode = decoding(number, attributes);
+    values.iter_mut().for_each(|value| *value = decode(*value) * scale + offset);
+    values
 }
 
 /// Decodes values of a record coordinate; missing ones become NaN.

@@ -194,6 +194,7 @@ fn convert_block(
 ) -> Result<(), Inexact> {
     const BEYOND: &str = "is beyond 63 bits";
     const MISFIT: &str = "does not fit the type of the output";
+    const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
     let inexact = |value: &dyn std::fmt::Display, reason: &str| Err(Inexact::new(value, reason));
     if let ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } = map {
         let source = if *reinterpret { other_signedness(source) } else { source };
@@ -246,6 +247,7 @@ fn convert_block(
                     let scaled = i128::from(*value) * i128::from(*multiplier) + offset;
                     let exact = (scaled % i128::from(*divisor) == 0).then(|| scaled / i128::from(*divisor));
                     *value = match exact.and_then(|exact| i64::try_from(exact).ok()) {
+                        Some(exact) if is_kept(exact) => return inexact(value, MISSING),
                         Some(exact) => exact,
                         None => return Err(Inexact::of_units(value, units)),
                     };
@@ -279,6 +281,7 @@ fn convert_block(
         ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
             for value in floats.iter_mut().filter(|value| value.is_finite() && !kept.contains(value)) {
                 *value = match scale_exactly(*value, *multiplier, *divisor, *offset) {
+                    Some(exact) if kept.contains(&exact) => return inexact(value, MISSING),
                     Some(exact) if holds(target, exact) => exact,
                     _ => return Err(Inexact::of_units(value, units)),
                 };

@@ -5,17 +5,34 @@
 
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::packed::{STORED_OTHERWISE, VALID};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
-use crate::schema::attribute::{named, replaced, text, with_text};
+use crate::schema::attribute::{named, number, replaced, text, with_text, words};
 use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
 
 /// Settles a time: its conversions, and the attributes that define its units in the output.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, form: TimeAttributes) {
-    let first = settling.attributes(declared, settling.first_input(column));
+    match form {
+        TimeAttributes::Cf => settling.require_equal(declared, &["units", "calendar", "_FillValue", "missing_value"]),
+        TimeAttributes::Reference(reference) => settling.require_equal(declared, &["units", reference.attribute()]),
+    }
+    convert(settling, declared, declared, column, form);
+}
+
+/// Settles the conversions of `declared`, whose units are those of the time `of_time`.
+fn convert(
+    settling: &mut Settling<'_>,
+    declared: &DeclaredRule,
+    of_time: &DeclaredRule,
+    column: ColumnIndex,
+    form: TimeAttributes,
+) {
+    let first_input = settling.first_input(column);
+    let (first, own) = (settling.attributes(of_time, first_input), settling.attributes(declared, first_input));
     let target = match form {
         TimeAttributes::Cf => cf_target(&first, settling.options.time_units.as_deref()),
         TimeAttributes::Reference(_) => Ok(None),
@@ -26,13 +43,21 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     };
     let target_attributes =
         target.as_ref().map_or_else(|| Arc::clone(&first), |attribute| replaced(&first, attribute.clone()));
-    let maps = settling
-        .of_inputs(column, |settling, input| scale(&settling.attributes(declared, input), &target_attributes, form));
+    let maps = settling.of_inputs(column, |settling, input| {
+        let kept = kept_values(&own, &settling.attributes(declared, input))?;
+        scale(&settling.attributes(of_time, input), &target_attributes, form, kept)
+    });
     let maps = match maps {
         Ok(maps) => maps,
         Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
     };
     let is_same = maps.iter().all(|map| *map == ElementMap::Same);
+    let is_defining = |name: &&&str| named(&own, name).is_some();
+    if !is_same && let Some(name) = STORED_OTHERWISE.iter().chain(&VALID).find(is_defining) {
+        let known = named(&own, name).map_or_else(String::new, words);
+        let found = "units that differ between inputs, or --time-units: converted times would mean others";
+        return settling.refuse(declared.entry, Mismatch::attribute(name, known, found.to_owned()), Vec::new());
+    }
     let Some(number) = common_number(&settling.schema.columns[column as usize]) else {
         if !is_same {
             let mismatch =
@@ -53,8 +78,7 @@ pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &DeclaredRule, 
     let Some(of_time) = settling.declared_at(time) else { return };
     let ValueMeaning::Time(form) = of_time.rule.values else { return };
     let attributes = settling.schema.entries[declared.entry as usize].attributes.clone();
-    let like = DeclaredRule { entry: declared.entry, rule: declared.rule.clone(), ..of_time };
-    settle(settling, &like, column, form);
+    convert(settling, declared, &of_time, column, form);
     settling.set_attributes(declared.entry, attributes);
 }
 
@@ -70,21 +94,28 @@ fn cf_target(first: &[AttributeValue], asked: Option<&str>) -> Result<Option<Att
     Ok(Some(with_text(known, asked)))
 }
 
-/// Returns the conversion of times with these attributes to times with the attributes `target`.
-fn scale(
-    attributes: &[AttributeValue],
-    target: &[AttributeValue],
-    form: TimeAttributes,
-) -> Result<ElementMap, Mismatch> {
-    let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
+/// Returns the values that stand for missing ones, which are not converted. They must be the same in all inputs.
+fn kept_values(first: &[AttributeValue], attributes: &[AttributeValue]) -> Result<Vec<f64>, Mismatch> {
     // Readers treat NaN as missing with or without an attribute.
-    let [known, found] = [target, attributes].map(|attributes| {
+    let [known, found] = [first, attributes].map(|attributes| {
         let missing = missing_values(attributes).into_iter();
         missing.filter(|value| !value.is_nan()).collect::<Vec<_>>()
     });
     if known != found {
         return Err(Mismatch::attribute("_FillValue or missing_value", format!("{known:?}"), format!("{found:?}")));
     }
+    Ok(missing_values(attributes))
+}
+
+/// Returns the conversion of times with these attributes to times with the attributes `target`, without the values
+/// `kept`.
+fn scale(
+    attributes: &[AttributeValue],
+    target: &[AttributeValue],
+    form: TimeAttributes,
+    kept: Vec<f64>,
+) -> Result<ElementMap, Mismatch> {
+    let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
     let (from, to) = match form {
         TimeAttributes::Cf => {
             let calendars = both("calendar");
@@ -111,12 +142,13 @@ fn scale(
             if units.0 == units.1 && references.0 == references.1 {
                 return Ok(ElementMap::Same);
             }
+            let factor = number(target, "scaling_factor").unwrap_or(1.0);
             let parse = |units: &str, reference: &str| {
                 let reference_ns = match reference {
                     "" => 0,
                     text => reference_ns(text, Calendar::ProlepticGregorian)?,
                 };
-                Some(TimeUnits { unit_ns: unit_ns(units)?, reference_ns })
+                Some(TimeUnits { unit_ns: scaled(unit_ns(units)?, factor)?, reference_ns })
             };
             // A time with a reference and one without are not comparable.
             let is_alike = references.0.is_empty() == references.1.is_empty();
@@ -147,8 +179,15 @@ fn scale(
             (words(&units.1, &references.1), words(&units.0, &references.0))
         }
     };
-    let kept = missing_values(attributes);
     Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units })
+}
+
+/// Returns a unit times a factor; `None` if that is not a whole number of nanoseconds.
+fn scaled(unit_ns: i128, factor: f64) -> Option<i128> {
+    let product = unit_ns as f64 * factor;
+    let rounded = product.round();
+    let is_whole = (1.0..1e18).contains(&rounded) && (product - rounded).abs() <= rounded * 1e-12;
+    is_whole.then_some(rounded as i128)
 }
 
 fn gcd(left: i128, right: i128) -> i128 {

@@ -10,7 +10,7 @@ use super::units::linear_map;
 use super::unpack::{missing_values, unpack};
 use crate::conventions::{Packing, Units};
 use crate::schema::attribute::{named, numbers, text, words};
-use crate::schema::{AttributeValue, ColumnIndex};
+use crate::schema::{AttributeValue, ColumnIndex, child_path, parent_path};
 use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
@@ -71,6 +71,17 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
     let settled: Vec<&str> = PACKING.into_iter().chain(["units"]).collect();
     settling.require_equal(declared, &settled);
     let target = text(&declared.first, "units").unwrap_or_default();
+    let group = parent_path(settling.schema.column_path(column)).to_vec();
+    let has = |name: &&&str| {
+        let bounds = text(&declared.first, name).map(|bounds| child_path(&group, bounds.as_bytes()));
+        bounds.is_some_and(|bounds| settling.column_at(&bounds).is_some())
+    };
+    if let Some(name) = ["bounds", "climatology"].iter().find(has) {
+        let known = named(&declared.first, name).map_or_else(String::new, words);
+        let found = "other units, to which its bounds would not be converted; leave the bounds out with --exclude";
+        return settling.refuse(declared.entry, Mismatch::attribute(name, known, found.to_owned()), Vec::new());
+    }
+    let metadata = named(&declared.first, "units_metadata").map(words);
     let maps = settling.of_inputs(column, |settling, input| {
         let attributes = settling.attributes(declared, input);
         let units = text(&attributes, "units").unwrap_or_default();
@@ -82,6 +93,10 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
         let number = NumberType::of(&scanned.templates[template].datatype.class);
         let is_float = number.is_some_and(|number| !number.is_integer());
         match linear_map(&units, &target) {
+            Some((_, shift)) if shift != 0.0 && metadata.is_some() => {
+                let found = format!("{units}, whose conversion adds {shift}");
+                Err(Mismatch::attribute("units_metadata", metadata.clone().unwrap_or_default(), found))
+            }
             Some((slope, shift)) if is_float && !is_packed => {
                 Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes) })
             }

@@ -31,11 +31,24 @@ impl TimeUnits {
         let units = units.trim();
         let (unit, rest) = units.split_once(char::is_whitespace)?;
         let (since, reference) = rest.trim_start().split_once(char::is_whitespace)?;
-        if !since.eq_ignore_ascii_case("since") {
+        if !since.eq_ignore_ascii_case("since") || !is_read_alike(reference.trim(), calendar) {
             return None;
         }
         Some(Self { unit_ns: unit_ns(unit)?, reference_ns: reference_ns(reference.trim(), calendar)? })
     }
+}
+
+/// Whether all readers take a reference for the same date. They disagree about dates without separators, and about
+/// years before 1 in calendars with Julian years, of which some readers have a year 0.
+fn is_read_alike(reference: &str, calendar: Calendar) -> bool {
+    let date = reference.split(['T', 't', ' ']).next().unwrap_or_default();
+    let mut parts = date.trim_start_matches(['-', '+']).split('-');
+    let year = parts.next().unwrap_or_default();
+    let rest: Vec<&str> = parts.collect();
+    let is_separated = if rest.is_empty() { year.len() == 4 } else { rest.iter().all(|part| part.len() <= 2) };
+    let is_before_1 = date.starts_with('-') || year.bytes().all(|digit| digit == b'0');
+    let has_year_0 = !matches!(calendar, Calendar::Standard | Calendar::Julian);
+    is_separated && year.len() <= 4 && (has_year_0 || !is_before_1)
 }
 
 /// Returns the number of nanoseconds in a unit of fixed length.
@@ -93,9 +106,9 @@ fn clock_ns(clock: &str) -> Option<i128> {
     Some(i128::from(hours * 3_600 + minutes * 60 + seconds) * SECOND_NS + i128::from(fraction_ns))
 }
 
-/// Parses the offset of a time zone to nanoseconds: empty, "Z", "UTC", "+2", "-03:30", "+0530".
+/// Parses the offset of a time zone to nanoseconds: empty, "Z", "UTC", "+2", "-03:30", "+0530", "0:00".
 fn zone_ns(zone: &str) -> Option<i128> {
-    let is_utc = ["", "z", "utc", "gmt", "utc0"].iter().any(|utc| zone.eq_ignore_ascii_case(utc));
+    let is_utc = ["", "z", "utc", "gmt", "utc0", "0:00", "00:00"].iter().any(|utc| zone.eq_ignore_ascii_case(utc));
     if is_utc {
         return Some(0);
     }
@@ -139,9 +152,18 @@ mod tests {
         assert_eq!(seconds("hours since 2000-01-01 06:00:00 -0130"), Some(27_000));
         assert_eq!(seconds("DAYS SINCE 2000-01-01 00:00:00 UTC"), Some(0));
         assert_eq!(seconds("days since 2000"), Some(0));
-        for unclear in
-            ["months since 2000-01-01", "days since yesterday", "days after 2000-01-01", "days since 2000-13-01"]
-        {
+        assert_eq!(seconds("seconds since 2000-01-01 00:00:00 0:00"), Some(0));
+        for unclear in [
+            "months since 2000-01-01",
+            "days since yesterday",
+            "days after 2000-01-01",
+            "days since 2000-13-01",
+            "days since 20000101",
+            "days since 2000-001",
+            "days since 20000-01-01",
+            "days since 0000-01-01",
+            "days since -4713-01-01",
+        ] {
             assert_eq!(seconds(unclear), None, "{unclear}");
         }
         let milliseconds = TimeUnits::parse("ms since 1970-01-01 00:00:00.25", Calendar::Standard).unwrap();

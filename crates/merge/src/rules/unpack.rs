@@ -28,7 +28,7 @@ pub(super) fn unpacking(
         Ok(ElementMap::Unpack {
             scale: number(&attributes, "scale_factor").unwrap_or(1.0),
             offset: number(&attributes, "add_offset").unwrap_or(0.0),
-            missing: missing_values(&attributes),
+            missing: missing_values(&attributes).into_iter().map(decoding(stored, &attributes)).collect(),
             reinterpret: reinterprets(stored, &attributes),
             in_single: is_single(stored, &attributes) && settling.options.packing == Packing::Unpack,
         })
@@ -84,6 +84,18 @@ pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
     missing.sort_by(f64::total_cmp);
     missing.dedup_by(|one, other| one.total_cmp(other).is_eq());
     missing
+}
+
+/// Returns the function that gives a stored number the signedness of `_Unsigned`, as readers do.
+pub(super) fn decoding(stored: NumberType, attributes: &[AttributeValue]) -> impl Fn(f64) -> f64 + use<> {
+    let is_signed = matches!(stored, NumberType::Integer { signed: true, .. });
+    let count = 2_f64.powi(8 * stored.len_bytes() as i32);
+    let is_other = reinterprets(stored, attributes);
+    move |value| match is_signed {
+        true if is_other && value < 0.0 => value + count,
+        false if is_other && value >= count / 2.0 => value - count,
+        _ => value,
+    }
 }
 
 /// Whether stored signed integers are to be read as unsigned, or the reverse.

@@ -6,6 +6,7 @@ use super::{DimensionRange, Limits};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
 use crate::rules::check::coordinates;
+use crate::rules::packed::STORED_OTHERWISE;
 use crate::schema::attribute::named;
 use crate::schema::{ColumnIndex, Role, display_path, is_named};
 use crate::write::values::{ColumnReader, open_pool};
@@ -99,8 +100,8 @@ fn of_coordinate(
     let is_without_values = crate::conventions::cf::names_no_variable(&entry.attributes);
     let number = NumberType::of(&scanned.model().datatype.class).filter(|_| !is_without_values);
     let (Some(number), 1) = (number, plan.columns[column as usize].dims.len()) else { return Err(no_coordinate()) };
-    if ["scale_factor", "add_offset"].iter().any(|name| named(&entry.attributes, name).is_some()) {
-        return Err(refuse("is packed (scale_factor, add_offset); select by numbers of elements".to_owned()));
+    if let Some(name) = STORED_OTHERWISE.iter().find(|name| named(&entry.attributes, name).is_some()) {
+        return Err(refuse(format!("is packed ({name}); select by numbers of elements")));
     }
     let pool = open_pool(plan);
     let values = ColumnReader::new(plan, &pool).whole_column(column)?;

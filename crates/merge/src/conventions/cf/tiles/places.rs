@@ -8,10 +8,11 @@
 use super::is_coordinate;
 use crate::conventions::cf::{Variables, is_scale};
 use crate::conventions::{Completion, Refusal, Tiles};
+use crate::rules::packed::STORED_OTHERWISE;
 use crate::rules::settling::DeclaredRule;
 use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named};
+use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named, last_name};
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -80,7 +81,7 @@ impl TiledDimensions {
 
 /// Returns the prefix of the WRF attributes of a dimension, and their ending.
 fn patch_of(path: &[u8]) -> Option<(&'static str, &'static str)> {
-    let name = path.rsplit(|&byte| byte == b'/').next()?;
+    let name = last_name(path);
     PATCHES.iter().find_map(|(prefix, plain, staggered)| match name {
         _ if name == plain.as_bytes() => Some((*prefix, "UNSTAG")),
         _ if name == staggered.as_bytes() => Some((*prefix, "STAG")),
@@ -309,6 +310,11 @@ impl Finder<'_, '_> {
             return Ok(Along { len: 0, of_inputs: Vec::new() });
         };
         let scanned = &self.completion.schema.columns[column as usize];
+        if let Some(name) = STORED_OTHERWISE.iter().find(|name| named(&self.scale.first, name).is_some()) {
+            let expected = "a coordinate that is not packed".to_owned();
+            let found = "a packed one; place the tiles by their names or by a table".to_owned();
+            return Err(self.refuse(name, expected, found, Vec::new()));
+        }
         // Equal values are decoded once.
         let mut places_of: HashMap<&[u8], Vec<u32>> = HashMap::new();
         for (input, values) in &self.scale.values {
