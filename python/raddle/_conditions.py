@@ -147,7 +147,10 @@ def _literal(value: Any) -> dict[str, Any]:
     if isinstance(value, Column):
         return {"column": value._name}
     if isinstance(value, (bytes, np.bytes_)):
-        value = value.decode()
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise UsageError(f"{value!r} is not UTF-8: a condition compares texts; select the column and compare its bytes with numpy") from None
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, (bool, np.bool_)):

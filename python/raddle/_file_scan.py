@@ -102,7 +102,7 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
         each other in the order of the list; the files of a pattern are in the order of their names. A table has the
         same columns in all files.
     index
-        Whether to use the index beside each file, ``PATH.stats``, if there is one, or the path of an index of one file.
+        Whether to use the index of each file, ``PATH.stats``, if there is one, or the path of an index of one file.
         `raddle.index` writes it. An index of another state of the file is not used, with a warning.
     threads
         Number of threads. Default: the cores available to this process.

@@ -31,7 +31,7 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
         raise UsageError('name the column of each axis, as in hist({"calE": boost_histogram.axis.Regular(50, 0, 5)})')
     columns = scan.select(*axes, *([] if weight is None or weight in axes else [weight]))
     for name, column in columns._columns_of(0).items():
-        _check(name, column, name in axes and isinstance(axes[name], bh.axis.StrCategory))
+        _check(name, column, name in axes and isinstance(axes[name], bh.axis.StrCategory), name in axes)
     if weight is not None and isinstance(axes.get(weight), bh.axis.StrCategory):
         raise UsageError(f"{weight}: texts cannot be weights")
     if storage is None:
@@ -47,13 +47,15 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
     return histogram
 
 
-def _check(name: str, column: Dataset, is_text: bool) -> None:
+def _check(name: str, column: Dataset, is_text: bool, has_axis: bool) -> None:
     """Check that a column has one number per row, or one text for an axis of texts."""
     metadata: Mapping[str, Any] = column.dtype.metadata or {}
     has_texts = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
     shape = table_row_shape(column)
     if shape or column.dtype.kind not in ("SO" if has_texts else "biuf"):
         raise UsageError(f"{name} does not have one number or text per row: {column.dtype} of shape {shape}")
+    if has_texts and not has_axis:
+        raise UsageError(f"{name} has texts: a weight is a number")
     if has_texts and not is_text:
         raise UsageError(f'{name} has texts: give it an axis of texts, as in {{"{name}": boost_histogram.axis.StrCategory([], growth=True)}}')
     if is_text and not has_texts:

@@ -232,7 +232,7 @@ class Scan:
         Parameters
         ----------
         rows
-            Number of rows of the table that are read for a batch, of which it has those that match. A multiple of the
+            Number of rows of the table that are read for a batch, which has the matching ones. A multiple of the
             rows per chunk decodes each chunk once. Default: the rows whose selected and tested columns have 64 MiB, at least
             four chunks per thread.
 

@@ -267,6 +267,8 @@ def _listed(item: Sequence[Any] | npt.NDArray[Any], dim: int) -> npt.NDArray[np.
     if listed.dtype.kind not in "iu":
         raise TypeError(f"an array of {listed.dtype} is not a valid index of a dataset")
     if listed.dtype.kind == "i":
+        # Types of 8 and 16 bits cannot hold the size of a long axis.
+        listed = listed.astype(np.int64)
         listed = np.where(listed < 0, listed + dim, listed)
         if listed.min() < 0:
             raise IndexError(f"an index is out of range for an axis of {dim}")

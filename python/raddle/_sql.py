@@ -28,7 +28,7 @@ _UNKNOWN_TABLE = re.compile(r"^table '.*' not found|^Unsupported compound identi
 
 
 def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafusion.DataFrame:
-    """Run a query of SQL on tables of HDF5 files; the package datafusion must be installed.
+    """Run an SQL query on tables of HDF5 files; the package datafusion must be installed.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
         ``"SELECT evt FROM 'all.h5'.'rec.slc' WHERE calE > 2"``. The file may be a pattern such as ``'runs/*.h5'``, whose files are
         searched as one. Names keep their case, and need double quotes if they are not plain words.
     index
-        Whether to use the index beside each file, ``PATH.stats``, if there is one.
+        Whether to use the index of each file, ``PATH.stats``, if there is one.
     threads
         Number of threads that read, and of partitions in which DataFusion computes. Default: the cores available to this process.
 

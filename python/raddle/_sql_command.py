@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raddle._sql_tables import Tables
 
 HELP = """\
-Run a query of SQL on tables of HDF5 files
+Run an SQL query on tables of HDF5 files
 
 Usage: raddle sql [OPTIONS] <QUERY>
 

@@ -257,6 +257,9 @@ def _with_types_of_arrow(rows: Scan, table: str) -> Scan:
 
 def _near(file: FileScan, group: str) -> str | None:
     """Return a suggestion of a table with a similar name, or of existing ones."""
-    names = list(file)
-    near = difflib.get_close_matches(group.strip("/"), names, n=3) or names[:10]
+    asked = group.strip("/")
+    # Names of tables have dots or slashes between those of groups.
+    names = [name for name in file if name.strip("/") != asked]
+    inside = [name for name in names if name.strip("/").startswith(f"{asked}/")]
+    near = inside[:10] or difflib.get_close_matches(asked, names, n=3) or names[:10]
     return f"name one of its groups: {', '.join(near)}" if near else None

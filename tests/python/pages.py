@@ -196,7 +196,7 @@ def faults(results: Sequence[tuple[Step, int, str]]) -> Iterator[str]:
 
 
 def figures(page: str) -> list[str]:
-    """Returns the names of the figures beside the page."""
+    """Returns the names of the figures next to the page."""
     return FIGURE.findall(page)
 
 

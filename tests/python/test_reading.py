@@ -507,3 +507,21 @@ def test_reading_into_arrays(pair):
     assert np.asarray(dataset, dtype="i2").dtype == np.dtype("i2")
     assert np.array_equal(np.array(list(dataset)), values)
     same_values(dataset.astype("i8")[3:5], theirs["d"].astype("i8")[3:5])
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", ">i2"])
+def test_indices_of_a_type_smaller_than_the_axis(pair, kind):
+    """Negative numbers count from the end of an axis whose length the type cannot hold."""
+    values = np.arange(70_000)
+
+    def write(file):
+        file["d"], file["wide"], file["t/x"] = values, values.reshape(1, -1), values
+
+    ours, theirs = pair(write)
+    for listed in [[1, 5, 100], [5, 0, 5], [], [-1], [3, -100, -1]]:
+        index = np.array(listed, kind)
+        expected = values[index.astype("i8")]
+        assert np.array_equal(ours["d"][index], expected)
+        assert np.array_equal(ours["wide"][0, index], expected)
+        assert np.array_equal(ours["t"].read_columns(["x"], index)["x"], expected)
+    same_values(ours["d"][np.array([1, 5, 100], kind)], theirs["d"][np.array([1, 5, 100], kind)])

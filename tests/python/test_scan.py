@@ -186,10 +186,10 @@ def test_an_index_of_another_state_is_not_used(table):
     assert tables["rec.slc"].filter(col("evt") == 99_000).count() == 11
     raddle.index(path, progress=False)
     assert raddle.scan(path)["rec.slc"].filter(col("evt") == 99_000).count() == 11
-    beside = Path(f"{path}.stats")
-    damaged = bytearray(beside.read_bytes())
+    index = Path(f"{path}.stats")
+    damaged = bytearray(index.read_bytes())
     damaged[len(damaged) // 2] ^= 4
-    beside.write_bytes(damaged)
+    index.write_bytes(damaged)
     with pytest.raises(errors.InputError, match="is damaged"):
         raddle.scan(path)
     assert raddle.scan(path, index=False)["rec.slc"].count() == 100_000

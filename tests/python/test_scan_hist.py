@@ -166,3 +166,15 @@ with raddle.scan(sys.argv[1], threads=1) as file:
 
 def test_ranks_of_mpi(on_three_ranks, events):
     on_three_ranks(RANKS, events[0])
+
+
+def test_texts_as_weights_are_explained(tmp_path):
+    """An axis of texts would not help."""
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["rec/x"], file["rec/t"], file["rec/note"] = np.arange(3.0), np.array([b"a", b"b", b"a"]), ["a", "b", "b"]
+    table = raddle.scan(tmp_path / "all.h5")["rec"]
+    for weight in ["t", "note"]:
+        with pytest.raises(errors.UsageError) as found:
+            table.hist({"x": bh.axis.Regular(3, 0, 3)}, weight=weight)
+        said = str(found.value)
+        assert weight in said and "weight" in said and "StrCategory" not in said, said

@@ -153,3 +153,12 @@ def test_damaged_texts_are_reported(table):
         raddle.scan(table)["rec"].filter("text == 'a'").count()
     with pytest.raises(errors.InputError, match="/rec/"):
         raddle.index(table, progress=False)
+
+
+def test_bytes_that_are_not_utf_8_are_refused(tmp_path):
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        file["rec/text"] = np.array([b"a\xff", b"b"])
+    with raddle.scan(tmp_path / "all.h5") as tables:
+        assert tables["rec"].filter(col("text") == b"b").count() == 1
+        with pytest.raises(errors.UsageError, match="is not UTF-8"):
+            tables["rec"].filter(col("text") == b"a\xff")

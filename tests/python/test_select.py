@@ -1,4 +1,4 @@
-"""Selected events: the rows that numpy selects from the whole file, in all tables, with keys made again."""
+"""Selected events: the rows that numpy selects from the whole file, in all tables, with keys recreated."""
 
 import json
 import os

@@ -488,3 +488,16 @@ def test_datafusion_is_named_if_it_is_missing(file, monkeypatch):
 def test_the_number_of_threads_is_positive():
     with pytest.raises(errors.UsageError, match="threads=0"):
         raddle.sql("SELECT 1", threads=0)
+
+
+@pytest.mark.parametrize("group", ["g", "outer/g"])
+def test_a_group_without_columns_names_the_groups_in_it(tmp_path, group):
+    path = tmp_path / "nested.h5"
+    with h5py.File(path, "w") as file:
+        for name in [f"{group}/near/x", f"{group}/far/x", "other/x"]:
+            file[name] = np.arange(3)
+    with pytest.raises(errors.UsageError, match=f"{group} has no datasets that can be columns") as found:
+        raddle.sql(f"SELECT * FROM '{path}'.'{group}'")
+    named = {name.strip("/") for name in str(found.value).partition("name one of its groups: ")[2].split(", ")}
+    assert {f"{group}/near", f"{group}/far"} <= named and group not in named
+    assert raddle.sql(f"SELECT sum(x) s FROM '{path}'.'{group}/near'").to_pydict() == {"s": [3]}
