@@ -69,7 +69,7 @@ def test_a_transpose_is_predicted_from_whole_chunks(raddle, tmp_path, memory):
     size = predicted["stored_len_bytes"] + predicted["metadata_len_bytes"]
     assert predicted["size_error"] <= LARGEST_SIZE_ERROR
     assert abs(size / output.stat().st_size - 1) <= LARGEST_SIZE_ERROR
-    # Other programs run beside the tests, so that times are only compared roughly.
+    # Other programs run during the tests, so that times are only compared roughly.
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert spent / 2 < predicted["cpu_s"] < spent * 2
     assert report["regrouping"]["scratch_space_len_bytes"] == planned["output"]["scratch_space_len_bytes"]

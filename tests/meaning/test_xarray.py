@@ -100,7 +100,7 @@ EQUAL = {
     "missing times": (added(seen=with_nat), {}),
     "missing records": (lambda number: base(number).assign_coords(time=with_nat(number)), {}),
     "times with fractions": (lambda number: base(number).assign_coords(time=days(number) + np.timedelta64(123456789, "ns")), {}),
-    "another time beside": (added(valid=lambda number: ("time", days(number) + np.timedelta64(6, "h"))), {}),
+    "another time variable": (added(valid=lambda number: ("time", days(number) + np.timedelta64(6, "h"))), {}),
     "durations": (added(lead=lambda number: ("time", numbers("m8[h]", 1 + number).astype("m8[ns]"))), {}),
     "booleans": (added(flag=lambda number: ("time", np.arange(DAYS) % 2 == number)), {}),
     "texts": (added(name=lambda number: ("time", np.array([f"s{10**number * i}" for i in range(DAYS)], object))), {}),

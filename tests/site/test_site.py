@@ -51,7 +51,7 @@ next();
 
 
 def build(folder, config=ROOT / "mkdocs.yml"):
-    """Builds a site, of which warnings are errors, and returns the finished process."""
+    """Builds a site with warnings as errors, and returns the finished process."""
     # With `--quiet`, warnings would not count.
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(config), "--site-dir", str(folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
