@@ -8,9 +8,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns the folder of `path` with symbolic links resolved: `..` is relative to the real folder, not to the link.
+/// Returns the folder of `path` with symbolic links resolved: `..` is relative to the real folder, not to the link. The
+/// folder need not exist.
 pub(crate) fn real_folder(path: &Path) -> std::io::Result<PathBuf> {
-    folder_of(path).canonicalize()
+    let folder = folder_of(path);
+    match (folder.canonicalize(), folder.file_name()) {
+        (Err(error), Some(name)) if error.kind() == std::io::ErrorKind::NotFound => Ok(real_folder(folder)?.join(name)),
+        (found, _) => found,
+    }
 }
 
 /// Returns `target` relative to `folder`; both must be absolute and free of symbolic links.
@@ -80,5 +85,6 @@ mod tests {
         ] {
             assert_eq!(found(from, holder, name), expected, "{from:?} {holder:?}");
         }
+        assert_eq!(real_folder(&root.join("latest/new/er/out.h5")).unwrap(), root.join("run0/new/er"));
     }
 }
