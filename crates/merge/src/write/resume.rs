@@ -29,8 +29,8 @@ use std::path::Path;
 const SAMPLE_LEN_BYTES: u64 = 4096;
 /// Number of samples of an input.
 const SAMPLES: u64 = 16;
-/// Length up to which an input is digested as a whole.
-const WHOLE_LEN_BYTES: u64 = 1 << 20;
+/// Length up to which an input is digested as a whole: that of the samples of a longer one.
+const WHOLE_LEN_BYTES: u64 = SAMPLES * SAMPLE_LEN_BYTES;
 
 /// The journal of a run, and the kept tiles from which the run resumes.
 pub struct RunJournal<'a> {
