@@ -264,7 +264,7 @@ pub enum UnlocatedError {
     BeyondEnd {
         /// Structure to be read.
         structure: &'static str,
-        /// Offset at which it would end.
+        /// Offset of the end of the structure.
         end: u64,
         /// Length of the file.
         file_len_bytes: u64,

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Source of the loop.
 const SCRIPT: &str = include_str!("h5py_loop.py");
 
-/// Result of the loop.
+/// Time of the h5py loop, and the comparison of its output with that of raddle.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Loop {
     /// Time of the loop itself, without imports and comparison.

@@ -7,7 +7,7 @@ use crate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
 use crate::format::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 use crate::stream::BitSource;
 
-/// Creates the codes fixed by the format; no word has more than 9 bits.
+/// Creates the fixed Huffman codes, whose code words have at most 9 bits.
 pub(super) fn fixed_codes() -> (Code, Code) {
     let (mut litlen, mut distance) = (Code::new(), Code::new());
     for symbol in 0..288 {

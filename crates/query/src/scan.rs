@@ -74,7 +74,7 @@ pub struct Explanation {
 /// A block of rows that may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowBlock {
-    /// Rows.
+    /// Rows of the table in the block.
     pub rows: Range<u64>,
     /// Whether the condition has to be evaluated; otherwise all rows satisfy it.
     is_tested: bool,

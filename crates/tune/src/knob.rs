@@ -136,7 +136,7 @@ pub enum SettingKind {
     Count(u64),
     /// A [`SettingValue::Number`] from 0 to 1, or the whole numbers 0 and 1.
     Fraction,
-    /// One of these texts.
+    /// A [`SettingValue::Text`] that is one of these.
     OneOf(&'static [&'static str]),
     /// A [`SettingValue::Shape`].
     Shape,

@@ -29,7 +29,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// A tenth more disk space, readers from 1.10.
+    /// Lets files grow by a tenth, and requires that HDF5 1.10 can read them.
     fn default() -> Self {
         Self { max_inflation: 1.1, memory_bytes: None, readable_by: Some(LibraryVersion(1, 10)) }
     }

@@ -234,7 +234,7 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// The two most recent lengths of shifts: that between the runs of a line, and that between lines.
+/// Cache of the two most recent shifts, so that the gaps between runs and between lines both hit when they alternate.
 #[derive(Default)]
 struct Steps {
     recent: [Step; 2],

@@ -23,7 +23,7 @@ pub(super) struct ExecutionSetup {
     pub limits: Limits,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
-    /// Permit for all the memory.
+    /// Permit for the memory of the whole execution.
     pub permit: Permit,
     /// Assignment to ranks; `None` for a single rank.
     pub schedule: Option<Schedule>,

@@ -55,7 +55,7 @@ pub struct BenchRequest {
     pub product_size: Size,
     /// Number of events that are kept in memory and repeated.
     pub repeat: u64,
-    /// What is written.
+    /// Formats to measure.
     pub sinks: Vec<BenchSink>,
     /// Numbers of threads to measure with.
     pub threads: Vec<NonZeroUsize>,

@@ -4,7 +4,7 @@
 pub(crate) const DATASPACE: u16 = 0x01;
 /// Link info: the group stores links in messages or densely.
 pub(crate) const LINK_INFO: u16 = 0x02;
-/// Datatype.
+/// Datatype of a dataset, or a committed one.
 pub(crate) const DATATYPE: u16 = 0x03;
 /// Fill value in the form used before HDF5 1.6.
 pub(crate) const FILL_OLD: u16 = 0x04;

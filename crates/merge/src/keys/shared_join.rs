@@ -68,7 +68,7 @@ impl TableStretches {
         self.starts[self.rows.len()].div_ceil(self.len)
     }
 
-    /// Returns the tables of a stretch, in order, with the rows of each.
+    /// Returns the tables in stretch `number` of the rows, in order, with the rows of each.
     fn pieces(&self, number: u64) -> impl Iterator<Item = (usize, Range<u64>)> + '_ {
         let (start, end) = (number * self.len, (number + 1) * self.len);
         let first = self.starts.partition_point(|&table| table <= start).saturating_sub(1);

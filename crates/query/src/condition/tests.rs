@@ -9,7 +9,7 @@ fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
     Test::new(&ColumnKind::Number(number), operator, value).unwrap()
 }
 
-/// Small numbers, so that they often are equal, and extremes.
+/// Small numbers, which are often equal, and extremes.
 fn floats() -> impl Strategy<Value = f64> {
     let special = prop::sample::select(vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-320]);
     prop_oneof![4 => (-3_i32..4).prop_map(|value| f64::from(value) / 2.0), 1 => special, 1 => any::<f64>()]

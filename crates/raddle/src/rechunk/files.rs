@@ -76,7 +76,7 @@ pub struct FilesSummary<'a> {
     pub logical_len_bytes: u64,
 }
 
-/// Many planned files.
+/// Files that are rewritten together, within one memory budget.
 #[derive(Debug)]
 pub struct PlannedFiles {
     pub(super) to: Destination,

@@ -25,7 +25,7 @@ const RUN_SHARE: u64 = 16;
 /// are costs balanced; the smaller, the more likely a run is one round.
 const ROUND_SIXTEENTHS: [u128; 4] = [16, 14, 12, 8];
 
-/// Number of items that can be moved between ranks in the time in which one of them is produced.
+/// Number of items that can be moved between ranks in the time it takes to produce one.
 const MOVES_PER_COST: u128 = 10;
 
 /// A rank may exceed its share of a run by this fraction (1/16) to own what it holds.

@@ -8,7 +8,7 @@ use super::{DifferenceKind, describe};
 use crate::schema::{Role, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace};
 
-/// Difference between two objects, if any: its kind, what the model has, what was found.
+/// Kind, expected value and found value of a difference between two objects, if there is one.
 pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
 
 /// Compares datasets that are to be concatenated along `axis`.

@@ -72,20 +72,19 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }
 
-/// Returns the digest in `stored` of the structure of the dataset of `entry`, and the current digest to compare with
-/// it. The latter is `as_it_is`, or is computed as when the dataset was written if it was assembled from scalars of all
-/// inputs (`--scalars stack`): their values are digested together with the structure.
+/// Returns the digest in `stored` of the structure of the dataset of `entry`, and the digest to compare with it: `current`.
+/// That of a stack of scalars (`--scalars stack`) is computed here, because it also covers the values.
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,
     (entry, column): (&SchemaEntry, u32),
-    as_it_is: u64,
+    current: u64,
     reader: &mut ColumnReader<'_>,
 ) -> Result<(Option<u64>, u64)> {
     let (planned, scanned) = (&plan.columns[column as usize], &plan.schema.columns[column as usize]);
     let known = stored.datasets.get(&entry.path);
     if known.is_some() || !stored.is_stack(&entry.path, &planned.dims) {
-        return Ok((known.map(|known| known.structure), as_it_is));
+        return Ok((known.map(|known| known.structure), current));
     }
     let (dims, max_dims) = (planned.dims.clone(), planned.max_dims.clone());
     let value = reader.canonical_rows(column, 0, 0, dims[0], &dims)?;
