@@ -12,7 +12,8 @@ from raddle._dataset import Dataset
 from raddle._group import Group
 from raddle._h5py_file import H5pyFile, is_installed
 from raddle._object import Datatype, Unreadable
-from raddle._partition import Communicator, Share, share
+from raddle._partition import Share, share
+from raddle._ranks import Ranks
 from raddle._sources import OpenSource, Source
 from raddle._types import ElementType, element_type
 from raddle.errors import ObjectNotFoundError, UsageError
@@ -104,7 +105,7 @@ class File(Group):
         return place
 
     def partition(
-        self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
+        self, reader: Ranks | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
     ) -> Share:
         """Return the events and the rows of every table that one of several readers takes.
 

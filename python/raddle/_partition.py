@@ -6,10 +6,11 @@ import json
 import operator
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from raddle import _core
 from raddle._events import table_columns
+from raddle._ranks import Ranks
 from raddle._values import encoded
 from raddle.errors import ObjectNotFoundError, UsageError
 
@@ -17,16 +18,6 @@ if TYPE_CHECKING:
     from raddle._file import File
     from raddle._group import Group
     from raddle._tables import Library
-
-
-class Communicator(Protocol):
-    """The methods of a communicator that are used; those of mpi4py have them."""
-
-    def Get_rank(self) -> int:
-        """Index of this process, from 0."""
-
-    def Get_size(self) -> int:
-        """Number of processes."""
 
 
 class Share(Mapping[str, slice]):
@@ -93,7 +84,7 @@ class Share(Mapping[str, slice]):
         return f"<Share {self.rank} of {self.size}: {events}, {len(self)} groups>"
 
 
-def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex | None, key: str) -> Share:
+def share(file: File, reader: Ranks | SupportsIndex, size: SupportsIndex | None, key: str) -> Share:
     """The share of a rank, passed as an index or a communicator."""
     rank, count = rank_and_size(reader, size)
     path = index_key(file, key)
@@ -102,7 +93,7 @@ def share(file: File, reader: Communicator | SupportsIndex, size: SupportsIndex 
     return Share(file, name, json.loads(described), groups)
 
 
-def rank_and_size(reader: Communicator | SupportsIndex, size: SupportsIndex | None) -> tuple[int, int]:
+def rank_and_size(reader: Ranks | SupportsIndex, size: SupportsIndex | None) -> tuple[int, int]:
     """The rank, passed as an index or a communicator, and the number of ranks."""
     # Also accepts numpy integers.
     if isinstance(reader, SupportsIndex):

@@ -16,7 +16,8 @@ from raddle._conditions import Condition, columns_of, parsed
 from raddle._dataset import Dataset
 from raddle._group import Group
 from raddle._hist import filled
-from raddle._partition import Communicator, rank_and_size, rows_of_rank
+from raddle._partition import rank_and_size, rows_of_rank
+from raddle._ranks import Ranks
 from raddle._scan_batches import batches
 from raddle._scan_files import Piece, check_columns, group_of, row_shape
 from raddle._tables import table as as_table
@@ -101,7 +102,7 @@ class Scan:
         """
         return self._but(_columns=columns)
 
-    def partition(self, reader: Communicator | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:
+    def partition(self, reader: Ranks | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:
         """Keep the rows of one of several readers, such as the ranks of mpi4py.
 
         Parameters
