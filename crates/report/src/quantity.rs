@@ -53,6 +53,11 @@ pub fn count(number: u64) -> String {
     out
 }
 
+/// Formats numbers of elements along axes: `9,810 x 1`.
+pub fn shape(counts: &[u64]) -> String {
+    counts.iter().map(|along| count(*along)).collect::<Vec<_>>().join(" x ")
+}
+
 /// Formats `number` with its noun, in the plural unless it is one: `1 file`, `1,200 files`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = match (number, noun) {

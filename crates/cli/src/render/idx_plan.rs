@@ -1,6 +1,6 @@
 //! A simulated write of IDX, as data for JSON and as text.
 
-use super::quantity::{count, counted, seconds, size};
+use super::quantity::{counted, seconds, shape, size};
 use super::spreads::SpreadTable;
 use raddle_idx::write::simulate::{SimulatedMessages, Simulation};
 use serde::Serialize;
@@ -35,18 +35,14 @@ pub fn text(plan: &Plan) -> String {
     let mut text = format!(
         "{} ({}) with {} samples each: {} in {} of {}\n",
         counted(first.ranks, "rank"),
-        product(&plan.grid),
-        product(&plan.per_rank),
+        shape(&plan.grid),
+        shape(&plan.per_rank),
         size(first.sample_len_bytes),
         counted(first.files, "file"),
         counted(first.blocks, "block"),
     );
     plan.boxes.iter().for_each(|choice| text.push_str(&of_choice(choice)));
     text
-}
-
-fn product(counts: &[u64]) -> String {
-    counts.iter().map(|along| count(*along)).collect::<Vec<_>>().join(" x ")
 }
 
 fn of_choice(choice: &Choice) -> String {
@@ -62,7 +58,7 @@ fn of_choice(choice: &Choice) -> String {
             format!(
                 "\n{} boxes: {} samples, {boxes} on {}\n",
                 choice.imposed,
-                product(&counts),
+                shape(&counts),
                 counted(simulation.holders, "rank")
             )
         }

@@ -205,7 +205,7 @@ fn datasets(inspection: &Inspection, detail: Detail) -> String {
     for dataset in datasets.iter().take(detail.longest_table) {
         columns.row(&[
             escape::shorten(&escape::bytes(&dataset.path)).into_owned(),
-            product(&dataset.dims),
+            dimensions(&dataset.dims),
             storage(dataset),
             quantity::count(dataset.chunks),
             quantity::size(dataset.logical_len_bytes),
@@ -218,7 +218,7 @@ fn datasets(inspection: &Inspection, detail: Detail) -> String {
 
 fn storage(dataset: &DatasetStatistics) -> String {
     match (&dataset.storage, &dataset.chunk_shape) {
-        (StorageKind::Chunked, Some(shape)) => format!("chunks of {}", product(shape)),
+        (StorageKind::Chunked, Some(shape)) => format!("chunks of {}", quantity::shape(shape)),
         (StorageKind::Chunked, None) => "chunks".to_owned(),
         (StorageKind::Compact, _) => "compact".to_owned(),
         (StorageKind::Contiguous, _) => "contiguous".to_owned(),
@@ -228,11 +228,8 @@ fn storage(dataset: &DatasetStatistics) -> String {
     }
 }
 
-fn product(dims: &[u64]) -> String {
-    match dims {
-        [] => "scalar".to_owned(),
-        dims => dims.iter().map(|&dim| quantity::count(dim)).collect::<Vec<_>>().join(" x "),
-    }
+fn dimensions(dims: &[u64]) -> String {
+    if dims.is_empty() { "scalar".to_owned() } else { quantity::shape(dims) }
 }
 
 fn rest(len: usize, detail: Detail, noun: &str) -> String {

@@ -185,11 +185,11 @@ fn datasets_table(summary: &Summary) -> String {
         let stored = dataset
             .chunk_shape
             .as_ref()
-            .map_or(dataset.storage.to_owned(), |shape| format!("chunks of {}", product(shape)));
+            .map_or(dataset.storage.to_owned(), |shape| format!("chunks of {}", quantity::shape(shape)));
         let mut cells = vec![
             escape::shorten(&dataset.path).into_owned(),
             escape::shorten(&dataset.datatype).into_owned(),
-            product(&dataset.dims),
+            quantity::shape(&dataset.dims),
             stored,
             or_dash(Some(&dataset.pipeline)),
             quantity::size(dataset.logical_len_bytes),
@@ -280,11 +280,6 @@ fn span(range: Option<(u64, u64)>) -> String {
         Some((least, most)) if least == most => quantity::count(most),
         Some((least, most)) => format!("{} to {}", quantity::count(least), quantity::count(most)),
     }
-}
-
-/// Formats `9,810 x 1`.
-fn product(dims: &[u64]) -> String {
-    dims.iter().map(|&dim| quantity::count(dim)).collect::<Vec<_>>().join(" x ")
 }
 
 #[cfg(test)]

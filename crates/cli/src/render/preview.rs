@@ -7,10 +7,6 @@ use std::path::Path;
 /// Maximum number of datasets that are listed individually.
 const MAX_LIST_LEN: usize = 20;
 
-fn product(counts: &[u64]) -> String {
-    counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
-}
-
 /// Formats one line per dataset: file, samples, their distance, path.
 fn lines<'a>(datasets: impl ExactSizeIterator<Item = (&'a Path, &'a [u64], &'a [u64], &'a str)>) -> String {
     let left_out = datasets.len().saturating_sub(MAX_LIST_LEN);
@@ -18,9 +14,9 @@ fn lines<'a>(datasets: impl ExactSizeIterator<Item = (&'a Path, &'a [u64], &'a [
     for (file, samples, spacing, path) in datasets.take(MAX_LIST_LEN) {
         let which = match spacing.iter().all(|spacing| *spacing == 1) {
             true => "all".to_owned(),
-            false => format!("every {}", product(spacing)),
+            false => format!("every {}", quantity::shape(spacing)),
         };
-        text.push_str(&format!("  {}: {} samples, {which} of {path}\n", escape::path(file), product(samples)));
+        text.push_str(&format!("  {}: {} samples, {which} of {path}\n", escape::path(file), quantity::shape(samples)));
     }
     if left_out > 0 {
         text.push_str(&format!("  and {} more\n", quantity::count(left_out as u64)));

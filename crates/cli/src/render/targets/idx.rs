@@ -16,9 +16,9 @@ use std::path::Path;
 /// Maximum number of field names shown in a note.
 const MAX_NAMES: usize = 5;
 
-/// Formats sample counts, slowest axis first.
+/// Formats sample counts, slowest axis first; `counts` begins with axis x.
 fn shape(counts: &[u64]) -> String {
-    counts.iter().rev().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
+    quantity::shape(&counts.iter().rev().copied().collect::<Vec<_>>())
 }
 
 /// Formats a note on the fields with these names, whose samples OpenVisus cannot read; empty if there are none.
@@ -96,12 +96,11 @@ pub fn updated(update: &Update) -> String {
 
 /// Formats the description.
 pub fn described(info: &DatasetInfo) -> String {
-    let product = |shape: &[u64]| shape.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ");
     let mut text = format!(
         "{}: IDX version {}, {} samples of {}\n  bitmask {}, {} samples per block, {} per file, files {}\n",
         escape::text(&info.path),
         info.version,
-        product(&info.shape),
+        quantity::shape(&info.shape),
         quantity::counted(info.fields.len() as u64, "field"),
         info.bitmask,
         quantity::count(1 << info.bits_per_block),
@@ -131,7 +130,7 @@ pub fn described(info: &DatasetInfo) -> String {
     }
     let mut resolutions = Columns::new(&[("resolution", Align::Right), ("samples", Align::Left)]);
     for of in &info.resolutions {
-        resolutions.row(&[of.resolution.to_string(), product(&of.shape)]);
+        resolutions.row(&[of.resolution.to_string(), quantity::shape(&of.shape)]);
     }
     text.push_str(&format!("\n{}", fields.render()));
     let unread = info.fields.iter().filter(|field| !field.is_read_by_openvisus);

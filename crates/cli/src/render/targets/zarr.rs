@@ -9,11 +9,6 @@ use raddle_idx::verify::Verification;
 use raddle_idx::zarr::{FolderCheck, FolderInfo, ImageCheck, ImageLayout};
 use std::path::Path;
 
-/// Formats counts along axes, slowest first.
-fn shape(counts: &[u64]) -> String {
-    counts.iter().map(|count| quantity::count(*count)).collect::<Vec<_>>().join(" x ")
-}
-
 /// Formats a summary of the written data, step by step.
 pub fn written(form: &ImageLayout, reports: &[WriteReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
@@ -33,7 +28,7 @@ pub fn written(form: &ImageLayout, reports: &[WriteReport]) -> String {
         "{}: {} of {} samples{steps}, {} ({})\n  {} in {} of {}, {} of the samples' {}\n  in {} ({}){ranks}\n",
         escape::path(&first.output),
         quantity::counted(form.fields.len() as u64, "image"),
-        shape(&counts),
+        quantity::shape(&counts),
         quantity::counted(form.levels.len() as u64, "level"),
         form.downsample.name(),
         quantity::size(stored),
@@ -68,10 +63,10 @@ pub fn described(info: &FolderInfo) -> String {
         for (number, level) in image.levels.iter().enumerate().take(MAX_TABLE_ROWS) {
             columns.row(&[
                 number.to_string(),
-                shape(&level.shape),
+                quantity::shape(&level.shape),
                 level.scale.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
-                shape(&level.shard),
-                shape(&level.chunk),
+                quantity::shape(&level.shard),
+                quantity::shape(&level.chunk),
                 level.codec.to_owned(),
             ]);
         }
