@@ -95,6 +95,16 @@ def test_unsigned_times_are_not_ordered_as_signed_numbers(tmp_path):
     MERGING.equal_or_refused(write_all(tmp_path, *files))
 
 
+@pytest.mark.parametrize("holder", [0, 1])
+@pytest.mark.parametrize("marker", ["_FillValue", "missing_value"])
+def test_a_marker_that_is_nan_may_be_in_some_files_only(tmp_path, marker, holder):
+    """xarray writes it for floats, and other programs do not."""
+    files = [simple(3 * number, **({marker: np.float32("nan")} if number == holder else {})) for number in range(2)]
+    for file in files:
+        file.variables["tas"].values[1, 0] = np.nan
+    MERGING.equal(write_all(tmp_path, *files))
+
+
 @pytest.mark.parametrize("how", ["unpack", "repack"])
 @pytest.mark.parametrize(("kind", "unsigned"), [("i1", "true"), ("i2", "true"), ("i4", "true"), ("u1", "false")])
 def test_fill_values_of_unsigned_numbers_stay_missing(tmp_path, raddle, kind, unsigned, how):

@@ -119,7 +119,14 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
 /// Whether two attributes have the same meaning: numbers are compared by value and type, because the type determines
 /// the precision with which readers compute.
 fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
+    // Readers treat NaN as missing with or without a marker.
+    let is_nan = |marker: &AttributeValue| {
+        let values = numbers(marker).filter(|values| !values.is_empty());
+        MARKERS.iter().any(|name| marker.name == name.as_bytes())
+            && values.is_some_and(|values| values.iter().all(|value| value.is_nan()))
+    };
     match (left, right) {
+        (Some(one), None) | (None, Some(one)) if is_nan(one) => true,
         // A marker has the type of its variable. If the types differ, that difference is reported instead.
         (Some(left), Some(right))
             if left.datatype != right.datatype && MARKERS.iter().any(|name| left.name == name.as_bytes()) =>
