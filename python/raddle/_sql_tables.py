@@ -24,6 +24,7 @@ from raddle._arrow import arrow_type, record_batches, schema
 from raddle._call import _level_of_caller
 from raddle._conditions import Condition
 from raddle._file_scan import FileScan, scan
+from raddle._group import Group
 from raddle._scan_files import row_shape
 from raddle._sql import NO_FILE
 from raddle._sql_plans import conditions_of_scans, limit_of, order_dependent_columns
@@ -258,8 +259,8 @@ def _with_types_of_arrow(rows: Scan, table: str) -> Scan:
 def _near(file: FileScan, group: str) -> str | None:
     """Return a suggestion of a table with a similar name, or of existing ones."""
     asked = group.strip("/")
-    # Names of tables have dots or slashes between those of groups.
-    names = [name for name in file if name.strip("/") != asked]
-    inside = [name for name in names if name.strip("/").startswith(f"{asked}/")]
+    found = file.file.get(asked)
+    inside = [f"{asked}/{name}" for name, member in found.items() if isinstance(member, Group)] if isinstance(found, Group) else []
+    names = [name for name in file if name != asked]
     near = inside[:10] or difflib.get_close_matches(asked, names, n=3) or names[:10]
     return f"name one of its groups: {', '.join(near)}" if near else None
