@@ -200,7 +200,7 @@ def test_threads_come_from_the_environment(command, monkeypatch):
 def test_the_command_runs_in_a_process(file, environment):
     query = f"SELECT evt FROM '{file[0]}'.'rec.slc' WHERE evt < 2"
     helped = python(environment, "-m", "raddle", "sql", "--help")
-    assert helped.returncode == 0 and helped.stdout.startswith("Run a query of SQL") and "Usage: raddle sql [OPTIONS] <QUERY>" in helped.stdout
+    assert helped.returncode == 0 and helped.stdout.startswith("Run an SQL query") and "Usage: raddle sql [OPTIONS] <QUERY>" in helped.stdout
     assert max(map(len, helped.stdout.splitlines())) <= 100
     piped = python(environment, "-m", "raddle", "sql", "-", input=query)
     assert (piped.returncode, piped.stdout, piped.stderr) == (0, '"evt"\n0\n1\n', "")
