@@ -97,7 +97,7 @@ pub enum MergeError {
         missing: Vec<MissingKey>,
     },
     /// Objects of the inputs do not fit together; lists all differences.
-    #[error("the inputs do not fit together ({} differences found); see the table, or choose --join inner or outer", differences.len())]
+    #[error("the inputs do not fit together, number of differences: {}; see the table, or choose --join inner or outer", differences.len())]
     Differences {
         /// The differences, by path.
         differences: Vec<Difference>,

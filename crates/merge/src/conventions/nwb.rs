@@ -42,17 +42,10 @@ const MEANING: [&str; 24] = [
 /// Datasets of a series that have one element per sample.
 const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
 /// Datasets of a series that describe another axis than that of the samples.
-const OF_OTHER_AXES: [&[u8]; 7] = [
-    b"channel_conversion",
-    b"electrodes",
-    b"feature_description",
-    b"rois",
-    b"source_channels",
-    b"external_file",
-    b"dimension",
-];
-/// Kinds of tables that describe values or axes of other datasets, so that their rows do not follow those of inputs.
-const DESCRIPTIONS: [&str; 1] = ["MeaningsTable"];
+const OF_OTHER_AXES: [&[u8]; 6] =
+    [b"channel_conversion", b"dimension", b"electrodes", b"feature_description", b"rois", b"source_channels"];
+/// Kind of tables that describe the values of other datasets, so that their rows do not follow those of inputs.
+const MEANINGS: &str = "MeaningsTable";
 /// Kinds of objects whose references to parts of other objects no rule can update.
 const UNMERGED: [&str; 3] = ["TimeSeriesReferenceVectorData", "IndexSeries", "CSRMatrix"];
 
@@ -142,8 +135,10 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
                 },
             });
         }
-        let is_sample =
-            timestamps.is_some_and(|timestamps| SAMPLES.contains(&name) || has_samples(file, at, timestamps));
+        let is_sample = match timestamps {
+            Some(timestamps) => SAMPLES.contains(&name) || has_samples(file, at, timestamps)?,
+            None => false,
+        };
         return Ok(if is_sample || is_synchronised { Rule::along(0) } else { Rule::once() });
     }
     if is_description(file, group) {
@@ -167,14 +162,22 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
     })
 }
 
-/// Whether a dataset of a series has an element for each of the `timestamps`. Where another axis of the data is as long,
-/// the dataset may describe that one.
-fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> bool {
+/// Whether a dataset of a series has an element for each of the `timestamps`, which may be a link to those of another
+/// series. Refuses a dataset that may also describe another axis of the data.
+fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> Result<bool, Refusal> {
     let path = file.path_of(at);
-    let rows = |at: usize| file.dims(at).and_then(|dims| dims.first().copied());
     let data = file.find(&child_path(parent_path(path), b"data")).and_then(|data| file.dims(data)).unwrap_or_default();
-    let is_other_axis = data.iter().skip(1).any(|length| Some(*length) == rows(at));
-    !OF_OTHER_AXES.contains(&last_name(path)) && !is_other_axis && rows(at).is_some() && rows(at) == rows(timestamps)
+    let samples = file.dims(timestamps).map_or(data.first().copied(), |dims| dims.first().copied());
+    let rows = file.dims(at).and_then(|dims| dims.first().copied());
+    if OF_OTHER_AXES.contains(&last_name(path)) || rows.is_none() || rows != samples {
+        return Ok(false);
+    }
+    if data.iter().skip(1).any(|length| Some(*length) == rows) {
+        let reason =
+            "may describe the samples or another axis of the data, which is as long: leave it out with --exclude";
+        return Err(Refusal { object: display_path(path), reason: reason.to_owned() });
+    }
+    Ok(true)
 }
 
 /// Whether the table at `path` describes values or axes of other datasets: the bands of a series, or meanings of values.
@@ -182,7 +185,7 @@ fn is_description(file: &FileView<'_>, path: &[u8]) -> bool {
     let is_of_series = [b"timestamps".as_slice(), b"data"]
         .into_iter()
         .any(|name| file.find(&child_path(parent_path(path), name)).is_some());
-    is_of_series || file.find(path).is_some_and(|at| DESCRIPTIONS.contains(&kind_of(file, at).as_str()))
+    is_of_series || file.find(path).is_some_and(|at| kind_of(file, at) == MEANINGS)
 }
 
 fn without(path: &[u8], attribute: &str) -> Refusal {

@@ -27,7 +27,8 @@ pub(crate) fn from_folder(folder: &Path, target: &Path) -> PathBuf {
 
 /// Returns the name by which an external link in a file of `folder` leads to the file that `name` means in `holder`.
 /// HDF5 resolves a relative name from the folder of the file that has the link, and an absolute one that does not exist
-/// by its last component. A name that leads to no file from there remains as it is.
+/// by its last component. A name that leads to no file from there remains as it is, unless it would lead to one from
+/// `folder`.
 pub(crate) fn name_from<'n>(folder: &Path, holder: &Path, name: &'n [u8]) -> Cow<'n, [u8]> {
     let named = Path::new(OsStr::from_bytes(name));
     let from_holder = match named.is_absolute() {
@@ -35,16 +36,17 @@ pub(crate) fn name_from<'n>(folder: &Path, holder: &Path, name: &'n [u8]) -> Cow
         true if named.is_file() => None,
         true => named.file_name(),
     };
-    let Some(target) = from_holder.map(|name| folder_of(holder).join(name)).filter(|path| path.is_file()) else {
+    let (Some(relative), Ok(of_holder)) = (from_holder, real_folder(holder)) else { return Cow::Borrowed(name) };
+    if of_holder == folder {
         return Cow::Borrowed(name);
-    };
-    match (real_folder(holder), real_folder(&target), target.file_name()) {
-        (Ok(of_holder), Ok(of_target), Some(file_name)) if of_holder != folder => {
-            let name = from_folder(folder, &of_target.join(file_name));
-            Cow::Owned(name.into_os_string().into_encoded_bytes())
-        }
-        _ => Cow::Borrowed(name),
     }
+    let target = folder_of(holder).join(relative);
+    let moved = match (target.is_file(), real_folder(&target), target.file_name()) {
+        (true, Ok(of_target), Some(file_name)) => from_folder(folder, &of_target.join(file_name)),
+        _ if folder.join(relative).is_file() => from_folder(folder, &of_holder).join(relative),
+        _ => return Cow::Borrowed(name),
+    };
+    Cow::Owned(moved.into_os_string().into_encoded_bytes())
 }
 
 #[cfg(test)]
@@ -80,6 +82,7 @@ mod tests {
             ("run0/raw", "run0/master.h5", b"near.h5", b"../near.h5"),
             ("run0", "run0/master.h5", b"./raw/data.h5", b"./raw/data.h5"),
             ("", "run0/master.h5", b"absent.h5", b"absent.h5"),
+            ("run0", "master.h5", b"near.h5", b"../near.h5"),
             ("", "run0/master.h5", b"/gone/near.h5", b"run0/near.h5"),
             ("", "run0/master.h5", &absolute, &absolute),
         ] {

@@ -55,7 +55,7 @@ fn convert(
     let is_defining = |name: &&&str| named(&own, name).is_some();
     if !is_same && let Some(name) = STORED_OTHERWISE.iter().chain(&VALID).find(is_defining) {
         let known = named(&own, name).map_or_else(String::new, words);
-        let found = "units that differ between inputs, or --time-units: converted times would mean others";
+        let found = "other units; packed or limited times are not converted";
         return settling.refuse(declared.entry, Mismatch::attribute(name, known, found.to_owned()), Vec::new());
     }
     let Some(number) = common_number(&settling.schema.columns[column as usize]) else {

@@ -78,7 +78,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
     };
     if let Some(name) = ["bounds", "climatology"].iter().find(has) {
         let known = named(&declared.first, name).map_or_else(String::new, words);
-        let found = "other units, to which its bounds would not be converted; leave the bounds out with --exclude";
+        let found = "other units, but bounds are not converted; leave them out with --exclude";
         return settling.refuse(declared.entry, Mismatch::attribute(name, known, found.to_owned()), Vec::new());
     }
     let metadata = named(&declared.first, "units_metadata").map(words);

@@ -78,7 +78,7 @@ pub(super) fn settle(
         let expected = format!("a number that is not a position of the {total} rows of {path}");
         return settling.refuse(
             declared.entry,
-            Mismatch::attribute("_FillValue", expected, value.to_string()),
+            Mismatch::attribute("_FillValue or missing_value", expected, value.to_string()),
             Vec::new(),
         );
     }
