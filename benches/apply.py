@@ -67,10 +67,10 @@ def compare(name, plain, applied, rounds):
 def instructions(command, variables, folder):
     """Returns the instructions of a command, counted by callgrind; with a fixed hash seed they are the same each
     time."""
-    told = folder / "callgrind.out"
-    words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={told}", *shlex.split(command)]
+    counts = folder / "callgrind.out"
+    words = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", *shlex.split(command)]
     subprocess.run(words, check=True, capture_output=True, env={**os.environ, **STEADY, **variables})
-    summary = next(line for line in told.read_text().splitlines() if line.startswith(("summary:", "totals:")))
+    summary = next(line for line in counts.read_text().splitlines() if line.startswith(("summary:", "totals:")))
     return int(summary.split()[1])
 
 
@@ -110,8 +110,8 @@ def main():
         if "datasets" in only:
             compare("4,000 datasets", f"{python} {folder}/a.h5 {MANY}", f"{apply} {python} {folder}/b.h5 {MANY}", arguments.pairs)
         if "instructions" in only and shutil.which("valgrind"):
-            told = subprocess.check_output(shlex.split(f"{arguments.raddle} apply {options} --emit env"), text=True)
-            variables = dict(word.split("=", 1) for word in shlex.split(told) if "=" in word)
+            printed = subprocess.check_output(shlex.split(f"{arguments.raddle} apply {options} --emit env"), text=True)
+            variables = dict(word.split("=", 1) for word in shlex.split(printed) if "=" in word)
             count("4,000 datasets", python, variables, folder)
 
 

@@ -44,11 +44,11 @@ def main():
         run("make", "stream", f"{PRODUCTS}x{EVENTS}", source, environment)
         times = {layout: ([], []) for layout in LAYOUTS}
         for _ in range(options.rounds):
-            for layout, told in LAYOUTS.items():
+            for layout, chosen in LAYOUTS.items():
                 output = folder / f"{list(LAYOUTS).index(layout)}.h5"
                 output.unlink(missing_ok=True)
                 writing, reading = times[layout]
-                writing.append(timed("convert", source, "-o", output, "--raw", *told, "-j", "1", "-q"))
+                writing.append(timed("convert", source, "-o", output, "--raw", *chosen, "-j", "1", "-q"))
                 reading.append(timed("inspect", output, "--sizes", "--raw", "-j", "1"))
         rows = [row(layout, folder / f"{number}.h5", times[layout], source) for number, layout in enumerate(LAYOUTS)]
     page = PAGE.read_text()

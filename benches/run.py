@@ -92,10 +92,10 @@ def scan(inputs, rounds):
     libhdf5 = HERE.parent / "target/release/examples/scan_with_libhdf5"
     times = {"libhdf5": [], "raddle": []}
     for _ in range(rounds):
-        told = subprocess.run([libhdf5, *inputs], check=True, capture_output=True, text=True).stdout
-        times["libhdf5"].append(json.loads(told)["elapsed_s"])
-        told = subprocess.run([RADDLE, "plan", *inputs, "--json"], check=True, capture_output=True, text=True).stdout
-        times["raddle"].append(json.loads(told)["scan_s"])
+        reported = subprocess.run([libhdf5, *inputs], check=True, capture_output=True, text=True).stdout
+        times["libhdf5"].append(json.loads(reported)["elapsed_s"])
+        reported = subprocess.run([RADDLE, "plan", *inputs, "--json"], check=True, capture_output=True, text=True).stdout
+        times["raddle"].append(json.loads(reported)["scan_s"])
     return times
 
 

@@ -23,8 +23,8 @@ def arguments(description, one, where, **more):
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(where[0], type=Path, help=where[1])
-    for name, told in more.items():
-        parser.add_argument(f"--{name}", default="", help=told)
+    for name, text in more.items():
+        parser.add_argument(f"--{name}", default="", help=text)
     parser.add_argument("--out", type=Path, help="folder for README.md and raw.json")
     parser.add_argument("--core", type=Path, default=CORE, help="compiled part of the package")
     if one:

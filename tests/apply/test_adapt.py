@@ -300,7 +300,7 @@ def test_any_accesses_read_and_write_the_same(apply, tmp_path):
     equal."""
     code = """
 import sys, h5py, numpy as np, zlib
-random, told = np.random.default_rng(int(sys.argv[2])), 0
+random, checksum = np.random.default_rng(int(sys.argv[2])), 0
 def some(shape):
     kind = random.integers(5)
     if kind == 0: return np.s_[...]
@@ -322,14 +322,14 @@ for turn in range(3):
             for access in range(int(random.integers(1, 60))):
                 where = some(dataset.shape)
                 if random.integers(3): dataset[where] = random.random() + np.zeros(dataset[where].shape, "f4")
-                else: told = zlib.crc32(dataset[where].tobytes(), told)
+                else: checksum = zlib.crc32(dataset[where].tobytes(), checksum)
                 if random.integers(20) == 0: dataset.resize((dataset.shape[0] + int(random.integers(1, 50)), *shape[1:]))
     with h5py.File(sys.argv[1], "r") as file:
         datasets = [file[f"g{number % 2}/d{turn}{number}"] for number in range(6)]
         for access in range(300):
             dataset = datasets[random.integers(6)]
-            told = zlib.crc32(dataset[some(dataset.shape)].tobytes(), told)
-print(told)
+            checksum = zlib.crc32(dataset[some(dataset.shape)].tobytes(), checksum)
+print(checksum)
 """
     for seed in range(6):
         for name in ["plain.h5", "adapted.h5"]:

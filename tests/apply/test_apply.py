@@ -16,7 +16,7 @@ MIB = 1 << 20
 SETTINGS = ["--set", "alignment=1MiB", "--set", "meta_block=64KiB", "--set", "sieve=128KiB", "--set", "metadata_cache=4MiB"]
 
 
-def told(text):
+def printed(text):
     """Parses NAME VALUES lines; values of a repeated name are collected."""
     found = {}
     for line in text.splitlines():
@@ -44,7 +44,7 @@ def test_a_program_linked_with_debian_s_library(apply, serial, tmp_path):
     plain, tuned = tmp_path / "plain.h5", tmp_path / "tuned.h5"
     subprocess.run([program, plain], check=True, capture_output=True)
     done = apply(SETTINGS, [program, tuned])
-    found = told(done.stdout)
+    found = printed(done.stdout)
     assert found["alignment"] == ["65536", str(MIB)]
     assert found["meta_block"] == ["65536"]
     assert found["sieve"] == ["131072"]
@@ -63,20 +63,20 @@ def test_a_program_linked_with_debian_s_library(apply, serial, tmp_path):
 def test_what_the_program_chose_is_kept_unless_overridden(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(SETTINGS, [program, tmp_path / "a.h5", "own"])
-    assert told(done.stdout)["alignment"] == ["1", "4096"]
+    assert printed(done.stdout)["alignment"] == ["1", "4096"]
     assert "kept alignment=4096" in done.log
     done = apply([*SETTINGS, "--override", "alignment"], [program, tmp_path / "a.h5", "own"])
-    assert told(done.stdout)["alignment"] == ["65536", str(MIB)]
+    assert printed(done.stdout)["alignment"] == ["65536", str(MIB)]
 
 
 def test_layout_is_changed_only_where_it_is_allowed(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(["--set", "gzip=1", "--auto-cache", "0"], [program, tmp_path / "a.h5"])
-    assert told(done.stdout)["gzip"] == ["9", "9"]
-    assert told(done.stdout)["cache"] == [str(MIB), str(MIB)]
+    assert printed(done.stdout)["gzip"] == ["9", "9"]
+    assert printed(done.stdout)["cache"] == [str(MIB), str(MIB)]
     assert "left out gzip=1: it changes what files hold" in done.stderr
     done = apply(["--set", "gzip=1", "--allow-layout"], [program, tmp_path / "b.h5"])
-    assert told(done.stdout)["gzip"] == ["1", "1"]
+    assert printed(done.stdout)["gzip"] == ["1", "1"]
     assert "layout changed 1 times" in done.log
     assert_same(tmp_path / "a.h5", tmp_path / "b.h5")
 
@@ -84,7 +84,7 @@ def test_layout_is_changed_only_where_it_is_allowed(apply, serial, tmp_path):
 def test_what_hdf5_refuses_is_reported_and_the_program_continues(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(["--set", "page_buffer=1MiB", "--set", "sieve=128KiB"], [program, tmp_path / "a.h5"])
-    assert told(done.stdout)["sieve"] == ["131072"]
+    assert printed(done.stdout)["sieve"] == ["131072"]
     assert "refused page_buffer" in done.log
 
 
@@ -163,7 +163,7 @@ def test_ranks(apply, mpi, parallel, tmp_path, outside):
     if outside:
         done = apply(options, command, **variables)
         assert "left out collective_metadata=on: it hangs" in done.stderr
-        assert told(done.stdout)["collective"] == ["0", "0"]
+        assert printed(done.stdout)["collective"] == ["0", "0"]
         done = apply([*options, "--collective-metadata"], command, **variables)
         assert done.log.count("a.h5 (H5Fcreate, HDF5 1.") == 2, "one line from each rank"
     else:
@@ -171,7 +171,7 @@ def test_ranks(apply, mpi, parallel, tmp_path, outside):
         words = [raddle, "apply", "--folder", tmp_path / "objects", *options, "--collective-metadata", "--", program, tmp_path / "a.h5"]
         environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), **variables}
         done = subprocess.run([*mpi.start(2), *words], check=True, capture_output=True, text=True, timeout=300, env=environment)
-    found = told(done.stdout)
+    found = printed(done.stdout)
     assert found["alignment"] == [str(MIB)] and int(found["offset"][0]) % MIB == 0
     assert found["collective"] == ["1", "1"]
     assert re.search(rf"key = cb_buffer_size +value = {2 * MIB}\b", done.stdout), done.stdout
@@ -185,7 +185,7 @@ def test_a_static_program_gets_the_driver(apply, bundled, tmp_path):
     plain, tuned = tmp_path / "plain.h5", tmp_path / "tuned.h5"
     subprocess.run([program, plain], check=True, capture_output=True)
     done = apply(SETTINGS, [program, tuned])
-    assert [int(offset) % MIB for offset in told(done.stdout)["offset"]] == [0, 0, 0]
+    assert [int(offset) % MIB for offset in printed(done.stdout)["offset"]] == [0, 0, 0]
     assert "(driver raddle_apply): set alignment=1048576" in done.log
     assert "left out sieve=131072: HDF5 is linked statically into the program" in done.stderr
     assert_same(plain, tuned)

@@ -319,9 +319,9 @@ def test_any_number_of_ranks_writes_the_same(installed, right, tmp_path, size):
 def test_a_rank_that_fails_makes_all_fail_and_resume(installed, tmp_path, size):
     program = installed.mpi(PROGRAMS / "one_rank_fails.c")
     out, _ = run([MPIRUN, "-n", size, program, "rho.idx"], tmp_path)
-    told = out.splitlines()
-    assert len(told) == size
-    for rank, line in enumerate(told):
+    printed = out.splitlines()
+    assert len(printed) == size
+    for rank, line in enumerate(printed):
         assert line.startswith(f"{rank} {2 if rank == size - 1 else 9} "), out
         assert "field rho of box 0 was not given" in line, out
         assert (f"rank {size - 1} failed" in line) == (rank < size - 1), out

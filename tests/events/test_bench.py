@@ -25,10 +25,10 @@ def test_events_wait_as_long_as_a_file_says(tmp_path, source):
     assert waited_s <= measured["read_s"] < waited_s + 5
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "no times"), ("1 2 x", 'word 3, "x"'), ("-1", "not a time in microseconds")])
-def test_files_that_hold_no_times_are_refused(tmp_path, text, told):
+@pytest.mark.parametrize(("text", "printed"), [("", "no times"), ("1 2 x", 'word 3, "x"'), ("-1", "not a time in microseconds")])
+def test_files_that_hold_no_times_are_refused(tmp_path, text, printed):
     times = tmp_path / "times.txt"
     times.write_text(text)
     stderr = bench("--wait-file", times, code=3)
-    assert told in stderr and "times.txt" in stderr
+    assert printed in stderr and "times.txt" in stderr
     assert "absent.txt" in bench("--wait-file", tmp_path / "absent.txt", code=3)

@@ -186,11 +186,11 @@ def test_names_and_codecs_that_do_not_fit_are_reported(tmp_path):
         file.mktree("Events", {"a.b": "f8", "a_b": "f8"})
         file["Events"].extend({"a.b": np.arange(3.0), "a_b": np.arange(3.0)})
     output = tmp_path / "out.root"
-    told = raddle("convert", tmp_path / "in.root", "-o", output, "--layout", "rntuple", code=3)
-    assert "a_b" in told and "the same name" in told
+    printed = raddle("convert", tmp_path / "in.root", "-o", output, "--layout", "rntuple", code=3)
+    assert "a_b" in printed and "the same name" in printed
     assert not output.exists()
     raddle("convert", tmp_path / "in.root", "-o", output, "--layout", "rntuple", "--products", "a.b")
     with uproot.open(output) as file:
         assert file["Events"].keys() == ["a_b"]
-    told = raddle("convert", SAMPLES / "packed_events.root", "-o", tmp_path / "x.pds", "--layout", "pds", "--codec", "zlib", code=2)
-    assert "zlib is for --layout rntuple" in told
+    printed = raddle("convert", SAMPLES / "packed_events.root", "-o", tmp_path / "x.pds", "--layout", "pds", "--codec", "zlib", code=2)
+    assert "zlib is for --layout rntuple" in printed

@@ -98,8 +98,8 @@ def test_what_another_program_changed_is_found(raddle, events, tmp_path):
     with h5py.File(output, "r+") as file:
         file["table1/energy"][7] += 1
         file["table2/energy"].attrs["unit"] = "MeV"
-    told = raddle("verify", output, expect=8).stdout
-    assert "2 differences" in told and "/table1/energy" in told and "run1.h5" in told and "/table2/energy" in told
+    message = raddle("verify", output, expect=8).stdout
+    assert "2 differences" in message and "/table1/energy" in message and "run1.h5" in message and "/table2/energy" in message
 
 
 def write_wide(path, run, events, *, shape=(3,), kind="<i4"):

@@ -133,8 +133,8 @@ def test_sources_of_virtual_inputs_must_be_there(raddle, tmp_path):
         os.remove(tmp_path / f"source{number}.h5")
     # Readers would silently see the fill value.
     for command in (["merge", *inputs, "-o", output, "--link", "virtual"], ["plan", *inputs, "--link", "virtual"]):
-        told = raddle(*command, expect=3).stderr
-        assert "source0.h5" in told and "source2.h5" in told and "source1.h5" not in told
+        message = raddle(*command, expect=3).stderr
+        assert "source0.h5" in message and "source2.h5" in message and "source1.h5" not in message
     assert not output.exists()
 
 
@@ -191,8 +191,8 @@ def test_a_view_of_foreign_filters_reads_as_the_merge(raddle, tmp_path, name):
     raddle("verify", copy, "--against", view, expect=8)
     with h5py.File(inputs[1], "r+") as file:
         file["numbers"].id.write_direct_chunk((512,), b"\xff" * 20, 0)
-    told = raddle("verify", view, "--against", *inputs, expect=3).stderr
-    assert name.split()[0] in told, told
+    message = raddle("verify", view, "--against", *inputs, expect=3).stderr
+    assert name.split()[0] in message, message
 
 
 def test_a_view_of_texts_behind_a_foreign_filter(raddle, tmp_path):
@@ -290,14 +290,14 @@ def test_objects_of_one_name_get_no_links(raddle, tmp_path):
             if number != 1:
                 file["shared/x"] = np.arange(3)
     output = tmp_path / "links.h5"
-    told = raddle("merge", *inputs, "-o", output, "--link", "external-objects", expect=3).stderr
-    assert "/shared" in told and "part0.h5" in told and "part2.h5" in told and "part1.h5" not in told, told
-    assert "--link external " in told and not output.exists(), told
+    message = raddle("merge", *inputs, "-o", output, "--link", "external-objects", expect=3).stderr
+    assert "/shared" in message and "part0.h5" in message and "part2.h5" in message and "part1.h5" not in message, message
+    assert "--link external " in message and not output.exists(), message
     raddle("merge", *inputs, "-o", output, "--link", "external-objects", "--exclude", "/shared")
     with h5py.File(output) as file:
         assert sorted(name for name in file if name != "_raddle") == ["own0", "own1", "own2"]
-    told = raddle("merge", *inputs, "-o", output, "-f", "--link", "external-objects", "--keys", "/own0", expect=2).stderr
-    assert "--keys" in told, told
+    message = raddle("merge", *inputs, "-o", output, "-f", "--link", "external-objects", "--keys", "/own0", expect=2).stderr
+    assert "--keys" in message, message
 
 
 def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp_path):
@@ -321,8 +321,8 @@ def test_external_links_that_differ_are_reported_by_their_targets(raddle, tmp_pa
         with h5py.File(path, "w") as file:
             file["x"] = np.arange(3)
             file["calibration"] = h5py.ExternalLink(f"cal{number}.h5", "/table")
-    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", expect=3).stderr
-    assert "cal0.h5:/table" in told and "cal1.h5:/table" in told, told
+    message = raddle("merge", *inputs, "-o", tmp_path / "out.h5", expect=3).stderr
+    assert "cal0.h5:/table" in message and "cal1.h5:/table" in message, message
 
 
 def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle, tmp_path):
@@ -375,8 +375,8 @@ def test_links_of_one_text_that_lead_to_different_files_are_refused(raddle, tmp_
         inputs.append(write_master(tmp_path / f"run{number}", "master.h5", number, frames="frames.h5"))
     (tmp_path / "other").mkdir()
     output = tmp_path / place / "out.h5"
-    told = raddle("merge", *inputs, "-o", output, "--order", "given", expect=3).stderr
-    assert "/entry/frames" in told, told
+    message = raddle("merge", *inputs, "-o", output, "--order", "given", expect=3).stderr
+    assert "/entry/frames" in message, message
     assert not list(output.parent.glob("*out.h5*"))
 
 

@@ -41,8 +41,8 @@ def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
         with h5py.File(path, "w") as file:
             file.create_dataset("d", data=numbers, chunks=(100,), maxshape=(None,), **compression)
     output = tmp_path / "out.h5"
-    told = raddle("merge", *paths, "-o", output, "-c", "keep").stderr
-    assert "cannot keep" not in told and "hdf5plugin" not in told, told
+    message = raddle("merge", *paths, "-o", output, "-c", "keep").stderr
+    assert "cannot keep" not in message and "hdf5plugin" not in message, message
     kept, of_input = pipeline(output, "d"), pipeline(paths[0], "d")
     assert [number for number, _ in kept] == [number for number, _ in of_input]
     assert 32015 not in dict(kept) or dict(kept)[32015] == (7,)
@@ -61,12 +61,12 @@ def test_filters_are_kept_where_chunks_cannot_be(raddle, tmp_path, compression):
 
 
 def test_what_readers_need_is_reported(raddle, events, tmp_path):
-    told = raddle("merge", *events, "-o", tmp_path / "out.h5", "-c", "zstd").stderr
-    assert "hdf5plugin" in told and "32015" in told
-    told = raddle("merge", *events, "-o", tmp_path / "out2.h5", "-c", "lz4", "-q").stderr
-    assert told == ""
-    told = raddle("merge", *events, "-o", tmp_path / "out3.h5", "--shuffle", "yes").stderr
-    assert "hdf5plugin" not in told
+    message = raddle("merge", *events, "-o", tmp_path / "out.h5", "-c", "zstd").stderr
+    assert "hdf5plugin" in message and "32015" in message
+    message = raddle("merge", *events, "-o", tmp_path / "out2.h5", "-c", "lz4", "-q").stderr
+    assert message == ""
+    message = raddle("merge", *events, "-o", tmp_path / "out3.h5", "--shuffle", "yes").stderr
+    assert "hdf5plugin" not in message
 
 
 @pytest.mark.parametrize("layout", ["events", "scan", "random", "cloud", "keep"])
@@ -163,8 +163,8 @@ def test_a_changed_value_is_found(raddle, events, tmp_path):
     with h5py.File(output, "r+") as file:
         row = file["table1/energy"].shape[0] - 1
         file["table1/energy"][row, 0] += 1
-    told = raddle("verify", output, "--against", *events, expect=8)
-    assert "/table1/energy" in told.stdout + told.stderr and str(row) in told.stdout + told.stderr
+    message = raddle("verify", output, "--against", *events, expect=8)
+    assert "/table1/energy" in message.stdout + message.stderr and str(row) in message.stdout + message.stderr
 
 
 def test_all_differences_are_reported_and_nothing_is_written(raddle, events, tmp_path):
@@ -173,8 +173,8 @@ def test_all_differences_are_reported_and_nothing_is_written(raddle, events, tmp
         del file["table2/energy"]
         file["table2/energy"] = np.zeros((4, 1), "f8")
     output = tmp_path / "out.h5"
-    told = raddle("merge", *events, "-o", output, expect=3)
-    assert "/table1/hits" in told.stderr and "/table2/energy" in told.stderr
+    message = raddle("merge", *events, "-o", output, expect=3)
+    assert "/table1/hits" in message.stderr and "/table2/energy" in message.stderr
     assert not output.exists() and not list(tmp_path.glob(".out*"))
 
 
@@ -196,8 +196,8 @@ def test_joins(raddle, events, tmp_path):
 def test_all_damaged_inputs_are_reported(raddle, events, tmp_path):
     (tmp_path / "short.h5").write_bytes(events[0].read_bytes()[:-1000])
     (tmp_path / "text.h5").write_text("no HDF5 here")
-    told = raddle("merge", *events, tmp_path / "short.h5", tmp_path / "text.h5", "-o", tmp_path / "out.h5", expect=3)
-    assert "short.h5" in told.stderr and "text.h5" in told.stderr
+    message = raddle("merge", *events, tmp_path / "short.h5", tmp_path / "text.h5", "-o", tmp_path / "out.h5", expect=3)
+    assert "short.h5" in message.stderr and "text.h5" in message.stderr
     assert not (tmp_path / "out.h5").exists()
 
 
@@ -242,8 +242,8 @@ def test_dangling_references_in_attributes_become_null_and_are_reported(raddle, 
             file["kept"].attrs["part"] = file["gone"].regionref[:1]
             del file["gone"]
     output = tmp_path / "out.h5"
-    told = raddle("merge", *inputs, "-o", output).stderr
-    assert "dangling references" in told and "1 in attribute about, written as null" in told, told
+    message = raddle("merge", *inputs, "-o", output).stderr
+    assert "dangling references" in message and "1 in attribute about, written as null" in message, message
     with h5py.File(output) as file:
         about = file["kept"].attrs["about"]
         assert [file[reference].name if reference else None for reference in about] == ["/kept", None, None]
@@ -276,10 +276,10 @@ def test_filters_that_cannot_be_kept_are_reported(raddle, tmp_path):
     for path in inputs:
         with h5py.File(path, "w") as file:
             file.create_dataset("x", data=np.arange(10), chunks=(4,), maxshape=(None,), compression="lzf")
-    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "-c", "keep").stderr
-    assert "1 dataset cannot keep lzf" in told and "deflated" in told, told
-    told = raddle("merge", inputs[0], "-o", tmp_path / "one.h5", "-c", "keep", "--for", "keep").stderr
-    assert "lzf" not in told, told
+    message = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "-c", "keep").stderr
+    assert "1 dataset cannot keep lzf" in message and "deflated" in message, message
+    message = raddle("merge", inputs[0], "-o", tmp_path / "one.h5", "-c", "keep", "--for", "keep").stderr
+    assert "lzf" not in message, message
 
 
 def test_inputs_are_not_sorted_by_strings_of_variable_length(raddle, tmp_path):
@@ -340,8 +340,8 @@ def test_scalars_are_stacked(raddle, tmp_path):
     assert ["/run", "another", "value", "100", "101", "run1.h5"] in shown, refused.stderr
     assert ["/run", "another", "value", "100", "102", "run2.h5"] in shown, refused.stderr
     assert '"run 1 "' in refused.stderr and "{a: 1, b: -0.5}" in refused.stderr, refused.stderr
-    told = raddle("merge", *inputs, "-o", output, *options).stderr
-    assert "stacked, one per input" in told, told
+    message = raddle("merge", *inputs, "-o", output, *options).stderr
+    assert "stacked, one per input" in message, message
     with h5py.File(output) as file:
         assert file["run"][:].tolist() == [100, 101, 102] and file["run"].dtype == "i2"
         assert file["run"].attrs["unit"] == "1"
@@ -409,10 +409,10 @@ def test_user_blocks_are_not_lost_silently(raddle, tmp_path):
     output = tmp_path / "out.h5"
     for command in (["merge", *inputs], ["rechunk", inputs[1]], ["plan", *inputs]):
         where = [] if command[0] == "plan" else ["-o", output, "-f"]
-        told = raddle(*command, *where)
-        assert "user block" in told.stdout + told.stderr, command
-    told = raddle("keys", "add", inputs[1], "--keys", "/spill/evt", expect=3).stderr
-    assert "user block of 1024 bytes" in told, told
+        message = raddle(*command, *where)
+        assert "user block" in message.stdout + message.stderr, command
+    message = raddle("keys", "add", inputs[1], "--keys", "/spill/evt", expect=3).stderr
+    assert "user block of 1024 bytes" in message, message
     assert inputs[1].read_bytes().startswith(b"#!/bin/sh")
 
 
@@ -438,8 +438,8 @@ def test_absent_columns_stay_aligned_next_to_other_lengths(raddle, tmp_path):
         file["t/z"], file["t/w"] = np.arange(7), np.arange(3)
     with h5py.File(inputs[1], "a") as file:
         file["t/w"] = np.arange(5)
-    told = raddle("merge", *inputs, "-o", output, "-f", "--join", "outer", expect=3).stderr
-    assert "/t/y" in told and "tables of 2 and 5 rows" in told, told
+    message = raddle("merge", *inputs, "-o", output, "-f", "--join", "outer", expect=3).stderr
+    assert "/t/y" in message and "tables of 2 and 5 rows" in message, message
 
 
 def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
@@ -462,7 +462,7 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
         (["--include", "/*/evt", "--exclude", "/spill"], lambda name: name.endswith("/evt") and "spill" not in name),
     ]
     for options, is_selected in cases:
-        told = raddle("merge", *events, "-o", output, "--force", *options).stderr
+        message = raddle("merge", *events, "-o", output, "--force", *options).stderr
         selected = sorted(name for name in visit(events[0]) if is_selected(name))
         merged = visit(output)
         assert sorted(merged) == selected and selected
@@ -475,7 +475,7 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
             if "spill" in groups:
                 # A reference to an excluded object is null, with a warning.
                 assert bool(file["spill"].attrs["about"]) == ("table1" in groups)
-                assert ("dangling references" in told) == ("table1" not in groups), told
+                assert ("dangling references" in message) == ("table1" not in groups), message
         raddle("verify", output, "--against", *events, *options)
     # The output contains more than requested: verify reports it.
     raddle("merge", *events, "-o", output, "--force", "--exclude", "odd")

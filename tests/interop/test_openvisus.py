@@ -228,20 +228,20 @@ LENGTHS = [
 
 @pytest.mark.parametrize("order", ["hz", "rows"])
 def test_openvisus_reads_the_vectors_that_info_says(raddle, tmp_path, order):
-    told, found = {}, {}
+    message, found = {}, {}
     for count, dtype in LENGTHS:
         path = tmp_path / f"{dtype}_{count}.idx"
         np.save(path.with_suffix(".npy"), (np.arange(4 * 5 * 6 * count) % 113).reshape(4, 5, 6, count).astype(dtype))
         line = ["-o", path, "--vector", "--order", order, "--bits-per-block", 4, "-c", "none"]
         wrote = raddle("idx", "write", path.with_suffix(".npy"), *line).stdout
         info = json.loads(raddle("idx", "info", path, "--json").stdout)
-        told[dtype, count] = info["fields"][0]["is_read_by_openvisus"]
+        message[dtype, count] = info["fields"][0]["is_read_by_openvisus"]
         for text in (wrote, raddle("idx", "info", path).stdout):
-            assert ("OpenVisus does not read field" in text) is not told[dtype, count]
+            assert ("OpenVisus does not read field" in text) is not message[dtype, count]
         reading = subprocess.run([sys.executable, "-c", READS, path, dtype, str(count)], capture_output=True, check=False)
         assert reading.returncode in (0, 9), reading
         found[dtype, count] = reading.returncode == 0
-    assert told == found and set(found.values()) == {True, False}
+    assert message == found and set(found.values()) == {True, False}
 
 
 @pytest.mark.parametrize(("which", "names"), [("wide", 1 + 1 + 11), ("all", 1 + 3 + 11)])

@@ -69,8 +69,8 @@ NAMES = ["fields.rho", "fields_rho", "fields.big", "fields.deep", "fields.wide"]
 @pytest.mark.parametrize("how", [(), ("-c", "keep"), ("-c", "keep", "--no-provenance"), ("--for", "random", "-c", "none")])
 def test_every_resolution_is_the_merged_data(raddle, inputs, tmp_path, samples, how):
     output = tmp_path / "out.h5"
-    told = raddle("merge", *inputs, "-o", output, "--preview", "--preview-samples", samples, *how).stdout
-    assert "preview: 5 datasets in " in told
+    message = raddle("merge", *inputs, "-o", output, "--preview", "--preview-samples", samples, *how).stdout
+    assert "preview: 5 datasets in " in message
     assert_is_preview(raddle, tmp_path / "out.h5.preview", output, NAMES, tmp_path / "part.npy")
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
@@ -147,8 +147,8 @@ def test_memory_stays_within_the_budget(raddle, tmp_path, chunk):
         file.create_dataset("cube", data=values, chunks=(16, 256, 256))
         file.create_dataset("again", data=values, chunks=(16, 256, 256))
     options = ["--memory", "128MiB", "-j", 2, "--report", report, "-c", "fast", "--chunk", chunk]
-    told = raddle("merge", source, "-o", output, "--preview", "--preview-samples", 1 << 24, *options)
-    assert "at most 4,194,304 samples each: all must fit a quarter of --memory" in told.stderr
+    message = raddle("merge", source, "-o", output, "--preview", "--preview-samples", 1 << 24, *options)
+    assert "at most 4,194,304 samples each: all must fit a quarter of --memory" in message.stderr
     found = json.loads(report.read_text())
     assert found["preview"]["held_len_bytes"] <= 32 << 20
     assert found["memory"]["peak_rss_bytes"] < 1.1 * (128 << 20)
@@ -160,9 +160,9 @@ def test_what_cannot_be_is_refused_before_anything_is_written(raddle, inputs, tm
 
     def refused(expect, *arguments):
         before = sorted(tmp_path.iterdir())
-        told = raddle("merge", *arguments, "-o", output, expect=expect).stderr
+        message = raddle("merge", *arguments, "-o", output, expect=expect).stderr
         assert sorted(tmp_path.iterdir()) == before
-        return told
+        return message
 
     assert "none has numbers along 2 to 5 axes" in refused(3, *inputs, "--preview", "--exclude", "fields*")
     assert "no part sees all values" in refused(2, *inputs, "--preview", "--part", "1/2")
@@ -198,11 +198,11 @@ def test_outputs_of_one_stem_have_previews_of_their_own(raddle, inputs, tmp_path
     assert files_of(tmp_path / "pv.nc.preview") == before and (tmp_path / "pv.h5.preview").is_dir()
     # Also if the folder is named.
     named = f"--preview={tmp_path / 'pv.nc.preview'}"
-    told = raddle("merge", *inputs, "-o", second, named, "--force", expect=5).stderr
-    assert "pv.nc" in told and "--preview=FOLDER" in told and files_of(tmp_path / "pv.nc.preview") == before
+    message = raddle("merge", *inputs, "-o", second, named, "--force", expect=5).stderr
+    assert "pv.nc" in message and "--preview=FOLDER" in message and files_of(tmp_path / "pv.nc.preview") == before
 
 
 def test_a_dry_run_says_what_there_would_be(raddle, inputs, tmp_path):
-    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--preview", "-n", "--preview-samples", 9000).stdout
-    assert "preview: 5 datasets in " in told and "of /fields/rho" in told
+    message = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--preview", "-n", "--preview-samples", 9000).stdout
+    assert "preview: 5 datasets in " in message and "of /fields/rho" in message
     assert not list(tmp_path.glob("*.preview"))

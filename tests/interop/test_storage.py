@@ -176,8 +176,8 @@ def test_empty_datasets_of_filters_that_raddle_does_not_know(raddle, tmp_path):
             file["full"].id.write_direct_chunk((10 * number,), b"unknown" * 3, 0)
     raddle("rechunk", path, "-o", output, "--empty", "compact")
     assert storage(output) == {"empty": "compact", "full": "chunked"}
-    told = raddle("rechunk", path, "-o", output, "--force", "--contiguous", expect=3).stderr
-    assert "/full" in told and "40000" in told and "--contiguous" in told
+    message = raddle("rechunk", path, "-o", output, "--force", "--contiguous", expect=3).stderr
+    assert "/full" in message and "40000" in message and "--contiguous" in message
     raddle("rechunk", path, "-o", output, "--force", "--contiguous=50")
     assert storage(output) == {"empty": "contiguous", "full": "chunked"}
 
@@ -201,8 +201,8 @@ def test_empty_datasets_of_filters_that_raddle_does_not_know(raddle, tmp_path):
     ids=" ".join,
 )
 def test_what_contiguous_datasets_cannot_be_is_refused(raddle, events, tmp_path, options):
-    told = raddle("merge", *events, "-o", tmp_path / "out.h5", *options, expect=2).stderr
-    assert options[0].split("=")[0] in told
+    message = raddle("merge", *events, "-o", tmp_path / "out.h5", *options, expect=2).stderr
+    assert options[0].split("=")[0] in message
     assert not (tmp_path / "out.h5").exists()
 
 
@@ -276,8 +276,8 @@ def test_columns_of_rank_2_get_rank_1(raddle, events, tmp_path, options):
     raddle("verify", again, "--against", path)
     with h5py.File(output, "r+") as file:
         file["spill/evt"][17] += 1
-    told = raddle("verify", output, "--against", path, expect=8).stdout
-    assert "/spill/evt" in told and "row 17" in told, told
+    message = raddle("verify", output, "--against", path, expect=8).stdout
+    assert "/spill/evt" in message and "row 17" in message, message
     assert "/spill/evt" in raddle("verify", output, expect=8).stdout
 
 
@@ -287,15 +287,15 @@ def test_region_references_need_both_dimensions(raddle, tmp_path):
         file["x"] = np.arange(20)[:, None]
         regions = file.create_dataset("marks", (1,), h5py.regionref_dtype)
         regions[0] = file["x"].regionref[2:5]
-    told = raddle("rechunk", path, "-o", output, "--rank-1", expect=3).stderr
-    assert "/marks" in told and "--rank-1" in told and not output.exists(), told
+    message = raddle("rechunk", path, "-o", output, "--rank-1", expect=3).stderr
+    assert "/marks" in message and "--rank-1" in message and not output.exists(), message
 
 
 def test_a_file_of_rank_1_takes_no_rows_of_rank_2(raddle, events, tmp_path):
     output = tmp_path / "out.h5"
     raddle("rechunk", events[0], "-o", output, "--rank-1", "--extendible")
-    told = raddle("append", output, events[1], expect=3).stderr
-    assert "rank" in told, told
+    message = raddle("append", output, events[1], expect=3).stderr
+    assert "rank" in message, message
     second = tmp_path / "second.h5"
     raddle("rechunk", events[1], "-o", second, "--rank-1")
     raddle("append", output, second)
@@ -336,8 +336,8 @@ def test_empty_datasets_can_become_null(raddle, events, tmp_path):
         assert nulls >= 6 and new["empty/words"].attrs["unit"] == "letters" and new["empty/alias"] == new["empty/words"]
     # Additional rows have no space.
     assert "/table0" in raddle("append", output, write_events(tmp_path / "more.h5", 11), expect=3).stderr
-    told = raddle("merge", *events, "-o", again, "-f", "--empty", "null", "--keys", "/spill/evt", expect=2).stderr
-    assert "--keys" in told
+    message = raddle("merge", *events, "-o", again, "-f", "--empty", "null", "--keys", "/spill/evt", expect=2).stderr
+    assert "--keys" in message
 
 
 def test_conventions_need_dimensions(raddle, tmp_path):
@@ -346,5 +346,5 @@ def test_conventions_need_dimensions(raddle, tmp_path):
         times = ("time", np.arange(3) + 3 * number, {"units": "days since 2000-01-01"})
         file = xarray.Dataset({"x": ("none", np.arange(0.0))}, {"time": times}, {"Conventions": "CF-1.8"})
         file.to_netcdf(path, unlimited_dims=["time"])
-    told = raddle("merge", *paths, "-o", tmp_path / "out.nc", "--empty", "null", expect=3).stderr
-    assert "--empty null" in told and "--convention none" in told, told
+    message = raddle("merge", *paths, "-o", tmp_path / "out.nc", "--empty", "null", expect=3).stderr
+    assert "--empty null" in message and "--convention none" in message, message

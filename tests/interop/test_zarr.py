@@ -163,8 +163,8 @@ def test_info_and_verify_tell(raddle, tmp_path):
     np.save(tmp_path / "a.npy", numbers((40, 40), "u1"))
     out = tmp_path / "a.zarr"
     raddle("idx", "write", tmp_path / "a.npy", "-o", out, "--chunk", "8x8", "--shard", "16x16")
-    told = json.loads(raddle("idx", "info", out, "--json").stdout)
-    (image,) = told["images"]
+    message = json.loads(raddle("idx", "info", out, "--json").stdout)
+    (image,) = message["images"]
     assert (image["axes"], image["dtype"], image["downsample"]) == ("yx", "uint8", "subsample")
     assert [level["shape"] for level in image["levels"]] == [[40, 40], [20, 20], [10, 10], [5, 5]]
     assert "whole" in raddle("idx", "verify", out).stdout
@@ -174,8 +174,8 @@ def test_info_and_verify_tell(raddle, tmp_path):
         damaged = bytearray(bytes_before)
         damaged[at] ^= 8
         shard.write_bytes(damaged)
-        told = raddle("idx", "verify", out, expect=8).stdout
-        assert "DAMAGED" in told and "0/c/1/1" in told
+        message = raddle("idx", "verify", out, expect=8).stdout
+        assert "DAMAGED" in message and "0/c/1/1" in message
     shard.unlink()
     assert "were written" in raddle("idx", "verify", out, expect=8).stdout
     assert "zarr-python" in raddle("idx", "read", out, "-o", tmp_path / "b.npy", expect=3).stderr

@@ -108,11 +108,11 @@ def test_names_that_repeat_are_listed(tmp_path, raddle, axis):
         made.obs_names = [f"cell{row}" for row in range(made.n_obs)]
     inputs = write_all(tmp_path, *(made.T if axis == "var" else made for made in objects))
     output = tmp_path / "out.h5ad"
-    told = raddle("merge", *inputs, "-o", output, "--axis", axis).stderr
-    assert f"/{axis}/_index" in told and "3 more than once" in told and "--index-unique" in told, told
+    message = raddle("merge", *inputs, "-o", output, "--axis", axis).stderr
+    assert f"/{axis}/_index" in message and "3 more than once" in message and "--index-unique" in message, message
     MERGING.equal(inputs, "--axis", axis, axis=axis)
-    told = raddle("merge", *inputs, "-o", output, "-f", "--axis", axis, "--index-unique", "-").stderr
-    assert "more than once" not in told, told
+    message = raddle("merge", *inputs, "-o", output, "-f", "--axis", axis, "--index-unique", "-").stderr
+    assert "more than once" not in message, message
 
 
 @pytest.mark.parametrize("axis", ["obs", "var"])
@@ -308,8 +308,8 @@ def test_pairs_of_observations(tmp_path, raddle, kind):
     output = MERGING.equal(inputs)
     with h5py.File(output) as merged:
         assert "obsp" not in merged or "neighbours" not in merged["obsp"]
-    told = raddle("merge", *inputs, "-o", tmp_path / "again.h5ad")
-    assert "obsp/neighbours" in told.stdout + told.stderr
+    message = raddle("merge", *inputs, "-o", tmp_path / "again.h5ad")
+    assert "obsp/neighbours" in message.stdout + message.stderr
     (tmp_path / "again.h5ad").unlink()
     output.unlink()
     if kind == "dense":
@@ -354,8 +354,8 @@ def test_repeated_names_are_kept_and_reported(tmp_path, raddle):
     inputs = write_all(tmp_path, *objects)
     output = MERGING.equal(inputs)
     output.unlink()
-    told = raddle("merge", *inputs, "-o", output)
-    assert "cell0-0" in told.stdout + told.stderr and "--index-unique" in told.stdout + told.stderr
+    message = raddle("merge", *inputs, "-o", output)
+    assert "cell0-0" in message.stdout + message.stderr and "--index-unique" in message.stdout + message.stderr
     output.unlink()
     merged = anndata_judge.read(MERGING.equal(inputs, "--index-unique", "-", index_unique="-"))
     assert merged.obs_names.tolist() == [*(f"cell0-{row}-0" for row in range(4)), *(f"cell0-{row}-1" for row in range(3))]

@@ -310,8 +310,8 @@ def test_global_attributes_that_differ_are_listed(tmp_path, raddle):
     output = MERGING.equal(inputs)
     with netCDF4.Dataset(output) as merged:
         assert merged.tracking_id == "one"
-    told = raddle("merge", *inputs, "-o", tmp_path / "again.nc")
-    assert "tracking_id" in told.stdout + told.stderr
+    message = raddle("merge", *inputs, "-o", tmp_path / "again.nc")
+    assert "tracking_id" in message.stdout + message.stderr
     output.unlink()
     MERGING.refused(inputs, "--require-equal", "tracking_id", names=["tracking_id", "one", "two", "--require-equal"])
 
@@ -387,6 +387,6 @@ def test_without_a_convention_bytes_are_merged(tmp_path, raddle):
 
 def test_a_plan_names_the_convention(tmp_path, raddle):
     inputs = write_all(tmp_path, simple(), simple(3))
-    told = raddle("plan", *inputs).stdout
-    assert "CF" in told and "time" in told
+    message = raddle("plan", *inputs).stdout
+    assert "CF" in message and "time" in message
     assert not list(tmp_path.glob("*.h5"))

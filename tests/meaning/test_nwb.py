@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import uuid
 import warnings
 
 import h5py
@@ -515,18 +516,37 @@ def test_another_attribute_of_the_values_of_a_series_is_refused(tmp_path, name, 
     MERGING.refused(inputs, names=[f"/acquisition/{name}", attribute, *values])
 
 
+@pytest.mark.parametrize("is_linked", [True, False])
 @pytest.mark.parametrize("is_equal", [True, False])
-def test_more_datasets_with_an_element_per_timestamp(tmp_path, raddle, is_equal):
-    """Extensions such as ndx-pose add them to series."""
+def test_more_datasets_with_an_element_per_timestamp(tmp_path, raddle, is_equal, is_linked):
+    """Extensions such as ndx-pose add them to series. Series may share timestamps by a link."""
     sessions = [Session([1], WORDS[:1], first_id=10 * number, first_s=100.0 * number) for number in range(2)]
     inputs = write_all(tmp_path, *sessions)
     for number, path in enumerate(inputs):
         with h5py.File(path, "a") as file:
+            if is_linked:
+                file.copy("acquisition/speed", "acquisition/base")
+                file["acquisition/base"].attrs["object_id"] = str(uuid.uuid4())
+                del file["acquisition/speed/timestamps"]
+                file["acquisition/speed/timestamps"] = h5py.SoftLink("/acquisition/base/timestamps")
             file["acquisition/speed/confidence"] = np.full(3, 0.5 if is_equal else 0.5 + number)
     output = MERGING.equal(inputs)
     with h5py.File(output) as merged:
         assert merged["acquisition/speed/confidence"][:].tolist() == [0.5] * 3 + [0.5 if is_equal else 1.5] * 3
     raddle("verify", output, "--against", *inputs)
+
+
+def test_a_dataset_as_long_as_two_axes_of_the_data_is_refused(tmp_path):
+    sessions = [Session([1], WORDS[:1], first_id=10 * number, first_s=100.0 * number) for number in range(2)]
+    inputs = write_all(tmp_path, *sessions)
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            attributes = dict(file["acquisition/speed/data"].attrs)
+            del file["acquisition/speed/data"]
+            file["acquisition/speed/data"] = np.zeros((3, 3))
+            file["acquisition/speed/data"].attrs.update(attributes)
+            file["acquisition/speed/weights"] = np.ones(3)
+    MERGING.refused(inputs, names=["/acquisition/speed/weights", "--exclude"])
 
 
 @pytest.mark.parametrize(
@@ -546,8 +566,8 @@ def test_texts_of_the_file_that_differ_are_not_stacked(tmp_path, name, path):
         times = 10.0 * number + np.arange(2)
         file.add_acquisition(pynwb.TimeSeries("speed", data=times * 2, unit="V", timestamps=times))
     inputs = part_paths(tmp_path)
-    told = MERGING.refused(inputs, names=[path, *texts, "--scalars first"])
-    assert "--scalars stack" not in " ".join(told.split()), told
+    message = MERGING.refused(inputs, names=[path, *texts, "--scalars first"])
+    assert "--scalars stack" not in " ".join(message.split()), message
     MERGING.refused(inputs, "--scalars", "stack", names=[path])
 
     def judge(output, inputs):

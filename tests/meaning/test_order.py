@@ -109,8 +109,8 @@ def test_times_decide(tmp_path, raddle):
     for typed in [inputs, inputs[::-1], [inputs[1], inputs[0], inputs[2]]]:
         output = TIMES.equal(typed, times=[0, 1, 2, 3, 4, 5], fields=[0, 2, 200, 202, 400, 402])
         output.unlink()
-    told = raddle("merge", *inputs[::-1], "-o", tmp_path / "out.nc")
-    assert "order" in told.stdout + told.stderr and "time" in told.stdout + told.stderr
+    message = raddle("merge", *inputs[::-1], "-o", tmp_path / "out.nc")
+    assert "order" in message.stdout + message.stderr and "time" in message.stdout + message.stderr
     raddle("verify", tmp_path / "out.nc", "--against", *inputs[::-1])
 
 
@@ -204,8 +204,8 @@ def test_files_without_a_time_keep_their_order(tmp_path):
 def test_append_continues_after_the_last_time(tmp_path, raddle):
     inputs = months(tmp_path, ["a.nc", "b.nc", "c.nc"], [0, 2, 4])
     output = TIMES.equal(inputs[:2], times=[0, 1, 2, 3])
-    told = raddle("append", output, inputs[2])
+    message = raddle("append", output, inputs[2])
     judge_times(output, inputs, [0, 1, 2, 3, 4, 5])
-    told = raddle("append", output, write(tmp_path / "late.nc", simple(1, 2)), expect=3)
-    assert "time" in told.stderr
+    message = raddle("append", output, write(tmp_path / "late.nc", simple(1, 2)), expect=3)
+    assert "time" in message.stderr
     judge_times(output, inputs, [0, 1, 2, 3, 4, 5])

@@ -327,5 +327,5 @@ def test_columns_of_a_table_in_another_order_are_refused(tmp_path):
 
 
 def test_a_plan_names_the_convention(tmp_path, raddle):
-    told = raddle("plan", *write_all(tmp_path, frame(0, 3), frame(1, 3))).stdout
-    assert "pandas" in told
+    printed = raddle("plan", *write_all(tmp_path, frame(0, 3), frame(1, 3))).stdout
+    assert "pandas" in printed

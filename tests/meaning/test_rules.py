@@ -180,8 +180,8 @@ def test_a_misspelt_rule_is_refused(tmp_path, rule):
 @pytest.mark.parametrize("rule", ["/run/index", "/run/index: sideways", "/run/index: ends of", "[: once", ""])
 def test_a_rule_that_is_none_is_an_error(tmp_path, raddle, rule):
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
-    told = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--rule", rule, expect=2)
-    assert "once" in told.stderr or "pattern" in told.stderr or "value" in told.stderr
+    message = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--rule", rule, expect=2)
+    assert "once" in message.stderr or "pattern" in message.stderr or "value" in message.stderr
 
 
 def test_positions_among_floats_are_refused(tmp_path):
@@ -264,5 +264,5 @@ def test_a_user_s_rule_goes_before_a_convention(tmp_path):
 
 def test_a_plan_shows_the_rules(tmp_path, raddle):
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
-    told = raddle("plan", *inputs, "--rule", RULES["ends"], *ONCE).stdout
-    assert "/run/index" in told and "/run/hits/energy" in told and "/run/edges" in told
+    message = raddle("plan", *inputs, "--rule", RULES["ends"], *ONCE).stdout
+    assert "/run/index" in message and "/run/hits/energy" in message and "/run/edges" in message

@@ -78,13 +78,13 @@ def test_reports_of_phases_show_what_every_rank_did(ranks, alone, volume, tmp_pa
         ranks(3, "idx", "write", "rho.h5", "-o", f"{phases}.idx", "-q", *options)
         (step,) = json.loads((tmp_path / report).read_text())["steps"]
         engine = step["engine"]["stages"] if step["engine"] else []
-        told = {}
+        ranks_of = {}
         for stage in [*step["stages"], *engine]:
-            told.setdefault(stage["stage"], set()).add(stage["rank"])
-        stages[phases] = told
+            ranks_of.setdefault(stage["stage"], set()).add(stage["rank"])
+        stages[phases] = ranks_of
         assert len(step["rank_memory"]) == 3 and all(memory["peak_rss_bytes"] > 0 for memory in step["rank_memory"])
     every = {0, 1, 2}
-    assert all(told["encode"] and told["place"] and told["commit"] == every for told in stages.values())
+    assert all(printed["encode"] and printed["place"] and printed["commit"] == every for printed in stages.values())
     assert stages["one"]["encode"] == every
     assert "regroup" not in stages["one"] and "restructure" not in stages["two"]
     assert stages["two"]["regroup"] == every and stages["three"]["restructure"] == every

@@ -117,7 +117,7 @@ class Library:
     def __init__(self, version=6000):
         self.version, self.batches, self.said, self.status = version, [], 0, 0
         self.nvcompGetProperties = Function(self.properties)
-        self.nvcompGetStatusString = Function(lambda status: b"told")
+        self.nvcompGetStatusString = Function(lambda status: b"printed")
         self.nvcompBatchedDeflateDecompressGetRequiredAlignments = Function(lambda options, found: 0)
         self.nvcompBatchedDeflateDecompressGetTempSize = Function(self.room)
         self.nvcompBatchedDeflateDecompressAsync = Function(self.inflate)

@@ -228,13 +228,13 @@ def test_a_loader_of_pytorch(table):
 
 
 @pytest.mark.parametrize(
-    ("example", "options", "told"),
+    ("example", "options", "printed"),
     [
         ("histograms.py", ["--files", "5", "--events", "300"], '"tracks"'),
         ("mass_peak.py", ["--events", "20000"], '"peak_gev": 91.25'),
     ],
 )
-def test_the_examples_of_analyses(tmp_path, environment, example, options, told):
+def test_the_examples_of_analyses(tmp_path, environment, example, options, printed):
     figure = tmp_path / "figure.svg"
     pytest.importorskip("boost_histogram", reason="boost-histogram is not installed")
     command = [sys.executable, ROOT / "examples" / example, *options, "--figure", figure]
@@ -244,4 +244,4 @@ def test_the_examples_of_analyses(tmp_path, environment, example, options, told)
         list(map(os.fspath, command)), env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert finished.returncode == 0, finished.stderr
-    assert told in finished.stdout and b"</svg>" in figure.read_bytes()
+    assert printed in finished.stdout and b"</svg>" in figure.read_bytes()

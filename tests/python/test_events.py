@@ -224,11 +224,11 @@ def test_damage_names_its_place_and_can_be_left_out(tmp_path):
     with pytest.raises(errors.InputError, match=r"damaged.root, tree Events, branch met, entries 0\.\.257: damaged"):
         raddle.events.open(damaged).baskets()
     assert len(raddle.events.open(damaged)["pt"]) == ENTRIES
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as printed:
         warnings.simplefilter("always")
         report = raddle.events.convert(damaged, tmp_path / "rest.h5", skip_bad=True, progress=False)
     assert [left.product for left in report.left_out] == ["met"]
-    assert any("met is left out" in str(warning.message) for warning in told)
+    assert any("met is left out" in str(warning.message) for warning in printed)
 
 
 def test_whole_objects(tmp_path):

@@ -510,7 +510,7 @@ def test_what_cuda_is_asked_for(library, merged):
         assert library.batches == [sum(theirs["rec"][name].id.get_num_chunks() for name in columns)]
         assert all(type(column) is cupy_stand_in.Array for column in columns.values())
         library.said = 1000
-        with pytest.raises(errors.InternalError, match=r"DecompressAsync: told \(1000\)"):
+        with pytest.raises(errors.InternalError, match=r"DecompressAsync: printed \(1000\)"):
             ours["rec"].read_columns(["map"], library="cupy")
 
 
@@ -597,6 +597,6 @@ def test_nvcomp_takes_what_the_plans_give_it():
 
 def test_the_package_starts_without_cupy(environment):
     code = "import raddle, raddle.gpu, raddle._file, sys, json; print(json.dumps(sorted(sys.modules)))"
-    told = python(environment, "-c", code)
-    assert not {"cupy", "nvidia", "kvikio"} & set(json.loads(told.stdout)), told.stderr
-    assert "raddle._device" in json.loads(told.stdout)
+    printed = python(environment, "-c", code)
+    assert not {"cupy", "nvidia", "kvikio"} & set(json.loads(printed.stdout)), printed.stderr
+    assert "raddle._device" in json.loads(printed.stdout)

@@ -228,11 +228,11 @@ def test_what_cannot_be_done_is_said(tmp_path):
             raddle.idx.write(tmp_path / "no.idx", samples, **more)
     with pytest.raises(errors.UsageError, match="NAME.idx"):
         raddle.idx.write(tmp_path / "no.dat", {"a": array})
-    for compress, told in [("zfp", "no field has them"), ("zfp:rate=8", "zfp:accuracy=X"), ("zfp:accuracy=0", "above 0")]:
-        with pytest.raises(errors.UsageError, match=told):
+    for compress, printed in [("zfp", "no field has them"), ("zfp:rate=8", "zfp:accuracy=X"), ("zfp:accuracy=0", "above 0")]:
+        with pytest.raises(errors.UsageError, match=printed):
             raddle.idx.write(tmp_path / "no.idx", {"a": array}, compress=compress)
-    for bitmask, told in [("V10", "room for 0 to before"), ("V0123", "splits 4 axes"), ("0101", "V"), ("V0197", "9")]:
-        with pytest.raises(errors.UsageError, match=told):
+    for bitmask, printed in [("V10", "room for 0 to before"), ("V0123", "splits 4 axes"), ("0101", "V"), ("V0197", "9")]:
+        with pytest.raises(errors.UsageError, match=printed):
             raddle.idx.write(tmp_path / "no.idx", {"a": array}, bitmask=bitmask)
     with pytest.raises(errors.UsageError, match="at least 1"):
         raddle.idx.write(tmp_path / "no.idx", {"a": array}, bits_per_block=0)
@@ -337,7 +337,7 @@ def test_ranks_wait_for_the_disk_alike(tmp_path):
             sync=communicator.rank == 0,
         )
 
-    assert all(isinstance(told, errors.UsageError) and "other options" in str(told) for told in on_ranks(2, write))
+    assert all(isinstance(printed, errors.UsageError) and "other options" in str(printed) for printed in on_ranks(2, write))
     assert not list(tmp_path.iterdir())
 
 

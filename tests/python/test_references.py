@@ -127,9 +127,9 @@ def test_what_zarr_has_no_equal_for_is_left_out_and_reported(tmp_path):
         file["soft"] = h5py.SoftLink("/good")
         masked = file.create_dataset("masked", (10,), "i4", chunks=(10,), compression="gzip")
         masked.id.write_direct_chunk((0,), np.arange(10, dtype="i4").tobytes(), filter_mask=1)
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning) as caught:
         found = raddle.references(path)
-    texts = sorted(str(warning.message) for warning in told)
+    texts = sorted(str(warning.message) for warning in caught)
     assert [text.split(" ")[0] for text in texts] == ["/gaps", "/good", "/lzf", "/masked", "/soft", "/text"]
     root = opened(found)
     assert list(root.array_keys()) == ["alias"] and np.array_equal(root["alias"][:], np.arange(5))

@@ -147,7 +147,7 @@ DIFFERENCES = [
 
 def test_differences_are_warned_of_and_reported(runs, tmp_path):
     write_differing(runs)
-    expected = [{**told, "inputs": [str(path)]} for told, path in zip(DIFFERENCES, runs[1:], strict=True)]
+    expected = [{**difference, "inputs": [str(path)]} for difference, path in zip(DIFFERENCES, runs[1:], strict=True)]
     with pytest.warns(errors.DifferencesWarning) as warned:
         report = raddle.merge(runs, tmp_path / "all.h5", progress=False)
     (warning,) = warned
@@ -178,7 +178,7 @@ def test_a_refusal_has_the_differences(runs, tmp_path):
     with pytest.raises(errors.InputError) as refused:
         raddle.merge(runs, tmp_path / "all.h5", attributes="error", progress=False)
     found = [difference.to_dict() for difference in refused.value.differences]
-    assert found == [{**told, "inputs": [str(path)]} for told, path in zip(DIFFERENCES, runs[1:], strict=True)]
+    assert found == [{**difference, "inputs": [str(path)]} for difference, path in zip(DIFFERENCES, runs[1:], strict=True)]
 
 
 def test_errors_name_keywords(runs, tmp_path):
@@ -218,9 +218,9 @@ def test_an_output_that_exists_is_kept(runs, tmp_path):
 
 
 def test_progress_is_passed_on(runs, tmp_path, capsys, monkeypatch):
-    told = []
-    raddle.merge(runs, tmp_path / "all.h5", progress=lambda *arguments: told.append(arguments))
-    assert told and all(isinstance(stage, str) and done >= 0 for stage, done, _ in told)
+    printed = []
+    raddle.merge(runs, tmp_path / "all.h5", progress=lambda *arguments: printed.append(arguments))
+    assert printed and all(isinstance(stage, str) and done >= 0 for stage, done, _ in printed)
     raddle.merge(runs, tmp_path / "auto.h5")
     assert capsys.readouterr().err == "", "no progress without a terminal"
     raddle.verify(tmp_path / "all.h5", progress=True)
