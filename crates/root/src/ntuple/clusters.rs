@@ -39,7 +39,8 @@ pub(super) fn read_groups(file: &RootFile, bytes: &mut Bytes<'_>) -> Result<Vec<
         let envelope = read_envelope(file, EnvelopeKind::PageList, (place, len_bytes))?;
         read_pages(&envelope, count, &mut clusters)?;
     }
-    clusters.sort_by_key(|cluster| cluster.start);
+    // A cluster without entries precedes the cluster that starts at the same entry.
+    clusters.sort_by_key(|cluster| (cluster.start, cluster.end));
     let mut next = 0;
     for cluster in &clusters {
         if cluster.start != next {

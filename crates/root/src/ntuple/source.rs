@@ -220,10 +220,12 @@ impl Columns<'_> {
     ) -> Result<()> {
         let source = self.source;
         let first = source.clusters.partition_point(|cluster| cluster.end <= entries.start);
-        for (number, cluster) in source.clusters.iter().enumerate().skip(first) {
+        let clusters = source.clusters.iter().enumerate().skip(first);
+        for (number, cluster) in clusters.take_while(|(_, cluster)| cluster.start < entries.end) {
             let (from, to) = (cluster.start.max(entries.start), cluster.end.min(entries.end));
+            // Writers may store clusters without entries.
             if from >= to {
-                break;
+                continue;
             }
             let inside = from - cluster.start..to - cluster.start;
             self.read_node(number, &source.nodes[product], inside, &mut column.buffers).map_err(|fault| {
@@ -352,11 +354,13 @@ impl Columns<'_> {
         out.resize(out.len() + zeros as usize * source.kinds[column].decoded_len_bytes(), 0);
         let elements = elements.start.saturating_sub(missing)..elements.end.saturating_sub(missing);
         let first = pages.partition_point(|page| page.end <= elements.start);
-        for (number, page) in pages.iter().enumerate().skip(first) {
+        let pages = pages.iter().enumerate().skip(first);
+        for (number, page) in pages.take_while(|(_, page)| page.end - page.len < elements.end) {
             let start = page.end - page.len;
             let (from, to) = (start.max(elements.start), page.end.min(elements.end));
+            // A page may have no elements.
             if from >= to {
-                break;
+                continue;
             }
             let open = self.open.entry(column).or_insert((usize::MAX, 0, Vec::new()));
             if (open.0, open.1) != (cluster, number) {
