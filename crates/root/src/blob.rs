@@ -6,6 +6,7 @@
 
 use super::item::Item;
 use super::layout;
+use super::tree::Leaf;
 use super::walk;
 use raddle_columns::block::Column;
 use raddle_columns::bytes::Bytes;
@@ -24,6 +25,8 @@ pub struct BlobDecoder {
     item: Item,
     form: Form,
     has_front: bool,
+    /// Maximum number of zeros after a blob.
+    padding: usize,
 }
 
 impl BlobDecoder {
@@ -31,7 +34,16 @@ impl BlobDecoder {
     /// collections.
     pub fn of_class(class: &str, serialization: Serialization) -> Option<Self> {
         let layout = layout::of_collection(class).ok()?;
-        Some(Self { item: layout.item, form: layout.form, has_front: serialization == Serialization::Root })
+        let has_front = serialization == Serialization::Root;
+        Some(Self { item: layout.item, form: layout.form, has_front, padding: PADDING })
+    }
+
+    /// Creates a decoder for the entries of the branch `name`, whose class or title is `class`. Returns `None` unless
+    /// it is a collection as in [`BlobDecoder::of_class`], or a single leaf such as `pt[n]/F` of the branch `pt`.
+    pub fn of_branch(name: &str, class: &str) -> Option<Self> {
+        let Some(leaf) = Leaf::of_title(name, class) else { return Self::of_class(class, Serialization::Basket) };
+        let layout = layout::of_leaf(&leaf).ok()?;
+        Some(Self { item: layout.item, form: layout.form, has_front: false, padding: 0 })
     }
 
     /// Returns the form of the decoded columns.
@@ -55,7 +67,7 @@ impl BlobDecoder {
 
     fn decode_one(&self, blob: &mut Bytes<'_>, column: &mut Column) -> Result<(), UnlocatedError> {
         if !self.has_front {
-            return walk::read_padded(&self.item, PADDING, blob, &mut column.buffers);
+            return walk::read_padded(&self.item, self.padding, blob, &mut column.buffers);
         }
         let count = blob.be_u32()?;
         let len_bytes = (count & !BYTE_COUNT) as usize;

@@ -8,7 +8,7 @@ use super::front::Front;
 use super::item::{Class, Item};
 use super::references;
 use super::streamer::{BasicType, Element, ElementKind, StreamerInfo, StreamerInfos};
-use super::tree::{Branch, ElementBranch};
+use super::tree::{Branch, ElementBranch, Leaf};
 use super::type_name::TypeName;
 use raddle_columns::schema::{Field, Form, Number};
 
@@ -124,6 +124,14 @@ pub(super) fn of_branch(branch: &Branch, infos: &StreamerInfos) -> Result<Layout
     };
     debug_assert_eq!(compiler.buffers, form.buffers().len());
     Ok(Layout { item, form, counter: compiler.counter })
+}
+
+/// Determines the layout of a branch of one leaf that is stored outside a tree.
+pub(super) fn of_leaf(leaf: &Leaf) -> Result<Layout, Unreadable> {
+    let infos = StreamerInfos::default();
+    let mut compiler = Compiler { infos: &infos, buffers: 0, depth: 0, classes: 0, counter: None };
+    let (item, form) = compiler.leaves(std::slice::from_ref(leaf))?;
+    Ok(Layout { item, form, counter: None })
 }
 
 /// Determines the layout of a collection stored outside a tree, where no class is described.

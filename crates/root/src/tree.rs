@@ -29,6 +29,8 @@ pub(super) struct Branch {
     pub(super) title: String,
     /// Names from the top-level branch down, joined by `/`.
     pub(super) path: String,
+    /// Name of the top-level branch. Names of branches may contain `/`.
+    pub(super) top: String,
     /// Number of branches above this one.
     pub(super) depth: usize,
     /// Description of the objects in a branch of objects.
@@ -75,11 +77,44 @@ pub(super) struct Leaf {
     pub(super) unsupported: Option<String>,
 }
 
+impl Leaf {
+    /// Parses the title of a branch of one leaf with the name of the branch: `x/D`, `x[3]/F`, or `x[n][2]/I` with a
+    /// count. Titles of several leaves and other texts return `None`.
+    pub(super) fn of_title(branch: &str, title: &str) -> Option<Self> {
+        let (title, code) = title.rsplit_once('/')?;
+        let (class, is_unsigned) = match code {
+            "C" => ("TLeafC", false),
+            "O" => ("TLeafO", false),
+            "B" | "b" => ("TLeafB", code == "b"),
+            "S" | "s" => ("TLeafS", code == "s"),
+            "I" | "i" => ("TLeafI", code == "i"),
+            "L" | "l" => ("TLeafL", code == "l"),
+            "F" => ("TLeafF", false),
+            "D" => ("TLeafD", false),
+            _ => return None,
+        };
+        let mut extents = title.strip_prefix(branch)?;
+        let (mut len, mut is_counted) = (1_u64, false);
+        while !extents.is_empty() {
+            let (inside, after) = extents.strip_prefix('[')?.split_once(']')?;
+            match inside.parse::<u64>() {
+                Ok(extent) => len = len.checked_mul(extent)?,
+                // Only the outermost extent may be a count.
+                Err(_) if extents.len() == title.len() - branch.len() => is_counted = true,
+                Err(_) => return None,
+            }
+            extents = after;
+        }
+        let (title, class) = (title.to_owned(), class.to_owned());
+        Some(Self { name: branch.to_owned(), title, class, len, is_unsigned, is_counted, ..Self::default() })
+    }
+}
+
 impl Branch {
     /// Returns a name that shows where the branch belongs: its name, preceded by the name of the top-level branch
     /// unless it already begins with it.
     pub(super) fn product_name(&self) -> String {
-        let top = self.path.split('/').next().unwrap_or_default();
+        let top = self.top.as_str();
         match self.name.strip_prefix(top) {
             Some(rest) if rest.is_empty() || top.ends_with('.') || rest.starts_with(['.', '[', '_']) => {
                 self.name.clone()
@@ -103,7 +138,7 @@ impl Tree {
         let mut read = Self { len_entries, branches: Vec::new(), unsupported: Vec::new() };
         let mut seen = HashSet::new();
         for branch in objects.array(tree, "fBranches").iter().flatten() {
-            add_branches(&objects, *branch, "", 0, &mut seen, &mut read, &place)?;
+            add_branches(&objects, *branch, None, &mut seen, &mut read, &place)?;
         }
         Ok(read)
     }
@@ -119,8 +154,8 @@ impl Tree {
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
         // Members of members are among those of the objects: names say of which.
         let parent = |branch: &Branch| {
-            let (parent, name) = branch.path.rsplit_once('/')?;
-            let object = name.rsplit_once('.').map_or("", |(object, _)| object);
+            let parent = branch.path.strip_suffix(branch.name.as_str())?.strip_suffix('/')?;
+            let object = branch.name.rsplit_once('.').map_or("", |(object, _)| object);
             Some((parent.to_owned(), object.to_owned()))
         };
         let (of_branch, element) = (parent(branch), branch.element.as_ref()?);
@@ -144,12 +179,11 @@ fn missing(what: &str) -> UnlocatedError {
     UnlocatedError::Damaged { address: 0, structure: "tree", what: format!("the {what} is missing") }
 }
 
-/// Adds a branch and the branches below it, each once.
+/// Adds a branch and the branches below it, each once. `parent` is the number of the branch above it.
 fn add_branches(
     objects: &Objects,
     id: ObjectId,
-    parent: &str,
-    depth: usize,
+    parent: Option<usize>,
     seen: &mut HashSet<ObjectId>,
     tree: &mut Tree,
     place: &Location,
@@ -158,12 +192,16 @@ fn add_branches(
     if !seen.insert(id) {
         return Ok(());
     }
+    let parent = parent.map(|parent| &tree.branches[parent]);
+    let depth = parent.map_or(0, |parent| parent.depth + 1);
     if depth > MAX_DEPTH {
         let what = "branches are nested too deeply".to_owned();
         return Err(UnlocatedError::Damaged { address: 0, structure: "tree", what }.at(place));
     }
     let name = object.text("fName").unwrap_or_default().to_owned();
-    let path = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+    let parent = parent.filter(|parent| !parent.path.is_empty());
+    let path = parent.map_or_else(|| name.clone(), |parent| format!("{}/{name}", parent.path));
+    let top = parent.map_or_else(|| name.clone(), |parent| parent.top.clone());
     if let Some(why) = &object.unsupported {
         tree.unsupported.push((path, why.clone()));
         return Ok(());
@@ -181,11 +219,13 @@ fn add_branches(
         total_len_bytes: object.integer("fTotBytes").and_then(|len| u64::try_from(len).ok()).unwrap_or(0),
         baskets: baskets_of(objects, object, len_entries).map_err(|fault| fault.at(&place_of))?,
         name,
-        path: path.clone(),
+        path,
+        top,
         depth,
     });
+    let number = tree.branches.len() - 1;
     for branch in inner.iter().flatten() {
-        add_branches(objects, *branch, &path, depth + 1, seen, tree, place)?;
+        add_branches(objects, *branch, Some(number), seen, tree, place)?;
     }
     Ok(())
 }
@@ -268,5 +308,27 @@ fn baskets_of(objects: &Objects, branch: &Object, len_entries: u64) -> Result<Ve
         Some(basket) => Err(damaged(format!("a basket has entries {}..{}", basket.start, basket.end))),
         // Some writers create baskets without entries.
         None => Ok(baskets.into_iter().filter(|basket| basket.start < basket.end).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_of_single_leaves_are_understood() {
+        let parsed = |title: &str| {
+            let Leaf { class, len, is_unsigned, is_counted, .. } = Leaf::of_title("x", title)?;
+            Some((class, len, is_unsigned, is_counted))
+        };
+        let leaf = |class: &str, len, is_unsigned, is_counted| Some((class.to_owned(), len, is_unsigned, is_counted));
+        assert_eq!(parsed("x/D"), leaf("TLeafD", 1, false, false));
+        assert_eq!(parsed("x/s"), leaf("TLeafS", 1, true, false));
+        assert_eq!(parsed("x[3][2]/F"), leaf("TLeafF", 6, false, false));
+        assert_eq!(parsed("x[n]/l"), leaf("TLeafL", 1, true, true));
+        assert_eq!(parsed("x[n][4]/O"), leaf("TLeafO", 4, false, true));
+        for other in ["x", "x/", "y/D", "x in m/S", "x/I:y/I", "x/d", "x[2][n]/F", "x[2/F", "x]/F", "vector<float>"] {
+            assert_eq!(parsed(other), None, "{other}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Conversion of files to another layout.
 
-use super::selection::{OpenedInputs, warn_of};
+use super::selection::{OpenedInputs, warn_of, warn_of_bytes};
 use super::{EntryRange, Resources, Selection};
 use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
@@ -75,6 +75,9 @@ impl ConvertRequest {
         let (products, OpenedInputs { source, mut left_out }) = ranks.agree("open the inputs", opened)?;
         let source = source.as_ref();
         warn_of(&left_out, watch);
+        if ranks.rank() == 0 && self.write.layout.holds_columns() && !self.selection.raw && !self.selection.whole {
+            warn_of_bytes(&source.schema().select(&products), watch);
+        }
         warn_of_filter(&self.write, watch, ranks);
         let mut convert = self.resources.options(ranks.size());
         convert.entries = Some(self.entries.of(source.len_entries()));

@@ -6,7 +6,8 @@ use crate::formats::{OmittedProduct, OpenOptions, WriteOptions, open_source};
 use crate::sources::concat::{ConcatSource, MismatchPolicy};
 use crate::sources::decoding::DecodingSource;
 use crate::sources::serializing::SerializingSource;
-use raddle_columns::schema::{Form, ProductGlobs, Schema, Serialization};
+use raddle_columns::error::listed;
+use raddle_columns::schema::{Form, Product, ProductGlobs, Schema, Serialization};
 use raddle_columns::source::Source;
 use raddle_core::report::progress::{Event, Severity, Watch};
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,22 @@ fn has_baskets(schema: &Schema) -> bool {
 pub(super) fn warn_of(left_out: &[OmittedProduct], watch: &Watch<'_>) {
     for OmittedProduct { product, reason } in left_out {
         let text = format!("{} is left out: {reason}", product.escape_debug());
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
+/// Warns about products that become bytes although the layout holds columns.
+pub(super) fn warn_of_bytes(schema: &Schema, watch: &Watch<'_>) {
+    let is_bytes = |product: &&Product| matches!(product.form, Form::Blob(_));
+    let names: Vec<String> = schema.products.iter().filter(is_bytes).map(|product| product.name.clone()).collect();
+    if !names.is_empty() {
+        let text = format!(
+            "{} of {} products are written as bytes, because their classes are not described or not supported: {}; ROOT \
+             trees describe their classes, streams and HDF5 files of objects do not",
+            names.len(),
+            schema.products.len(),
+            listed(&names),
+        );
         watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
 }

@@ -5,7 +5,7 @@
 use crate::sources::map::{MapSource, Recode};
 use raddle_columns::block::Column;
 use raddle_columns::error::UnlocatedError;
-use raddle_columns::schema::{Form, Product};
+use raddle_columns::schema::{Form, Product, Serialization};
 use raddle_columns::source::Source;
 use raddle_root::BlobDecoder;
 
@@ -17,7 +17,10 @@ impl DecodingSource {
     pub fn new(inner: Box<dyn Source>) -> Self {
         Self::with(inner, |product: &mut Product| {
             let Form::Blob(serialization) = product.form else { return None };
-            let decoder = BlobDecoder::of_class(&product.class, serialization)?;
+            let decoder = match serialization {
+                Serialization::Basket => BlobDecoder::of_branch(&product.name, &product.class)?,
+                _ => BlobDecoder::of_class(&product.class, serialization)?,
+            };
             product.form = decoder.form().clone();
             Some(decoder)
         })
