@@ -54,13 +54,14 @@ impl Selection {
         let mut sources = self.recoded(sources, output);
         match sources.len() {
             0 => return Err(EventsError::option("inputs", "no files are given")),
-            1 => return Ok(OpenedInputs { source: sources.remove(0), left_out: Vec::new() }),
-            _ => {}
+            1 => {
+                self.check_patterns(&sources)?;
+                return Ok(OpenedInputs { source: sources.remove(0), left_out: Vec::new() });
+            }
+            _ => self.check_patterns(&sources)?,
         }
-        // Invalid patterns, and patterns that match nothing, are reported when products are chosen.
-        let globs = ProductGlobs::new(&self.products).ok().filter(|globs| {
-            sources.iter().flat_map(|source| &source.schema().products).any(|product| globs.is_match(&product.name))
-        });
+        // Invalid patterns are reported when products are chosen.
+        let globs = ProductGlobs::new(&self.products).ok();
         let is_wanted = |name: &str| globs.as_ref().is_none_or(|globs| globs.is_match(name));
         let joined = ConcatSource::of(sources, is_wanted, self.differing)?;
         let left_out = |(product, error): &(String, EventsError)| OmittedProduct {
@@ -69,6 +70,24 @@ impl Selection {
         };
         let left_out = joined.left_out().iter().map(left_out).collect();
         Ok(OpenedInputs { source: Box::new(joined), left_out })
+    }
+
+    /// Checks that each pattern matches a product of a source. Invalid patterns are left to [`Selection::matching`].
+    fn check_patterns(&self, sources: &[Box<dyn Source>]) -> Result<()> {
+        let products = || sources.iter().flat_map(|source| &source.schema().products);
+        let matches_nothing = |pattern: &&String| {
+            let glob = ProductGlobs::new(std::slice::from_ref(*pattern));
+            glob.is_ok_and(|glob| products().all(|product| !glob.is_match(&product.name)))
+        };
+        let unknown: Vec<&str> = self.products.iter().filter(matches_nothing).map(String::as_str).collect();
+        let Some(first) = sources.first().filter(|_| !unknown.is_empty()) else { return Ok(()) };
+        let mut available = Vec::new();
+        for product in products() {
+            if !available.contains(&product.name) {
+                available.push(product.name.clone());
+            }
+        }
+        Err(EventsError::NoMatch { place: first.place().branch(&unknown.join(" ")).into(), available })
     }
 
     /// Converts sources so that their products have the form that the layout accepts.
