@@ -78,6 +78,8 @@ def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
         return {"record": fields}
     if isinstance(layout, contents.NumpyArray):
         return _numbers(name, np.asarray(layout.data), arrays)
+    if layout.parameter("__array__") == "categorical" and not layout.is_option:
+        raise UsageError(f"product {name!r} is categorical: write its values, which ak.from_categorical returns")
     raise UsageError(f"product {name!r} has type {layout.form.type}: missing values and unions cannot be written")
 
 

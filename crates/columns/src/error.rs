@@ -124,6 +124,20 @@ pub enum ColumnsError {
         /// Location of the source.
         place: Box<Location>,
     },
+    /// Products that readers take for the ids of events differ from these ids.
+    #[error(
+        "{place}: it holds {held}, but the id of the event has {id}; readers of {layout} take this product for the ids"
+    )]
+    OtherIds {
+        /// Output, product and entry.
+        place: Box<Location>,
+        /// Value of the product.
+        held: i128,
+        /// Number in the id.
+        id: u64,
+        /// Layout that the sink writes.
+        layout: &'static str,
+    },
     /// The sink cannot write a product of this form.
     #[error("product {product} ({form}) cannot be written as {layout}: {needed}")]
     Form {
@@ -312,6 +326,16 @@ pub enum UnlocatedError {
     /// A block contradicts its schema.
     #[error("the block contradicts its schema: {0}")]
     Shape(#[from] Shape),
+    /// A number does not fit the id of an event.
+    #[error("{what} {value} does not fit the id of an event, which has 0 to {max}")]
+    IdRange {
+        /// Part of the id.
+        what: &'static str,
+        /// Stored number.
+        value: i128,
+        /// Maximum of the part.
+        max: u64,
+    },
     /// A value differs from the expected one.
     #[error("entry {entry} differs from what was expected: {what}")]
     Differs {

@@ -3,7 +3,7 @@
 use super::basket::{self, BasketOpener, BasketPlace, StoredBasket};
 use super::counted::{self, Lengths, LengthsBranch};
 use super::file::RootFile;
-use super::ids::IdBranches;
+use super::ids::{IdBranches, IdFault};
 use super::item::Item;
 use super::layout::{self, Unreadable};
 use super::plain::PlainLists;
@@ -377,7 +377,12 @@ impl RangeReader for TreeReader<'_> {
             for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
                 branch.read(self.source, &place, entries.clone(), &mut self.state, column)?;
             }
-            block.ids.extend(ids.collect(&columns, entries.end - entries.start));
+            let collected = ids.collect(&columns, entries.end - entries.start);
+            block.ids.extend(collected.map_err(|IdFault { column, entry, fault }| {
+                let branch = ids.branch_of(column).map(|branch| &self.source.tree.branches[branch]);
+                let entry = entries.start + entry;
+                fault.at(&place.branch(branch.map_or("", |branch| &branch.path)).entries(entry..entry + 1))
+            })?);
         }
         Ok(())
     }

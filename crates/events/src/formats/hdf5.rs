@@ -58,9 +58,13 @@ impl Format for Hdf5Format {
             chunk_len_bytes: options.chunk_len_bytes(),
             expected_len_bytes: source.batch_len_bytes(entries),
             cce: options.cce()?,
+            with_ids: source.has_ids(),
             replace: job.replace,
         };
         let sink = Hdf5Sink::begin_collective(job.output, &job.schema(), layout, &hdf5, job.ranks)?;
+        if hdf5.cce.is_some() {
+            job.warn_of_counted_ids();
+        }
         fill(job, sink, &ConvertOptions { unit_multiple: layout.unit_multiple(), ..convert.clone() })
     }
 

@@ -45,6 +45,17 @@ impl WriteJob<'_> {
         }
     }
 
+    /// Warns if a format whose events always have ids gets events without ids.
+    pub(super) fn warn_of_counted_ids(&self) {
+        if !self.source.has_ids() && self.source.len_entries() > 0 {
+            self.warn(
+                "the events have no ids: the output has run 1, subrun 1 and events counted from 1, which readers take \
+                 for ids"
+                    .to_owned(),
+            );
+        }
+    }
+
     /// Collective. Passes the entries to `sink`, which was begun for [`WriteJob::schema`].
     ///
     /// # Errors

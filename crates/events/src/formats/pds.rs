@@ -31,6 +31,7 @@ impl Format for PdsFormat {
     fn write(&self, job: &WriteJob<'_>) -> Result<WrittenEvents> {
         let options = PdsOptions { codec: job.options.framework_codec()?, replace: job.replace };
         let sink = PdsSink::begin_collective(job.output, &job.schema(), options, job.ranks)?;
+        job.warn_of_counted_ids();
         let (converted, summary) = job.fill(sink, job.convert)?;
         Ok(job.report(summary.events, summary.len_bytes, converted))
     }

@@ -33,7 +33,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub fn new(schema: &Schema, batch: Option<NonZeroU64>) -> Result<Self> {
+    pub fn new(schema: &Schema, batch: Option<NonZeroU64>, with_ids: bool) -> Result<Self> {
         let path = |name: &str| format!("{LUMI}/{name}");
         let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
         series.push(Series::values(path(PRODUCTS), Number::Uint8));
@@ -41,7 +41,7 @@ impl Events {
         if batch.is_some() {
             series.push(Series::offsets(path(BATCHES)));
         }
-        let attributes = attributes(if batch.is_some() { BATCH_NAME } else { EVENT_NAME }, schema)?;
+        let attributes = attributes(if batch.is_some() { BATCH_NAME } else { EVENT_NAME }, schema, with_ids)?;
         let plan = FilePlan { compat: Compat::V18, is_extensible: false, groups: vec![LUMI], attributes, series };
         Ok(Self { plan, batch })
     }

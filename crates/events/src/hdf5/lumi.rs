@@ -5,7 +5,7 @@
 //! links.
 
 use super::series::{SeriesAttribute, SeriesValue};
-use super::{LAYOUT_ATTRIBUTE, LUMI};
+use super::{COUNTED_IDS, IDS_ATTRIBUTE, LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::{EventsError, NEEDS_BYTES, Result};
 use raddle_columns::block::{Block, Column};
 use raddle_columns::error::ColumnsError;
@@ -25,19 +25,27 @@ pub(super) const COMPRESSION_LEVEL: &str = "CompressionLevel";
 pub(super) const COMPRESSION_CHOICE: &str = "CompressionChoice";
 pub(super) const COMPRESSION: &str = "Compression";
 
-/// Returns the attributes of `/Lumi` in a file written by raddle.
-pub(super) fn attributes(layout: &str, schema: &Schema) -> Result<Vec<(&'static str, SeriesAttribute)>> {
+/// Returns the attributes of `/Lumi` in a file written by raddle. `with_ids` says whether the source has ids.
+pub(super) fn attributes(
+    layout: &str,
+    schema: &Schema,
+    with_ids: bool,
+) -> Result<Vec<(&'static str, SeriesAttribute)>> {
     let mut serializations = Vec::with_capacity(schema.products.len());
     for product in &schema.products {
         serializations.push(serialization(product, "this layout of HDF5")?.name().to_owned());
     }
     let texts = |text: fn(&Product) -> &String| SeriesValue::Texts(schema.products.iter().map(text).cloned().collect());
-    Ok(vec![
+    let mut attributes = vec![
         (LUMI, SeriesAttribute::text(LAYOUT_ATTRIBUTE, layout)),
         (LUMI, SeriesAttribute::new(PRODUCT_NAMES, texts(|product| &product.name))),
         (LUMI, SeriesAttribute::new(CLASS_NAMES, texts(|product| &product.class))),
         (LUMI, SeriesAttribute::new(SERIALIZATIONS, SeriesValue::Texts(serializations))),
-    ])
+    ];
+    if !with_ids {
+        attributes.push((LUMI, SeriesAttribute::text(IDS_ATTRIBUTE, COUNTED_IDS)));
+    }
+    Ok(attributes)
 }
 
 /// Returns the serialisation of a product; fails if it is not stored as bytes.

@@ -107,6 +107,8 @@ pub struct Hdf5Options {
     pub expected_len_bytes: u64,
     /// Options for writing as the reference framework does, without HDF5 filters.
     pub cce: Option<CceOptions>,
+    /// Whether blocks have ids. If not, the layouts of bytes count the events, and record that their ids are counted.
+    pub with_ids: bool,
     /// Whether to replace an existing output.
     pub replace: bool,
 }
@@ -118,6 +120,7 @@ impl Default for Hdf5Options {
             chunk_len_bytes: None,
             expected_len_bytes: 0,
             cce: None,
+            with_ids: true,
             replace: false,
         }
     }
@@ -183,3 +186,7 @@ const LUMI: &str = "/Lumi";
 
 /// Attribute that identifies files written by raddle; its value names the layout.
 const LAYOUT_ATTRIBUTE: &str = "raddle_layout";
+
+/// Attribute of layouts of bytes whose ids are counted because the source had none, and its value.
+const IDS_ATTRIBUTE: &str = "raddle_ids";
+const COUNTED_IDS: &str = "counted";

@@ -10,7 +10,7 @@ use super::file::{Array, EventsFile, GroupIn};
 use super::lumi::{CLASS_NAMES, LUMISEC, PRODUCT_NAMES, RUN, SERIALIZATIONS};
 use super::packed_source::PackedSource;
 use super::product::{self, CLASS_NAME, DATASETS, EVENT_IDS, SIZES};
-use super::{FileLayout, LAYOUT_ATTRIBUTE, LUMI};
+use super::{COUNTED_IDS, FileLayout, IDS_ATTRIBUTE, LAYOUT_ATTRIBUTE, LUMI};
 use crate::error::Result;
 use raddle_columns::schema::{BufferKind, Form, Number, Product, Schema, Serialization};
 
@@ -34,9 +34,9 @@ impl OpenedLayout {
                 open_columns(file, events)
             }
             (_, Some(lumi)) => match lumi.text(LAYOUT_ATTRIBUTE)?.as_deref() {
-                Some(product::LAYOUT_NAME) => open_products(file, lumi),
-                Some(event::EVENT_NAME) => open_events(file, lumi),
-                Some(event::BATCH_NAME) => open_batches(file, lumi),
+                Some(product::LAYOUT_NAME) => open_products(file, lumi)?.without_counted_ids(lumi),
+                Some(event::EVENT_NAME) => open_events(file, lumi)?.without_counted_ids(lumi),
+                Some(event::BATCH_NAME) => open_batches(file, lumi)?.without_counted_ids(lumi),
                 Some(other) => Err(file.damaged(LUMI, format!("layout {other:?} is not known"))),
                 None if lumi.has(EVENT_IDS) => open_framework_products(file, lumi),
                 None if lumi.has(OFFSETS) && lumi.has(PRODUCTS) => open_packed(file, lumi),
@@ -44,6 +44,14 @@ impl OpenedLayout {
             },
             _ => Err(file.other()),
         }
+    }
+
+    /// Removes ids that were only counted because the source of the file had none.
+    fn without_counted_ids(self, lumi: GroupIn<'_>) -> Result<Self> {
+        Ok(match lumi.text(IDS_ATTRIBUTE)?.as_deref() {
+            Some(COUNTED_IDS) => Self { ids: Ids::None, ..self },
+            _ => self,
+        })
     }
 }
 

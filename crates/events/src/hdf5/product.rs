@@ -36,7 +36,7 @@ pub(super) struct Products {
 }
 
 impl Products {
-    pub fn new(schema: &Schema) -> Result<Self> {
+    pub fn new(schema: &Schema, with_ids: bool) -> Result<Self> {
         let mut names = HashSet::from([EVENT_IDS.to_owned(), RUNS.to_owned(), LUMIS.to_owned()]);
         let mut of_products = Vec::with_capacity(schema.products.len());
         for product in &schema.products {
@@ -50,7 +50,7 @@ impl Products {
             names.extend([name.clone(), format!("{name}{SIZES}")]);
             of_products.push(name);
         }
-        let mut attributes = attributes(LAYOUT_NAME, schema)?;
+        let mut attributes = attributes(LAYOUT_NAME, schema, with_ids)?;
         attributes.push((LUMI, SeriesAttribute::new(DATASETS, SeriesValue::Texts(of_products.clone()))));
         let path = |name: &str| format!("{LUMI}/{name}");
         let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();

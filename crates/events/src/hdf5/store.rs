@@ -263,10 +263,10 @@ fn arrangement(
 ) -> Result<Box<dyn EventArrangement>> {
     Ok(match (layout, options.cce) {
         (Layout::Columns, _) => Box::new(columns::Columns::new(schema)?),
-        (Layout::Product, None) => Box::new(product::Products::new(schema)?),
+        (Layout::Product, None) => Box::new(product::Products::new(schema, options.with_ids)?),
         (Layout::Product, Some(_)) => Box::new(product::Products::as_the_framework(schema)?),
-        (Layout::Event, None) => Box::new(event::Events::new(schema, None)?),
-        (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events))?),
+        (Layout::Event, None) => Box::new(event::Events::new(schema, None, options.with_ids)?),
+        (Layout::Batch(events), None) => Box::new(event::Events::new(schema, Some(events), options.with_ids)?),
         (Layout::Event, Some(cce)) => Box::new(packed::PackedArrangement::new(path, schema, cce, None)?),
         (Layout::Batch(events), Some(cce)) => {
             Box::new(packed::PackedArrangement::new(path, schema, cce, Some(events))?)

@@ -5,7 +5,8 @@ use super::{EntryRange, Resources, Selection};
 use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
 use crate::formats::{OmittedProduct, WriteJob, WriteOptions, WrittenEvents, warn_of_filter, write};
-use crate::sources::readable::readable;
+use crate::sources::readable::{fault_of_ids, readable};
+use crate::sources::without_ids::WithoutIds;
 use raddle_columns::source::Source;
 use raddle_core::output::check::check_output;
 use raddle_core::output::publish::published_path;
@@ -13,6 +14,9 @@ use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::Watch;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// Name of the ids of events in the list of what is left out.
+const IDS: &str = "the ids of events";
 
 /// Request to write the events of files in another layout.
 ///
@@ -48,7 +52,7 @@ pub struct ConvertRequest {
     pub force: bool,
     /// Range of events, counted from 0 over all inputs.
     pub entries: EntryRange,
-    /// Whether to leave out products that cannot be read. Everything is then read twice.
+    /// Whether to leave out products, and the ids of all events, that cannot be read. Everything is then read twice.
     pub skip_bad: bool,
     /// Selection from the inputs.
     #[serde(flatten)]
@@ -84,6 +88,9 @@ impl ConvertRequest {
         if self.skip_bad {
             left_out.extend(self.bad_products(source, &products, &convert, watch, ranks)?);
         }
+        let without_ids = WithoutIds::new(source);
+        let has_bad_ids = left_out.iter().any(|left| left.product == IDS);
+        let source: &dyn Source = if has_bad_ids { &without_ids } else { source };
         let is_readable = |product: &usize| {
             let name = &source.schema().products[*product].name;
             !left_out.iter().any(|left| left.product == *name)
@@ -94,7 +101,7 @@ impl ConvertRequest {
         Ok(WrittenEvents { left_out, ..write(&job)? })
     }
 
-    /// Collective. Returns the products that cannot be read; each rank reads some of them.
+    /// Collective. Returns the products that cannot be read, and [`IDS`] if the ids cannot; each rank reads some of them.
     fn bad_products(
         &self,
         source: &dyn Source,
@@ -111,7 +118,14 @@ impl ConvertRequest {
             reason: error.to_string(),
         };
         let found = ranks.agree("look for what cannot be read", found)?;
-        let local: Vec<OmittedProduct> = found.bad.into_iter().map(left_out).collect();
+        let mut local: Vec<OmittedProduct> = found.bad.into_iter().map(left_out).collect();
+        let range = self.entries.of(source.len_entries());
+        let bad_ids = match ranks.rank() {
+            0 => fault_of_ids(source, range, options.batch_len_bytes, watch.cancel),
+            _ => Ok(None),
+        };
+        let bad_ids = ranks.agree("look for ids that cannot be read", bad_ids)?;
+        local.extend(bad_ids.map(|error| OmittedProduct { product: IDS.to_owned(), reason: error.to_string() }));
         let mut all = ranks.all_gather_values("what cannot be read", &local)?.concat();
         all.sort_by_key(|left| source.schema().position(&left.product));
         warn_of(&all, watch);

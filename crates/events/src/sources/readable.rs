@@ -32,7 +32,13 @@ pub fn readable(
     cancel: &CancelToken,
 ) -> Result<ReadableProducts> {
     let read_one = |(): &mut (), &product: &usize| -> Result<Option<EventsError>> {
-        Ok(read_to_end(source, product, entries.clone(), batch_len_bytes, cancel).err())
+        let read = || {
+            let mut reader = source.reader(&[product])?;
+            // A product is not bad because the ids of the events are.
+            reader.leave_out_ids();
+            read_to_end(source, reader.as_mut(), entries.clone(), batch_len_bytes, cancel)
+        };
+        Ok(read().err())
     };
     let outcomes = parallel::map(products, jobs.get(), cancel, || (), read_one)?;
     cancel.check()?;
@@ -46,14 +52,29 @@ pub fn readable(
     Ok(readable)
 }
 
+/// Returns the first fault of the ids of `entries`, if a source has ids that cannot be read.
+///
+/// # Errors
+/// Cancellation.
+pub fn fault_of_ids(
+    source: &dyn Source,
+    entries: Range<u64>,
+    batch_len_bytes: u64,
+    cancel: &CancelToken,
+) -> Result<Option<EventsError>> {
+    let read = || read_to_end(source, source.reader(&[])?.as_mut(), entries, batch_len_bytes, cancel);
+    let fault = if source.has_ids() { read().err() } else { None };
+    cancel.check()?;
+    Ok(fault)
+}
+
 fn read_to_end(
     source: &dyn Source,
-    product: usize,
+    reader: &mut dyn RangeReader,
     entries: Range<u64>,
     batch_len_bytes: u64,
     cancel: &CancelToken,
 ) -> Result<()> {
-    let mut reader: Box<dyn RangeReader> = source.reader(&[product])?;
     let mut start = entries.start;
     while start < entries.end && !cancel.is_cancelled() {
         let end = source.unit_end(start, batch_len_bytes).clamp(start + 1, entries.end);

@@ -14,10 +14,11 @@ use raddle_root::ReassemblyError;
 use std::path::Path;
 
 impl Error {
-    /// Converts the error of reading events or of writing them to `output`.
+    /// Converts the error of writing events to `output`, or of only reading them if it is `None`.
     pub fn of_events(error: &EventsError, output: Option<&Path>) -> Self {
         let failure = Self::new(exit_of_events(error, output), &error.to_string());
         match error {
+            EventsError::Columns(error) if output.is_none() => of_read(error, failure),
             EventsError::Columns(error) => of_columns(error, failure),
             EventsError::Hdf5(source) => failure.caused_by(errno_of(source)),
             EventsError::NotInFirst { .. } => advise_on_products(failure),
@@ -46,6 +47,34 @@ impl Error {
     }
 }
 
+/// Adds cause and advice to the error of a source whose products are only read. Readers choose products by other
+/// names of options than writers, and cannot leave out unreadable products.
+fn of_read(error: &ColumnsError, failure: Error) -> Error {
+    const OTHERS: &str = "read the other products only";
+    const CONVERT: &str =
+        "convert the file with `raddle events convert --skip-bad`, which leaves out unreadable products";
+    match error {
+        ColumnsError::Bad { place, fault } if place.branch.is_some() && !is_of_ids(fault) => {
+            let raw =
+                matches!(fault, UnlocatedError::NoObject { .. }).then_some("read the bytes as they are with --raw");
+            let choices: Vec<&str> = raw.into_iter().chain([OTHERS, CONVERT]).collect();
+            failure.advise(Advice::one_of(&choices))
+        }
+        ColumnsError::Bad { fault, .. } if is_of_ids(fault) => {
+            failure.hint("read the ids as the products that they are, in Python: `raddle.events.open(INPUT).arrays()`")
+        }
+        ColumnsError::Format(error) if error.is::<ReassemblyError>() => {
+            failure.advise(Advice::one_of(&[OTHERS, "read its branches as products of their own, without --whole"]))
+        }
+        _ => of_columns(error, failure),
+    }
+}
+
+/// Whether a fault concerns the ids of events, which do not depend on the choice of products.
+fn is_of_ids(fault: &UnlocatedError) -> bool {
+    matches!(fault, UnlocatedError::IdRange { .. })
+}
+
 /// Adds cause and advice to the error of a source or a sink.
 fn of_columns(error: &ColumnsError, failure: Error) -> Error {
     match error {
@@ -67,6 +96,14 @@ fn of_columns(error: &ColumnsError, failure: Error) -> Error {
             "choose products that it can hold with --products",
             "write columns, which hold everything",
         ])),
+        ColumnsError::OtherIds { .. } => failure.advise(Advice::one_of(&[
+            "give the product another name",
+            "leave the product out",
+            "write columns, which store the ids apart from the products",
+        ])),
+        ColumnsError::Bad { fault, .. } if is_of_ids(fault) => {
+            failure.advise(Advice::one_of(&["leave out the ids of all events with --skip-bad"]))
+        }
         ColumnsError::NoSuch { kind: "product", .. } => advise_on_products(failure),
         ColumnsError::MixedSerialization { .. } => {
             failure.advise(Advice::one_of(&["serialise all products alike with --serialize"]))
@@ -132,10 +169,15 @@ fn exit_of_columns(error: &ColumnsError, output: Option<&Path>) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::keywords::as_keywords;
     use raddle_events::Location;
     use raddle_root::Apart;
 
     fn hint(error: impl Into<EventsError>) -> String {
+        Error::of_events(&error.into(), Some(Path::new("b.h5"))).hint.unwrap_or_default()
+    }
+
+    fn hint_on_reading(error: impl Into<EventsError>) -> String {
         Error::of_events(&error.into(), None).hint.unwrap_or_default()
     }
 
@@ -151,7 +193,22 @@ mod tests {
         assert!(hint(damaged.at(&branch())).starts_with("leave out unreadable products with --skip-bad"));
         let why = Apart::NoClass { branch: "tracks".to_owned() };
         assert!(hint(ColumnsError::from(ReassemblyError { place: branch(), why })).contains("without --whole"));
+        let range = UnlocatedError::IdRange { what: "run", value: -1, max: u32::MAX.into() };
+        assert!(hint(range.at(&branch())).ends_with("the ids of all events with --skip-bad"));
         assert!(hint(ColumnsError::OutputExists { path: "out.h5".into() }).contains("--force"));
+    }
+
+    #[test]
+    fn advice_on_reading_names_no_option_of_writing() {
+        let no_object = UnlocatedError::NoObject { address: 0, structure: "serialised object" };
+        let damaged = UnlocatedError::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
+        let why = Apart::NoClass { branch: "tracks".to_owned() };
+        let apart = ColumnsError::from(ReassemblyError { place: branch(), why });
+        for error in [no_object.at(&branch()), damaged.at(&branch()), apart] {
+            let hint = as_keywords(&hint_on_reading(error));
+            assert!(hint.contains("read the other products only"), "{hint}");
+            assert!(!hint.contains("skip_bad") && !hint.contains("products="), "{hint}");
+        }
     }
 
     #[test]

@@ -1,17 +1,12 @@
 //! Names of fields: characters that RNTuples do not permit, and names for the ids of entries.
 
 use super::source::find_ids;
+use crate::ids::{NAMES, WHOLE};
 use raddle_columns::error::{ColumnsError, Result};
 use raddle_columns::schema::{Field, Form, Number, Product, Schema};
 
 /// Name of the layout in messages.
 pub(super) const LAYOUT: &str = "an RNTuple";
-
-/// Name of the product that holds ids if their usual names are taken.
-const ID_RECORD: &str = "EventID";
-
-/// Names of the fields that are recognized as ids.
-const ID_NAMES: [&str; 6] = ["run", "luminosityBlock", "lumi", "subrun", "event", "evt"];
 
 /// Returns the name of a field in an RNTuple: `_` replaces characters that the specification does not permit, and a
 /// colon at the beginning, which would denote a base class.
@@ -91,11 +86,11 @@ pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
     }
     let field = |name: &str, number| Field { name: name.to_owned(), form: Form::Number(number) };
     let fields = vec![field("run", Number::Uint32), field("lumi", Number::Uint32), field("event", Number::Uint64)];
-    let taken = schema.position(ID_RECORD).map(|number| &schema.products[number]);
-    let is_free = ID_NAMES.iter().all(|name| schema.position(name).is_none());
+    let taken = schema.position(WHOLE).map(|number| &schema.products[number]);
+    let is_free = NAMES.iter().copied().flatten().all(|name| schema.position(name).is_none());
     match taken {
         None if !is_free => {
-            Ok(vec![Product { name: ID_RECORD.to_owned(), class: String::new(), form: Form::Record(fields) }])
+            Ok(vec![Product { name: WHOLE.to_owned(), class: String::new(), form: Form::Record(fields) }])
         }
         Some(product) if !is_free || matches!(product.form, Form::Record(_)) => Err(ColumnsError::Form {
             product: product.name.clone(),
@@ -151,8 +146,13 @@ mod tests {
         };
         let of = |all: &[&str]| all.iter().map(|name| product(name, number())).collect::<Vec<_>>();
         assert_eq!(names(of(&["pt"])).unwrap(), ["run", "lumi", "event"]);
-        assert!(names(of(&["run", "luminosityBlock", "event"])).unwrap().is_empty());
-        assert_eq!(names(of(&["run"])).unwrap(), [ID_RECORD]);
+        for known in
+            [["run", "luminosityBlock", "event"], ["runNumber", "lumiBlock", "eventNumber"], ["Run", "subRun", "Evt"]]
+        {
+            assert!(names(of(&known)).unwrap().is_empty(), "{known:?}");
+            assert_eq!(names(of(&known[1..])).unwrap(), [WHOLE], "{known:?}");
+        }
+        assert_eq!(names(of(&["run"])).unwrap(), [WHOLE]);
         assert_eq!(names(of(&["EventID"])).unwrap(), ["run", "lumi", "event"]);
         assert!(names(of(&["EventID", "run"])).is_err());
         assert!(names(vec![product("EventID", Form::Record(Vec::new()))]).is_err());

@@ -7,12 +7,14 @@ use super::encode::{ClusterEncoder, ClusterPages, EncodedCluster};
 use super::fields::{ElementKind, Fields, as_stored, column_as_stored};
 use super::frames::push_text;
 use super::index::Index;
-use super::names::{id_products, named};
+use super::names::{LAYOUT, id_products, named};
+use super::source::{IdFields, find_ids};
 use crate::compress::{Compressor, RootCodec};
 use crate::container::{close, front_len_bytes};
 use raddle_codec::CodecError;
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::error::{ColumnsError, Location, Result, Shape, UnlocatedError};
+use raddle_columns::event_id::EventId;
 use raddle_columns::output::UnpublishedFile;
 use raddle_columns::schema::{Form, Product, Schema};
 use raddle_columns::sink::{NoTile, Prepare, SharedSink, Sink};
@@ -75,6 +77,8 @@ struct Shared {
     options: NtupleOptions,
     /// Whether ids are stored as separate fields.
     adds_ids: bool,
+    /// Products that readers take for the ids, if the blocks have ids.
+    held_ids: Option<IdFields>,
 }
 
 /// Figures of a written file.
@@ -141,6 +145,7 @@ fn plan(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<(Shared,
     let named = named(schema)?;
     let ids = if options.with_ids { id_products(&named)? } else { Vec::new() };
     let adds_ids = !ids.is_empty();
+    let held_ids = if options.with_ids { find_ids(&named) } else { None };
     let forms = named.products.iter().map(|product| product.form.clone()).collect();
     let stored = |product: Product| Product { form: as_stored(&product.form), ..product };
     let products: Vec<Product> = named.products.into_iter().chain(ids).map(stored).collect();
@@ -152,12 +157,28 @@ fn plan(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<(Shared,
     push_text(&mut header, concat!("raddle ", env!("CARGO_PKG_VERSION")));
     header.extend_from_slice(&fields.write(options.codec != RootCodec::None));
     let kinds = fields.kinds();
-    Ok((Shared { path: path.to_path_buf(), schema: schema.clone(), forms, kinds, options, adds_ids }, header))
+    let (path, schema) = (path.to_path_buf(), schema.clone());
+    Ok((Shared { path, schema, forms, kinds, options, adds_ids, held_ids }, header))
 }
 
 impl Shared {
     fn compress(&self, source: CodecError) -> ColumnsError {
         ColumnsError::Compress { path: self.path.clone(), source }
+    }
+
+    /// Checks that products that readers take for ids hold the ids of the block.
+    fn check_ids(&self, block: &Block, place: &Location) -> Result<()> {
+        let Some(IdFields(columns)) = self.held_ids else { return Ok(()) };
+        let parts: [fn(&EventId) -> u64; 3] = [|id| id.run.into(), |id| id.lumi.into(), |id| id.event];
+        for (column, part) in columns.into_iter().zip(parts) {
+            let ids = block.ids.iter().map(part);
+            let mut pairs = column.values(&block.columns).zip(ids).zip(block.entries.start..);
+            if let Some(((held, id), entry)) = pairs.find(|((held, id), _)| *held != i128::from(*id)) {
+                let place = place.branch(&self.schema.products[column.column].name).entries(entry..entry + 1).into();
+                return Err(ColumnsError::OtherIds { place, held, id, layout: LAYOUT });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -274,6 +295,7 @@ impl Prepare for NtuplePreparer {
             let shape = Shape::Ids { got: block.ids.len() as u64, expected: entries };
             return Err(UnlocatedError::from(shape).at(&place));
         }
+        shared.check_ids(&block, &place)?;
         let mut buffers: Vec<Buffer> = Vec::with_capacity(shared.kinds.len());
         for (form, column) in shared.forms.iter().zip(block.columns) {
             let Column { buffers: stored } = column_as_stored(form, column, entries);

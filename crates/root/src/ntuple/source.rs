@@ -5,6 +5,7 @@ use super::envelope::{EnvelopeKind, check_features, open, read_anchor, read_enve
 use super::pages::{PageBuffers, decode};
 use super::schema::{ColumnKind, DeferredColumn, Description, Node, Understood};
 use crate::file::RootFile;
+use crate::ids::{IdColumn, IdFault, NAMES, WHOLE, collect, of_record, whole_number};
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::error::{Location, Result, UnlocatedError};
 use raddle_columns::event_id::EventId;
@@ -31,9 +32,9 @@ pub struct NtupleSource {
     entry_len_bytes: u64,
 }
 
-/// Number of the product, and of the buffer in it, that hold run, subrun and event.
+/// Locations of run, subrun and event in the columns of the products.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct IdFields([(usize, usize); 3]);
+pub(super) struct IdFields(pub(super) [IdColumn; 3]);
 
 impl NtupleSource {
     /// Opens the RNTuple `path` of a file.
@@ -103,22 +104,19 @@ fn read(file: &RootFile, key: &super::super::key::Key) -> Result<(Description, V
 
 /// Finds run, subrun and event, under the names that experiments or the framework use.
 pub(super) fn find_ids(schema: &Schema) -> Option<IdFields> {
-    let is_whole = |form: &Form| matches!(form, Form::Number(number) if number.len_bytes() >= 4 && !number.name().starts_with("float"));
-    if let Some(product) = schema.position("EventID")
-        && let Form::Record(fields) = &schema.products[product].form
-    {
-        let place = |name: &str| {
-            let is_flat = fields.iter().all(|field| matches!(field.form, Form::Number(_)));
-            let field = fields.iter().position(|field| field.name == name && is_whole(&field.form))?;
-            is_flat.then_some((product, field))
-        };
-        return Some(IdFields([place("run")?, place("lumi")?, place("event")?]));
-    }
+    let of_record = schema.position(WHOLE).and_then(|column| match &schema.products[column].form {
+        Form::Record(fields) => of_record(fields, column),
+        _ => None,
+    });
     let place = |names: &[&str]| {
-        let product = names.iter().find_map(|name| schema.position(name))?;
-        is_whole(&schema.products[product].form).then_some((product, 0))
+        let column = names.iter().find_map(|name| schema.position(name))?;
+        Some(IdColumn { column, buffer: 0, number: whole_number(&schema.products[column].form)? })
     };
-    Some(IdFields([place(&["run"])?, place(&["luminosityBlock", "lumi", "subrun"])?, place(&["event", "evt"])?]))
+    let of_three = || {
+        let [runs, lumis, events] = NAMES;
+        Some([place(runs)?, place(lumis)?, place(events)?])
+    };
+    of_record.or_else(of_three).map(IdFields)
 }
 
 impl Source for NtupleSource {
@@ -235,25 +233,19 @@ impl Columns<'_> {
         Ok(())
     }
 
-    fn read_ids(&mut self, place: &Location, places: [(usize, usize); 3], entries: Range<u64>) -> Result<Vec<EventId>> {
-        let mut ids = vec![EventId::default(); (entries.end - entries.start) as usize];
-        for (which, (product, buffer)) in places.into_iter().enumerate() {
-            let mut column = Column::new(&self.source.schema.products[product].form);
-            self.read_product(place, product, entries.clone(), &mut column)?;
-            let Some(Buffer::Values(bytes)) = column.buffers.get(buffer) else { continue };
-            let len_bytes = bytes.len() / ids.len().max(1);
-            for (id, stored) in ids.iter_mut().zip(bytes.chunks_exact(len_bytes.max(1))) {
-                let mut word = [0; 8];
-                word[..stored.len().min(8)].copy_from_slice(&stored[..stored.len().min(8)]);
-                let value = u64::from_le_bytes(word);
-                match which {
-                    0 => id.run = value as u32,
-                    1 => id.lumi = value as u32,
-                    _ => id.event = value,
-                }
-            }
+    fn read_ids(&mut self, place: &Location, places: [IdColumn; 3], entries: Range<u64>) -> Result<Vec<EventId>> {
+        let products = &self.source.schema.products;
+        let mut columns = places.map(|place| Column::new(&products[place.column].form));
+        for (place_of, column) in places.iter().zip(&mut columns) {
+            self.read_product(place, place_of.column, entries.clone(), column)?;
         }
-        Ok(ids)
+        // Each number now has a column of its own.
+        let mut own = places;
+        own.iter_mut().enumerate().for_each(|(number, place)| place.column = number);
+        collect(&own, &columns, entries.end - entries.start).map_err(|IdFault { column, entry, fault }| {
+            let (name, entry) = (&products[places[column].column].name, entries.start + entry);
+            fault.at(&place.branch(name).entries(entry..entry + 1))
+        })
     }
 
     /// Appends the values of a node for some elements of a cluster.
