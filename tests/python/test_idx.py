@@ -202,6 +202,64 @@ def test_time_steps(tmp_path):
     assert not raddle.idx.read(path, step=5, missing="default").any()
     with pytest.raises(errors.InputError, match="set of fields"):
         raddle.idx.write(path, {"b": steps[2]}, step=8, append=True)
+    with pytest.raises(errors.InputError, match="has time steps, so the one to add must have a number"):
+        raddle.idx.write(path, {"a": steps[2]}, append=True)
+    raddle.idx.write(tmp_path / "still.idx", {"a": steps[2]})
+    with pytest.raises(errors.InputError, match="has no time steps, so none can be added"):
+        raddle.idx.write(tmp_path / "still.idx", {"a": steps[2]}, step=8, append=True)
+
+
+def test_blocks_of_the_input_are_never_replaced(environment, tmp_path):
+    array = numbers((64, 64))
+    (tmp_path / "sub").mkdir()
+    small = {"bits_per_block": 6, "blocks_per_file": 8}
+    raddle.idx.write(tmp_path / "sub/old.idx", {"f": array}, **small)
+    header = (tmp_path / "sub/old.idx").read_text()
+    (template,) = [line for line in header.splitlines() if "%" in line]
+    for step in (3, 4):
+        raddle.idx.write(tmp_path / "sub/t.idx", {"f": array + step}, step=step, append=step == 4, **small)
+    of_steps = (tmp_path / "sub/t.idx").read_text()
+
+    def run(view, output, code):
+        line = ["idx", "write", view, "-o", output, "--crop", "x=0:8", "--force", "-q"]
+        done = subprocess.run(
+            [sys.executable, "-m", "raddle", *line], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == code, done.stderr
+        assert code == 0 or "has its blocks" in done.stderr
+
+    # The template, a link to the folder of blocks, and links to the folders of time steps lead into the output.
+    (tmp_path / "nested.idx").write_text(header.replace(template, template.replace("./old", "./sub/old")))
+    (tmp_path / "linked.idx").write_text(header.replace("./old", "./linked"))
+    (tmp_path / "linked").symlink_to("sub/old")
+    (tmp_path / "steps.idx").write_text(of_steps.replace("./t/", "./steps/"))
+    (tmp_path / "steps").mkdir()
+    for step in (3, 4):
+        (tmp_path / f"steps/time_000{step}").symlink_to(f"../sub/t/time_000{step}")
+    (tmp_path / "alias").symlink_to("sub")
+    # Blocks whose numbers exceed the template lie in folders that have the name of the output.
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat/d.idx").write_text(header.replace(template, "./%01x.bin"))
+    for file in (tmp_path / "sub/old").glob("*.bin"):
+        digits = file.stem.lstrip("0") or "0"
+        target = tmp_path / "flat" / "/".join(digits[:-1]) / f"{digits[-1]}.bin"
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    before = files_of(tmp_path)
+    for output in ("sub/old.idx", "alias/old.idx"):
+        run("nested.idx", output, 5)
+        run("linked.idx", output, 5)
+    run("steps.idx", "sub/t.idx", 5)
+    run("flat/d.idx", "flat/3.idx", 5)
+    assert files_of(tmp_path) == before
+    for name in ("nested", "linked", "flat/d"):
+        assert np.array_equal(raddle.idx.read(tmp_path / f"{name}.idx"), array)
+    for view, output in (("nested.idx", "sub/new.idx"), ("linked.idx", "old.idx"), ("flat/d.idx", "flat/new.idx")):
+        for _ in range(2):
+            run(view, output, 0)
+            assert np.array_equal(raddle.idx.read(tmp_path / output), array[:, :8])
+    for name in ("nested", "linked", "flat/d"):
+        assert np.array_equal(raddle.idx.read(tmp_path / f"{name}.idx"), array)
 
 
 def test_what_cannot_be_done_is_said(tmp_path):
@@ -228,6 +286,8 @@ def test_what_cannot_be_done_is_said(tmp_path):
             raddle.idx.write(tmp_path / "no.idx", samples, **more)
     with pytest.raises(errors.UsageError, match="NAME.idx"):
         raddle.idx.write(tmp_path / "no.dat", {"a": array})
+    # The reference describes this refusal.
+    assert "zfp does not support use zip if it supports another field" in " ".join(raddle.idx.write.__doc__.split())
     for compress, printed in [("zfp", "no field has them"), ("zfp:rate=8", "zfp:accuracy=X"), ("zfp:accuracy=0", "above 0")]:
         with pytest.raises(errors.UsageError, match=printed):
             raddle.idx.write(tmp_path / "no.idx", {"a": array}, compress=compress)

@@ -142,6 +142,22 @@ impl FileTemplate {
         rest.and_then(|rest| rest.get(rest.len().checked_sub(digits)?..)).is_some_and(|end| end.iter().all(is_digit))
     }
 
+    /// Returns the folder that contains all files of a time step, relative to the folder of the `.idx` file, and the
+    /// beginning of the names in it; `time` is the folder of the time step, or empty.
+    pub fn fixed_folder(&self, time: &str) -> (PathBuf, String) {
+        let fixed = format!("{}{time}", self.parts.first().map_or("", TemplatePart::text));
+        let (folder, beginning) = fixed.rsplit_once('/').unwrap_or(("", &fixed));
+        (PathBuf::from(folder), beginning.to_owned())
+    }
+
+    /// Whether `name`, without the beginning that [`FileTemplate::fixed_folder`] returns, begins with the digits of a
+    /// block number.
+    pub fn begins_with_number(&self, name: &str) -> bool {
+        let digits = self.parts.iter().find_map(TemplatePart::digits);
+        let digits = digits.and_then(|digits| name.as_bytes().get(..digits));
+        digits.is_some_and(|digits| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))
+    }
+
     /// Returns the text after the number, in which every file name ends.
     pub fn ending(&self) -> &str {
         let Some(TemplatePart::Text(last)) = self.parts.last() else { return "" };
@@ -317,6 +333,23 @@ mod tests {
             assert!(!may_name("./a/%04x.bin", other), "{other}");
         }
         assert!(may_name("one.bin", "one.bin") && !may_name("one.bin", "two.bin") && !may_name("%04x.bin", "raw.bin"));
+    }
+
+    #[test]
+    fn numbers_follow_the_fixed_folder() {
+        let fixed = |template: &str, time: &str| {
+            let (folder, beginning) = FileTemplate::parse(template).unwrap().fixed_folder(time);
+            (folder.display().to_string(), beginning)
+        };
+        let pair = |folder: &str, beginning: &str| (folder.to_owned(), beginning.to_owned());
+        assert_eq!(fixed("./sub/a/%02x/%04x.bin", ""), pair("sub/a", ""));
+        assert_eq!(fixed("./a/%04x.bin", "time_0003/"), pair("a/time_0003", ""));
+        assert_eq!(fixed("./a/b_%04x.bin", "t7"), pair("a", "b_t7"));
+        assert_eq!(fixed("%04x.bin", ""), pair("", ""));
+        assert_eq!(fixed("./one.bin", ""), pair("", "one.bin"));
+        let begins = |template: &str, name: &str| FileTemplate::parse(template).unwrap().begins_with_number(name);
+        assert!(begins("./a/%02x/%04x.bin", "0f") && begins("%04x.bin", "0001.bin"));
+        assert!(!begins("%04x.bin", "0f") && !begins("%04x.bin", "news") && !begins("./one.bin", ""));
     }
 
     #[test]

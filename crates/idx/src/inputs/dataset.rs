@@ -10,9 +10,8 @@ use crate::request::{InputRequest, restrict};
 use crate::targets::open_dataset;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_core::output::folder_of;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Header keys that relate samples to physical coordinates. Other keys describe the files themselves.
@@ -140,11 +139,8 @@ impl RowArray for FieldArray {
         Ok(out)
     }
 
-    fn is_of_output(&self, output: &Path) -> bool {
-        let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
-        let (Some(source), Some(output)) = (placed(self.path()), placed(output)) else { return false };
-        let first = self.dataset.header().files.path(0, "");
-        let blocks = first.components().next().map(Component::as_os_str).map(PathBuf::from).unwrap_or_default();
-        source == output || folder_of(&source).join(blocks) == output.with_extension("")
+    fn is_of_output(&self, output: &Path, folder: &Path) -> bool {
+        let is_same = |path: &Path| output.canonicalize().is_ok_and(|output| path.canonicalize().ok() == Some(output));
+        self.dataset.owns(output) || is_same(self.path()) || self.dataset.has_blocks_in(folder)
     }
 }

@@ -10,6 +10,7 @@ use crate::write::writer::BlockSource;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::shares::even_share;
 use raddle_core::report::progress::{Event, Stage, Watch};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -75,7 +76,11 @@ impl<A: RowArray> Inputs<A> {
     /// # Errors
     /// If an input is, or has its blocks in, the output.
     pub fn check_output(&self, request: &WriteRequest) -> Result<(), IdxError> {
-        match self.arrays.iter().any(|array| array.is_of_output(&request.output)) {
+        let folder = target(format_of(request)).folder_of(&request.output);
+        // The arrays of a dataset have the same path, and one of them is checked for all.
+        let mut seen = BTreeSet::new();
+        let mut files = self.arrays.iter().filter(|array| seen.insert(array.path()));
+        match files.any(|array| array.is_of_output(&request.output, &folder)) {
             true => Err(IdxError::IsInput { path: request.output.clone() }),
             false => Ok(()),
         }

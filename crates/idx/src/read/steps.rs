@@ -10,6 +10,7 @@ use crate::read::dataset::Dataset;
 use raddle_core::output::folder_of;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::path::Path;
 
 impl Dataset {
     /// Returns the existing time steps, ascending; a single `None` for a dataset without steps. If the header names
@@ -42,6 +43,22 @@ impl Dataset {
             steps.extend(step.filter(is_named).filter(is_there));
         }
         Ok(steps.into_iter().map(Some).collect())
+    }
+
+    /// Whether `folder` contains blocks of an existing time step, also through symbolic links.
+    pub fn has_blocks_in(&self, folder: &Path) -> bool {
+        let Ok(folder) = folder.canonicalize() else { return false };
+        let header = self.header();
+        // Without the list, the data cannot be read either.
+        let steps = self.steps().unwrap_or_default();
+        steps.into_iter().any(|step| {
+            let time_name = header.time.as_ref().zip(step).map(|(time, step)| time.template.name(step));
+            let (fixed, beginning) = header.files.fixed_folder(&time_name.unwrap_or_default());
+            let Ok(blocks) = folder_of(self.path()).join(fixed).canonicalize() else { return false };
+            let first_name = folder.strip_prefix(&blocks).ok().and_then(|within| within.iter().next()?.to_str());
+            let rest = first_name.and_then(|name| name.strip_prefix(&beginning));
+            blocks.starts_with(&folder) || rest.is_some_and(|rest| header.files.begins_with_number(rest))
+        })
     }
 
     /// Returns the first and the last time step of the header if they are not in `there`. Steps in between may be

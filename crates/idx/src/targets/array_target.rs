@@ -13,7 +13,7 @@ use crate::write::writer::BlockSource;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Samples to be written: their number along each axis, and the fields that they form.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,6 +42,9 @@ pub trait ArrayTarget: Debug + Send + Sync {
 
     /// Whether the file or folder at `path` has this format.
     fn is_stored_at(&self, path: &Path) -> bool;
+
+    /// Returns the folder that contains the samples of an output at `path`.
+    fn folder_of(&self, path: &Path) -> PathBuf;
 
     /// Begins writing `fields`. Options of other formats were refused before. Nothing is written yet.
     ///

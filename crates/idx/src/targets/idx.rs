@@ -16,7 +16,7 @@ use crate::write::options::{WriteOptions, WriteReport};
 use crate::write::writer::{BlockSource, Writer};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The IDX format.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,10 @@ impl ArrayTarget for IdxTarget {
 
     fn is_stored_at(&self, path: &Path) -> bool {
         path.is_file()
+    }
+
+    fn folder_of(&self, path: &Path) -> PathBuf {
+        path.with_extension("")
     }
 
     fn begin(&self, request: &WriteRequest, fields: &FieldSet, options: WriteOptions) -> Result<Box<dyn TargetWriter>> {

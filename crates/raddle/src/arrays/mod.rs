@@ -180,8 +180,8 @@ impl RowArray for ArraySource {
         })
     }
 
-    fn is_of_output(&self, output: &Path) -> bool {
-        matches!(&self.values, ArrayValues::Field(field) if field.is_of_output(output))
+    fn is_of_output(&self, output: &Path, folder: &Path) -> bool {
+        matches!(&self.values, ArrayValues::Field(field) if field.is_of_output(output, folder))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::write::exchange::BoxData;
 use crate::write::options::{WriteOptions, WriteReport};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The OME-Zarr format.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +48,10 @@ impl ArrayTarget for ZarrTarget {
 
     fn is_stored_at(&self, path: &Path) -> bool {
         is_zarr(path)
+    }
+
+    fn folder_of(&self, path: &Path) -> PathBuf {
+        path.to_path_buf()
     }
 
     fn begin(&self, request: &WriteRequest, fields: &FieldSet, options: WriteOptions) -> Result<Box<dyn TargetWriter>> {
