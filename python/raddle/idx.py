@@ -188,8 +188,8 @@ def write(
     compress
         ``"zip"`` (default for IDX), ``"zstd"`` (default for OME-Zarr, only there) or ``"none"``. For IDX also
         ``"lz4"``, ``"zfp"`` (lossless), ``"zfp:precision=16"`` (about this many bits of each number) and
-        ``"zfp:accuracy=0.001"`` (floating-point numbers to within this error); fields that zfp does not support use
-        zip.
+        ``"zfp:accuracy=0.001"`` (floating-point numbers to within this error). Fields that zfp does not support use zip
+        if it supports another field, and are refused otherwise.
     order, bitmask, bits_per_block, blocks_per_file
         Layout of IDX, as the options of ``raddle idx write``.
     split_vectors

@@ -14,8 +14,8 @@ use std::path::Path;
 /// Layout chosen by a writer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutOptions {
-    /// How blocks are compressed. Fields that zfp cannot compress use [`Compression::Zip`]; every other compression
-    /// takes all fields.
+    /// Compression of blocks. Fields that zfp cannot compress use [`Compression::Zip`] if zfp can compress another
+    /// field; every other compression takes all fields.
     pub compression: Compression,
     /// Order of the samples in blocks.
     pub order: Layout,

@@ -50,6 +50,9 @@ pub enum TimeFault {
     /// A time step was to be added to a dataset without time steps.
     #[error("has no time steps, so none can be added")]
     NotAdded,
+    /// A time step without a number was to be added.
+    #[error("has time steps, so the one to add must have a number")]
+    Unnumbered,
     /// The dataset has time steps, but none was requested.
     #[error("has several time steps; name one")]
     Unnamed,

@@ -392,10 +392,18 @@ impl Writer {
 /// Returns the header of the dataset at `path`, which must equal `header` except for time steps.
 fn there(path: &Path, header: &Header) -> Result<Header> {
     let there = Dataset::open(path)?.header().clone();
-    match there.difference(header) {
-        Some(what) => Err(IdxError::HeaderDiffers { path: path.to_path_buf(), what }),
-        None => Ok(there),
+    let differs = |what| IdxError::HeaderDiffers { path: path.to_path_buf(), what };
+    // Whether there are time steps is reported only if nothing else differs.
+    let alike = Header { time: there.time.clone(), ..header.clone() };
+    if let Some(what) = there.difference(&alike) {
+        return Err(differs(what));
     }
+    let fault = match (&there.time, &header.time) {
+        (Some(_), None) => TimeFault::Unnumbered,
+        (None, Some(_)) => TimeFault::NotAdded,
+        _ => return there.difference(header).map_or(Ok(there), |what| Err(differs(what))),
+    };
+    Err(IdxError::NoTime { path: path.to_path_buf(), fault })
 }
 
 mod rewrite;

@@ -35,6 +35,7 @@ impl Error {
             IdxError::NoTime { fault: TimeFault::NotAdded, .. } => {
                 failure.hint("rewrite it with --step N and --force instead of --append, or name another output")
             }
+            IdxError::NoTime { fault: TimeFault::Unnumbered, .. } => failure.hint("number it with --step N"),
             IdxError::NoTime { fault: TimeFault::Unnamed, .. } => failure.hint("name one with --step"),
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
