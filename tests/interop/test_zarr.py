@@ -159,6 +159,52 @@ def test_time_steps_become_an_axis(raddle, tmp_path):
     assert "NOT EQUAL" in swapped.stdout
 
 
+def test_time_steps_of_a_dataset_are_counted_from_0(raddle, tmp_path):
+    steps = {step: numbers((6, 9, 10), "f4", step) for step in (5, 6, 9)}
+    path, out = tmp_path / "s.idx", tmp_path / "s.zarr"
+    for step, array in steps.items():
+        np.save(tmp_path / f"{step}.npy", array)
+        append = [] if step == 5 else ["--append"]
+        raddle("idx", "write", tmp_path / f"{step}.npy", "-o", path, "--name", "rho", "--step", step, *append)
+    raddle("idx", "write", path, "-o", out, "--chunk", "4x4x4", "--levels", 2)
+    group = zarr.open_group(out, mode="r")
+    assert_levels(group, np.stack(list(steps.values())), "tzyx", "subsample")
+    assert group.attrs["raddle"]["steps"] == [5, 6, 9]
+    Image.from_zarr(group)
+    assert "equal: " in raddle("idx", "verify", out, "--against", path).stdout
+    for step in steps:
+        one = tmp_path / f"{step}.zarr"
+        raddle("idx", "write", path, "-o", one, "--step", step)
+        assert np.array_equal(zarr.open_group(one, mode="r")["0"][...], steps[step][np.newaxis])
+        assert "equal: " in raddle("idx", "verify", one, "--against", path, "--step", step).stdout
+        raddle("idx", "verify", one, "--against", path, expect=8)
+        # The other time steps of the folder have no input.
+        part = raddle("idx", "verify", out, "--against", tmp_path / f"{step}.npy", "--name", "rho", "--step", step, expect=8)
+        assert "NOT COMPARED" in part.stdout and str(step) not in part.stdout.splitlines()[-1].split()
+    other = raddle("idx", "verify", out, "--against", tmp_path / "5.npy", "--name", "rho", "--step", 9, expect=8)
+    assert "differ" in other.stdout
+    absent = raddle("idx", "verify", out, "--against", tmp_path / "5.npy", "--name", "rho", "--step", 7, expect=8)
+    assert "without time step 7; available: 5 to 6, 9" in absent.stderr
+    assert "no time step 7" in raddle("idx", "write", path, "-o", tmp_path / "7.zarr", "--step", 7, expect=3).stderr
+
+
+def test_a_dataset_and_a_folder_have_the_same_stem(raddle, tmp_path):
+    array = numbers((8, 9), "f4")
+    np.save(tmp_path / "a.npy", array)
+    path, out = tmp_path / "rho.idx", tmp_path / "rho.zarr"
+    raddle("idx", "write", tmp_path / "a.npy", "-o", path, "--name", "f")
+    for _ in range(2):
+        raddle("idx", "write", path, "-o", out, "--force")
+        assert np.array_equal(zarr.open_group(out, mode="r")["0"][...], array)
+        raddle("idx", "verify", path, "--against", tmp_path / "a.npy", "--name", "f")
+    # The blocks of this dataset lie where the folder would be.
+    (tmp_path / "rho").rename(tmp_path / "blocks.zarr")
+    path.write_text(path.read_text().replace("./rho/", "./blocks.zarr/"))
+    refused = raddle("idx", "write", path, "-o", tmp_path / "blocks.zarr", "--force", expect=5).stderr
+    assert "has its blocks" in refused
+    raddle("idx", "verify", path, "--against", tmp_path / "a.npy", "--name", "f")
+
+
 def test_info_and_verify_tell(raddle, tmp_path):
     np.save(tmp_path / "a.npy", numbers((40, 40), "u1"))
     out = tmp_path / "a.zarr"
@@ -200,7 +246,9 @@ def test_what_cannot_be_written_says_why(raddle, tmp_path):
     np.save(tmp_path / "line.npy", np.arange(9.0))
     np.save(tmp_path / "a.npy", numbers((8, 8, 8), "f4"))
     write = ["idx", "write", tmp_path / "a.npy", "-o"]
-    assert "axes" in raddle("idx", "write", tmp_path / "line.npy", "-o", tmp_path / "l.zarr", expect=2).stderr
+    for axes in ([], ["--axes", "y"]):
+        one_axis = raddle("idx", "write", tmp_path / "line.npy", "-o", tmp_path / "l.zarr", *axes, expect=2).stderr
+        assert "samples on 1 axis" in one_axis and "2 to 5 axes" in one_axis and "name 1 of" not in one_axis
     zarr_option = raddle(*write, tmp_path / "a.idx", "--chunk", "4x4x4", expect=2).stderr
     assert "--chunk" in zarr_option and "OME-Zarr" in zarr_option
     assert "--append" in raddle(*write, tmp_path / "a.zarr", "--append", expect=2).stderr

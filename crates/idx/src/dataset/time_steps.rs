@@ -24,6 +24,11 @@ impl StepList {
         Self(runs)
     }
 
+    /// Creates the list of all steps from `first` to `last`.
+    pub fn of_run(first: u64, last: u64) -> Self {
+        Self(vec![(first, last)])
+    }
+
     /// Returns the first and last step of each range of consecutive steps.
     pub fn runs(&self) -> &[(u64, u64)] {
         &self.0

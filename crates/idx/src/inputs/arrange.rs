@@ -40,7 +40,8 @@ impl<A: RowArray> Inputs<A> {
                 (0..arrays.len()).map(|at| (Some(first.saturating_add(at as u64)), at..at + 1)).collect()
             }
         };
-        Ok(Self { layout: InputLayout { counts, fields, steps }, arrays, others: Vec::new(), whole: None })
+        let layout = InputLayout { counts, fields, steps };
+        Ok(Self { layout, arrays, others: Vec::new(), is_dataset: false, whole: None })
     }
 
     /// Arranges the arrays of an IDX dataset; `array` converts each.
@@ -61,7 +62,7 @@ impl<A: RowArray> Inputs<A> {
         let steps = (0..).zip(steps).map(|(at, step): (usize, _)| (step, at * count..(at + 1) * count)).collect();
         let whole = whole.filter(|_| request.cast.is_none());
         let arrays = arrays.into_iter().map(array).collect();
-        Ok(Self { layout: InputLayout { counts, fields, steps }, arrays, others, whole })
+        Ok(Self { layout: InputLayout { counts, fields, steps }, arrays, others, is_dataset: true, whole })
     }
 }
 

@@ -99,6 +99,8 @@ pub struct Inputs<A> {
     pub arrays: Vec<A>,
     /// Additional keys for the header of a dataset to write.
     pub others: Vec<(String, String)>,
+    /// Whether the inputs are an IDX dataset, which numbers its time steps.
+    pub is_dataset: bool,
     /// Blocks of an IDX dataset, if all of its samples are copied unchanged.
     pub whole: Option<WholeFields>,
 }

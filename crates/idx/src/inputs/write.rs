@@ -86,10 +86,13 @@ impl<A: RowArray> Inputs<A> {
         }
     }
 
-    /// Adds what a dataset as input determines to a request: header keys and, if all of its samples are copied, its
-    /// layout.
+    /// Adds what a dataset as input determines to a request: header keys, time steps and, if all of its samples are
+    /// copied, its layout.
     pub fn complete(&self, request: &mut WriteRequest) {
         request.others.clone_from(&self.others);
+        if self.is_dataset {
+            request.input_steps = self.layout.steps.iter().filter_map(|(step, _)| *step).collect();
+        }
         if let Some(whole) = &self.whole {
             target(format_of(request)).adopt_layout(request, whole.dataset.header());
         }

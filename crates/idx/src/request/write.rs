@@ -112,6 +112,12 @@ pub struct WriteRequest {
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip)]
     pub others: Vec<(String, String)>,
+
+    /// Time steps of a dataset as input, ascending. A format that counts time steps from 0 numbers them again. They are
+    /// not an option.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip)]
+    pub input_steps: Vec<u64>,
 }
 
 /// Format of an output.

@@ -3,6 +3,7 @@
 use super::image::{Image, Images};
 use crate::compare::{ComparedArrays, StepRuns, Tolerance};
 use crate::dataset::region::SampleBox;
+use crate::dataset::time_steps::StepList;
 use crate::error::Result;
 use crate::inputs::InputLayout;
 use crate::read::dataset::Readers;
@@ -20,10 +21,19 @@ impl ComparedArrays for Images {
         if image.number() != sample.number {
             return Err(format!("has image {name} of another type than {sample}"));
         }
-        let steps = inputs.steps.iter().filter_map(|(step, _)| *step).max();
-        let want = region_of(image, inputs, sample.count, &(0..inputs.rows()), steps, 0..sample.count as u64);
+        let steps = || inputs.steps.iter().filter_map(|(step, _)| *step);
+        let missing = steps().find(|step| place_of(image, *step).is_none());
+        if let Some(step) = missing.filter(|_| has_steps(image)) {
+            return Err(format!("has image {name} without time step {step}; available: {}", step_list(image)));
+        }
+        let place = steps().next().map(|step| place_of(image, step).unwrap_or(0));
+        // The time steps were checked, and the image may have others.
+        let axes = image.axes().len() - usize::from(place.is_some());
+        let want = region_of(image, inputs, sample.count, &(0..inputs.rows()), place, 0..sample.count as u64);
         match want {
-            Some(want) if want.end == image.domain(0).end => Ok(()),
+            Some(want) if want.end[..axes] == image.domain(0).end[..axes] && (place.is_none() || has_steps(image)) => {
+                Ok(())
+            }
             _ => Err(format!("has image {name} of other samples than the inputs")),
         }
     }
@@ -31,10 +41,12 @@ impl ComparedArrays for Images {
     fn contents(&self, inputs: &InputLayout) -> Vec<(String, StepRuns)> {
         let of_image = |image: &Image| {
             // Inputs without steps have time as one of their axes, if at all.
-            let has_steps = inputs.steps.iter().any(|(step, _)| step.is_some());
-            let time = image.axes().iter().position(|axis| *axis == 't').filter(|_| has_steps);
-            let run = time.map(|axis| (0, image.domain(0).end[axis].saturating_sub(1)));
-            (image.name().to_owned(), vec![run])
+            let are_steps = has_steps(image) && inputs.steps.iter().any(|(step, _)| step.is_some());
+            let runs = match are_steps {
+                true => step_list(image).runs().iter().copied().map(Some).collect(),
+                false => vec![None],
+            };
+            (image.name().to_owned(), runs)
         };
         self.images.iter().map(of_image).collect()
     }
@@ -53,7 +65,9 @@ impl ComparedArrays for Images {
             let (count, len) = (sample.count, sample.number.len_bytes());
             for component in 0..count {
                 let only = component as u64..component as u64 + 1;
-                let Some(region) = region_of(image, inputs, count, rows, time, only) else { continue };
+                // Its existence was checked before.
+                let place = time.map(|step| place_of(image, step).unwrap_or(step));
+                let Some(region) = region_of(image, inputs, count, rows, place, only) else { continue };
                 let numbers = image.read(0, &region)?;
                 out.resize(numbers.len() * count, 0);
                 for (sample, number) in out.chunks_mut(count * len).zip(numbers.chunks(len)) {
@@ -62,6 +76,27 @@ impl ComparedArrays for Images {
             }
         }
         Ok(out)
+    }
+}
+
+/// Whether the slowest axis of an image is time.
+fn has_steps(image: &Image) -> bool {
+    image.axes().last() == Some(&'t')
+}
+
+/// Returns the time steps along the slowest axis of an image.
+fn step_list(image: &Image) -> StepList {
+    match image.step_numbers() {
+        Some(numbers) => StepList::of(numbers.iter().copied()),
+        None => StepList::of_run(0, image.domain(0).end[image.axes().len() - 1].saturating_sub(1)),
+    }
+}
+
+/// Returns the place of a time step along the slowest axis of an image; `None` if the image does not have it.
+fn place_of(image: &Image, step: u64) -> Option<u64> {
+    match image.step_numbers() {
+        Some(numbers) => numbers.binary_search(&step).ok().map(|place| place as u64),
+        None => Some(step).filter(|step| *step < image.domain(0).end[image.axes().len() - 1]),
     }
 }
 

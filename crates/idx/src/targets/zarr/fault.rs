@@ -16,6 +16,19 @@ pub enum ZarrFault {
         /// Number of axes of the samples.
         count: usize,
     },
+    /// The samples have fewer or more axes than OME-NGFF allows next to components and time steps.
+    #[error(
+        "samples on {count} {} cannot be written as OME-Zarr, which has 2 to {limit} axes{}; reshape the arrays, or \
+         write IDX",
+        if *count == 1 { "axis" } else { "axes" },
+        if *limit == 5 { "" } else { " of samples next to those of components and time steps" }
+    )]
+    AxisCount {
+        /// Number of axes of the samples.
+        count: usize,
+        /// Maximum number of axes of the samples.
+        limit: usize,
+    },
     /// Two axes would have the same name.
     #[error("{what} become axis {axis}, but the samples already have an axis {axis}")]
     TwiceAnAxis {
@@ -167,6 +180,7 @@ impl ZarrFault {
         matches!(
             self,
             Self::Axes { .. }
+                | Self::AxisCount { .. }
                 | Self::TwiceAnAxis { .. }
                 | Self::Counts { .. }
                 | Self::Chunk { .. }

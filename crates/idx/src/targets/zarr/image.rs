@@ -144,6 +144,13 @@ impl Image {
         self.metadata.method.as_deref()
     }
 
+    /// Returns the numbers of the time steps along the slowest axis, ascending; `None` if they are counted from 0.
+    pub fn step_numbers(&self) -> Option<&[u64]> {
+        let numbers = self.metadata.step_numbers.as_slice();
+        let count = self.arrays[0].counts[self.metadata.axes.len() - 1];
+        (self.metadata.axes.last() == Some(&'t') && numbers.len() as u64 == count).then_some(numbers)
+    }
+
     /// Returns the type of the numbers.
     pub fn number(&self) -> Number {
         self.arrays[0].form.sample.number

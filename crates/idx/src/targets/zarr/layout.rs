@@ -97,6 +97,8 @@ pub struct ImageLayout {
     pub fields: Vec<(String, SampleType)>,
     /// Number of time steps, which become axis `t`.
     pub steps: Option<u64>,
+    /// Numbers of the time steps in the dataset that is written again, ascending; empty if they are counted from 0.
+    pub step_numbers: Vec<u64>,
     /// Samples of a chunk per axis.
     pub chunk: Point,
     /// Samples of a shard per axis.
@@ -149,6 +151,7 @@ impl ImageLayout {
             axes,
             fields,
             steps: options.steps,
+            step_numbers: Vec::new(),
             chunk,
             shard: point(&shard),
             downsample: options.downsample,
@@ -220,6 +223,10 @@ fn check_names(fields: &[(String, SampleType)]) -> Result<(), ZarrFault> {
 fn axes(rank: usize, options: &FormOptions, has_components: bool) -> Result<Vec<char>, ZarrFault> {
     // Axes for components and time steps cannot be axes of the samples.
     let free = |axis: &char| !(*axis == 'c' && has_components || *axis == 't' && options.steps.is_some());
+    let limit = AXES.chars().filter(free).count();
+    if !(2..=limit).contains(&rank) {
+        return Err(ZarrFault::AxisCount { count: rank, limit });
+    }
     let preferred = || {
         let space = AXES.chars().rev().take(3);
         let others = ['c', 't'].into_iter().filter(free);
@@ -329,8 +336,15 @@ mod tests {
         for wrong in [named("xyz"), named("zyx"), named("ttzyx"), named("abyx")] {
             assert!(matches!(rank(4, "uint8", wrong), Err(ZarrFault::Axes { .. })));
         }
-        assert!(matches!(rank(1, "uint8", FormOptions::default()), Err(ZarrFault::Axes { .. })));
-        assert!(matches!(rank(5, "uint8[3]", FormOptions::default()), Err(ZarrFault::Axes { .. })));
+        for refused in [rank(1, "uint8", FormOptions::default()), rank(1, "uint8", named("y"))] {
+            assert!(matches!(refused, Err(ZarrFault::AxisCount { count: 1, limit: 5 })));
+        }
+        for (count, sample, options, most) in
+            [(5, "uint8[3]", FormOptions::default(), 4), (5, "uint8", steps(), 4), (4, "uint8[3]", steps(), 3)]
+        {
+            let Err(ZarrFault::AxisCount { limit, .. }) = rank(count, sample, options) else { panic!("{count}") };
+            assert_eq!(limit, most);
+        }
         assert!(matches!(rank(4, "uint8[3]", named("czyx")), Err(ZarrFault::TwiceAnAxis { axis: 'c', .. })));
         let both = FormOptions { steps: Some(2), ..named("tyx") };
         assert!(matches!(rank(3, "uint8", both), Err(ZarrFault::TwiceAnAxis { axis: 't', .. })));

@@ -20,7 +20,7 @@ pub(crate) const FILE_NAME: &str = "zarr.json";
 /// Version of OME-NGFF.
 const OME_VERSION: &str = "0.5";
 
-/// Attribute of arrays that only raddle uses.
+/// Attribute of arrays and images that only raddle uses.
 const ATTRIBUTE: &str = "raddle";
 
 /// Serializes a group or array.
@@ -72,7 +72,7 @@ pub(crate) fn image(form: &ImageLayout, field: usize) -> String {
         json!({ "path": number.to_string(), "coordinateTransformations": transformations })
     };
     let datasets: Vec<Value> = (0..form.levels.len()).map(dataset).collect();
-    group(json!({
+    let mut attributes = json!({
         "ome": {
             "version": OME_VERSION,
             "multiscales": [{
@@ -82,7 +82,11 @@ pub(crate) fn image(form: &ImageLayout, field: usize) -> String {
                 "type": form.downsample.name(),
             }],
         },
-    }))
+    });
+    if !form.step_numbers.is_empty() {
+        attributes[ATTRIBUTE] = json!({ "steps": form.step_numbers });
+    }
+    group(attributes)
 }
 
 fn axis_type(name: char) -> &'static str {
@@ -162,6 +166,8 @@ pub(crate) struct ImageMetadata {
     pub(crate) method: Option<String>,
     /// Path and scale, x first, of each level.
     pub(crate) levels: Vec<(String, Vec<f64>)>,
+    /// Numbers of the time steps, ascending; empty if they are counted from 0.
+    pub(crate) step_numbers: Vec<u64>,
 }
 
 /// An array; all its axes are treated as axes of samples.
@@ -252,12 +258,16 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<GroupContents, Za
     let levels = levels.ok_or_else(|| reading.refused("multiscales has no datasets with path and scale"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let along_x = multiscale["axes"].as_array().and_then(|axes| axes.last());
+    let numbers: Option<Vec<u64>> =
+        node["attributes"][ATTRIBUTE]["steps"].as_array().and_then(|all| all.iter().map(Value::as_u64).collect());
+    let numbers = numbers.filter(|numbers| numbers.is_sorted_by(|one, next| one < next));
     Ok(GroupContents::Image(ImageMetadata {
         name: text(&multiscale["name"]).unwrap_or_default(),
         unit: along_x.and_then(|axis| text(&axis["unit"])),
         method: text(&multiscale["type"]),
         axes,
         levels,
+        step_numbers: numbers.unwrap_or_default(),
     }))
 }
 
@@ -379,6 +389,15 @@ mod tests {
         assert_eq!((image.name.as_str(), image.axes.iter().collect::<String>()), ("v", "xyzct".to_owned()));
         assert_eq!(image.levels[1], ("1".to_owned(), vec![1.0, 2.0, 4.0, 1.0, 1.0]));
         assert_eq!((image.unit.as_deref(), image.method.as_deref()), (Some("micrometer"), Some("average")));
+        assert!(image.step_numbers.is_empty());
+        let numbered = ImageLayout { step_numbers: (0..7).map(|step| 5 + 2 * step).collect(), ..form.clone() };
+        let numbers = |text: &str| match parse_group(&file(), text.as_bytes()) {
+            Ok(GroupContents::Image(image)) => image.step_numbers,
+            _ => panic!("no image"),
+        };
+        let text = super::image(&numbered, 0);
+        assert_eq!(numbers(&text), numbered.step_numbers);
+        assert!(numbers(&text.replace("17", "5")).is_empty(), "the numbers do not ascend");
         let array = parse_array(&file(), array(&form, 0, 1, 5, Effort::Balanced).as_bytes()).unwrap();
         assert_eq!((array.counts, array.shards), ([5, 3, 2, 3, 7], Some(5)));
         assert_eq!((array.form.chunk, array.form.shard), ([4, 4, 2, 3, 1], [8, 4, 2, 3, 1]));

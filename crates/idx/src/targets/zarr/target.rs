@@ -57,7 +57,11 @@ impl ArrayTarget for ZarrTarget {
     fn begin(&self, request: &WriteRequest, fields: &FieldSet, options: WriteOptions) -> Result<Box<dyn TargetWriter>> {
         let form = self.form(request, fields)?;
         let form = ImageLayout::new(&fields.counts, fields.fields.clone(), &form);
-        Ok(Box::new(ZarrWriter::new(&request.output, form.map_err(|fault| fault.at(&request.output))?, options)?))
+        let mut form = form.map_err(|fault| fault.at(&request.output))?;
+        if form.steps.is_some() && !(0..).zip(&request.input_steps).all(|(place, step)| place == *step) {
+            form.step_numbers.clone_from(&request.input_steps);
+        }
+        Ok(Box::new(ZarrWriter::new(&request.output, form, options)?))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn StoredArrays>> {
@@ -78,10 +82,11 @@ impl ZarrTarget {
                 return Err(refused("compress", other.refused_by(self.title(), "zstd, zip or none")));
             }
         };
-        let steps = match fields.steps {
-            None => None,
-            Some((0, last)) => Some(last + 1),
-            Some((first, _)) => {
+        let steps = match (fields.steps, request.input_steps.len() as u64) {
+            (None, _) => None,
+            (Some(_), count @ 1..) => Some(count),
+            (Some((0, last)), 0) => Some(last + 1),
+            (Some((first, _)), 0) => {
                 return Err(refused("step", RequestFault::FirstStep { first, output: self.title() }));
             }
         };
