@@ -64,6 +64,14 @@ def options_json(parameters: Mapping[str, object]) -> str:
     return json.dumps(options)
 
 
+def _quoted(table: str) -> str:
+    """Return the path of a table as a condition begins with it: in backticks if it has a colon."""
+    if ":" not in table and not table.startswith("`") and table == table.strip():
+        return table
+    escaped = table.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
 def _range(limits: slice | str | int) -> str:
     """Return a range of a dimension as the command has it."""
     if not isinstance(limits, slice):
@@ -76,7 +84,7 @@ def _range(limits: slice | str | int) -> str:
 def _plain(name: str, value: object) -> object:
     """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
     if name in ("layout_rules", "where") and isinstance(value, Mapping):
-        value = [f"{pattern}: {settings}" for pattern, settings in value.items()]
+        value = [f"{_quoted(pattern) if name == 'where' else pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):
         value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]
     if name in _LISTS:

@@ -78,8 +78,8 @@ def select(
         The file to write. It gets this name when it is complete.
     where
         Conditions by the path of the table: ``{"rec.slc": raddle.col("calE") > 2}``, or texts such as
-        ``"rec.slc: calE > 2 & run == 1234"``. An event is selected if it has a row that satisfies the condition in each
-        of these tables.
+        ``"rec.slc: calE > 2 & run == 1234"``, in which a path with a colon is in backticks. An event is selected if it has
+        a row that satisfies the condition in each of these tables.
     key
         Name of the partition key: ``"evt"`` for datasets ``evt.seq``. Default: the only key of the first table.
     keys

@@ -289,3 +289,28 @@ def test_numbers_of_rows_are_refused(tmp_path):
     raddle.merge([tmp_path / "b.h5", tmp_path / "c.h5"], tmp_path / "all.h5", keys=["/spill/evt"], rule=[rule], progress=False)
     with pytest.raises(errors.RaddleError, match="/b/row_of_a: refers to positions along /a/x"):
         raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", where="a: x > 1", progress=False)
+
+
+COLON_TABLES = {"a:b": 4, "a": 2, "x/`y`: z\\ ": 3}
+
+
+def test_the_path_of_a_table_may_have_a_colon(tmp_path, environment):
+    path, output = tmp_path / "all.h5", tmp_path / "skim.h5"
+    random = np.random.default_rng(0)
+    columns = {}
+    with h5py.File(path, "w") as file:
+        file["spill/evt"] = np.arange(50)
+        for table, most in COLON_TABLES.items():
+            evt = np.repeat(np.arange(50), random.integers(0, most, 50))
+            columns[table] = file[f"{table}/evt"], file[f"{table}/len"] = evt, random.random(len(evt))
+    added = python(environment, "-m", "raddle", "keys", "add", path, "--keys", "/spill/evt", "-q")
+    assert added.returncode == 0, added.stderr
+    for table, (evt, length) in columns.items():
+        quoted = "`" + table.replace("\\", "\\\\").replace("`", "\\`") + "`"
+        for where in ({table: col("len") > 0.5}, {table: "len > 0.5"}, f"{quoted}: len > 0.5", [f" {quoted} :len > 0.5"]):
+            raddle.select(path, output, where=where, force=True, progress=False)
+            with h5py.File(output) as file:
+                assert file["spill/evt"][()].tolist() == np.unique(evt[length > 0.5]).tolist()
+            assert not raddle.verify(output, against=path, progress=False).mismatches
+    with pytest.raises(errors.UsageError, match="if the path of the table has a colon, put the path in backticks"):
+        raddle.select(path, output, where="a:b: len > 0.5", force=True, progress=False)

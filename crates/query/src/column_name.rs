@@ -12,8 +12,17 @@ impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match is_bare(self.0) {
             true => f.write_str(self.0),
-            false => write!(f, "`{}`", self.0.replace('\\', "\\\\").replace('`', "\\`")),
+            false => Quoted(self.0).fmt(f),
         }
+    }
+}
+
+/// Name or path in backticks.
+pub(crate) struct Quoted<'n>(pub &'n str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.0.replace('\\', "\\\\").replace('`', "\\`"))
     }
 }
 

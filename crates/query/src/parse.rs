@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-type ParseResult<T> = std::result::Result<T, String>;
+pub(crate) type ParseResult<T> = std::result::Result<T, String>;
 
 fn tokens(text: &str) -> ParseResult<Vec<Token>> {
     let mut chars = text.char_indices().peekable();
@@ -118,7 +118,7 @@ fn while_matching<'t>(
 }
 
 /// Returns a quoted text, with the escapes of Rust's debug format.
-fn quoted(chars: &mut Peekable<CharIndices<'_>>, quote: char) -> ParseResult<String> {
+pub(crate) fn quoted(chars: &mut Peekable<CharIndices<'_>>, quote: char) -> ParseResult<String> {
     let mut found = String::new();
     let unfinished = || format!("a {quote} is missing");
     loop {

@@ -1,9 +1,11 @@
 //! Searches as plain data, which name tables instead of holding them.
 
+use crate::column_name::Quoted;
 use crate::error::{QueryError, Result};
 use crate::events::{EventSet, SearchContext, events_of, key_of, row_count, rows_of};
 use crate::expression::Expression;
 use crate::index::Index;
+use crate::parse::quoted;
 use crate::scan::Scan;
 use crate::table::Table;
 use raddle_core::rows::Rows;
@@ -144,7 +146,7 @@ impl EventCondition {
     }
 }
 
-/// A condition on the rows of a table, as text: `rec.slc: calE > 2`.
+/// A condition on the rows of a table, as text: `rec.slc: calE > 2`. A path with a colon is in backticks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TableCondition {
@@ -158,18 +160,33 @@ impl FromStr for TableCondition {
     type Err = QueryError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let failed = || QueryError::Condition {
-            text: text.to_owned(),
-            reason: "name the table first, as in 'rec.slc: calE > 2'".to_owned(),
-        };
-        let (table, condition) = text.split_once(':').ok_or_else(failed)?;
-        Ok(Self { table: table.trim().to_owned(), condition: condition.parse()? })
+        let failed = |reason: String| QueryError::Condition { text: text.to_owned(), reason };
+        let unnamed = || failed("name the table first, as in 'rec.slc: calE > 2'".to_owned());
+        if let Some(inside) = text.trim_start().strip_prefix('`') {
+            let mut chars = inside.char_indices().peekable();
+            let table = quoted(&mut chars, '`').map_err(&failed)?;
+            let rest = chars.peek().map_or("", |(at, _)| &inside[*at..]);
+            let condition = rest.trim_start().strip_prefix(':').ok_or_else(unnamed)?;
+            return Ok(Self { table, condition: condition.parse()? });
+        }
+        let (table, condition) = text.split_once(':').ok_or_else(unnamed)?;
+        let parsed = condition.parse().map_err(|error| match error {
+            QueryError::Condition { reason, .. } if condition.contains(':') => {
+                failed(format!("{reason}; if the path of the table has a colon, put the path in backticks"))
+            }
+            error => error,
+        });
+        Ok(Self { table: table.trim().to_owned(), condition: parsed? })
     }
 }
 
 impl fmt::Display for TableCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.table, self.condition)
+        let table = &self.table;
+        match table.contains(':') || table.starts_with('`') || table.trim() != table {
+            true => write!(f, "{}: {}", Quoted(table), self.condition),
+            false => write!(f, "{table}: {}", self.condition),
+        }
     }
 }
 
@@ -184,5 +201,24 @@ impl TryFrom<String> for TableCondition {
 impl From<TableCondition> for String {
     fn from(condition: TableCondition) -> Self {
         condition.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_table_is_read_back() {
+        for table in ["rec.slc", "/a/b", "a:b", " a: ", "`a`", "a`:b\\", "::", "a b"] {
+            let text = TableCondition { table: table.to_owned(), condition: "x > 2".parse().unwrap() }.to_string();
+            assert_eq!(text.parse::<TableCondition>().unwrap().table, table, "{text}");
+        }
+        assert_eq!(" `a:b` : x > 2".parse::<TableCondition>().unwrap().table, "a:b");
+        assert_eq!("a: text == 'b:c'".parse::<TableCondition>().unwrap().table, "a");
+        let refused = |text: &str| text.parse::<TableCondition>().unwrap_err().to_string();
+        assert!(refused("a:b: x > 2").ends_with("if the path of the table has a colon, put the path in backticks"));
+        assert!(refused("`a:b` x > 2").contains("name the table first"));
+        assert!(refused("`a:b").contains("a ` is missing"));
     }
 }
