@@ -7,7 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,12 +51,20 @@ class Piece(NamedTuple):
     """Rows of the table in this file; None for all."""
 
 
+FileState = tuple[int, int, int] | None
+"""Inode, length and modification time of a file; None if it does not exist."""
+
+
 @dataclass
 class OpenFile:
     """An open file with its index."""
 
     file: File
     index: _core.QueryIndex | None
+    path: str
+    """Absolute path."""
+    state: FileState
+    """State when the file was opened, to which the index belongs."""
     users: int = 0
 
 
@@ -86,15 +94,25 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    @contextmanager
-    def use(self, number: int) -> Iterator[OpenFile]:
-        """Open a file, unless it is open, and keep it open in the meantime."""
+    def use(self, number: int) -> AbstractContextManager[OpenFile]:
+        """Open a file, unless it is open, and keep it open in the meantime.
+
+        If it has changed since it was opened, its index is not used any more, with a warning.
+        """
         with self._lock:
             if self._is_closed:
                 raise UsageError(f"{self.paths[number]}: the file is closed")
             used = self._open_files.pop(number, None) or self._open(number)
             self._open_files[number] = used
+            if used.index is not None and _state_of(used.path) != used.state:
+                used.index = None
+                self._warn_of_stale_index(number)
             used.users += 1
+        return self._using(used)
+
+    @contextmanager
+    def _using(self, used: OpenFile) -> Iterator[OpenFile]:
+        """Provide a file, and then close those that are not needed."""
         try:
             yield used
         finally:
@@ -113,13 +131,32 @@ class OpenFiles:
 
     def _open(self, number: int) -> OpenFile:
         path = self.paths[number]
+        absolute = os.path.abspath(path)
+        # Before the file is opened: a change in between then counts as a later one.
+        state = _state_of(absolute)
         file = open_file(path, threads=self.threads)
-        named = None if isinstance(self._index, bool) else os.fspath(self._index)
-        state, found = _core.index_of(file._core(), named) if self._index else ("missing", None)
-        if state == "stale":
-            text = f"{named or path + '.stats'} belongs to another state of the file, and is not used: make it again (raddle.index)"
-            warnings.warn(text, StaleIndexWarning, stacklevel=_level_of_caller())
-        return OpenFile(file, found)
+        freshness, found = _core.index_of(file._core(), self._index_path()) if self._index else ("missing", None)
+        if freshness == "stale":
+            self._warn_of_stale_index(number)
+        return OpenFile(file, found, absolute, state)
+
+    def _index_path(self) -> str | None:
+        """Return the path of the index, if it was named."""
+        return None if isinstance(self._index, bool) else os.fspath(self._index)
+
+    def _warn_of_stale_index(self, number: int) -> None:
+        path = self._index_path() or self.paths[number] + ".stats"
+        text = f"{path} belongs to another state of the file, and is not used: make it again (raddle.index)"
+        warnings.warn(text, StaleIndexWarning, stacklevel=_level_of_caller())
+
+
+def _state_of(path: str) -> FileState:
+    """Return the state of a file, which changes when it is written to or replaced."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def group_of(file: File, path: str) -> Group:

@@ -411,7 +411,7 @@ def test_verify_compares_the_index_with_the_values(tmp_path):
         raddle.verify(path, progress=False)
 
 
-def test_an_index_replaces_only_an_index(tmp_path):
+def test_a_merge_replaces_only_an_index(tmp_path):
     with h5py.File(tmp_path / "in.h5", "w") as file:
         file["rec/x"] = np.arange(10)
     (tmp_path / "all.h5.stats").write_text("mine")
