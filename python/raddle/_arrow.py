@@ -52,17 +52,23 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 
     base, inner = dtype.subdtype or (dtype, ())
     metadata: Mapping[str, Any] = base.metadata or {}
-    if base.kind == "S" or metadata.get("vlen") in (str, bytes):
+    vlen = metadata.get("vlen")
+    if base.kind == "S" or vlen in (str, bytes):
         kind = pyarrow.string()
-    elif base.kind in "biuf":
+    elif _is_number(base):
         kind = pyarrow.from_numpy_dtype(base.newbyteorder("="))
-    elif isinstance(metadata.get("vlen"), np.dtype) and metadata["vlen"].kind in "biuf":
-        kind = pyarrow.list_(pyarrow.from_numpy_dtype(metadata["vlen"].newbyteorder("=")))
+    elif isinstance(vlen, np.dtype) and _is_number(vlen):
+        kind = pyarrow.list_(pyarrow.from_numpy_dtype(vlen.newbyteorder("=")))
     else:
         raise UsageError(f"{name}: Arrow has no type for {dtype}; select other columns, or read it with to_numpy")
     for length in reversed(flat_shape((*shape, *inner))):
         kind = pyarrow.list_(kind, length)
     return kind
+
+
+def _is_number(dtype: np.dtype[Any]) -> bool:
+    """Whether values are Booleans or numbers of at most 64 bits, which Arrow has. Long doubles have more."""
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import struct
 from collections.abc import Sequence
@@ -156,8 +157,24 @@ def _literal(value: Any) -> dict[str, Any]:
     if isinstance(value, (bool, np.bool_)):
         return {"integer": str(int(value))}
     if isinstance(value, SupportsIndex):
-        return {"integer": str(operator.index(value))}
+        integer = operator.index(value)
+        if -(1 << 127) <= integer < 1 << 127:
+            return {"integer": str(integer)}
+        # No column has larger integers, so that the nearest float compares in the same way.
+        return _float(_nearest_float(integer))
     if isinstance(value, (float, np.floating)):
-        [bits] = struct.unpack("<Q", struct.pack("<d", float(value)))
-        return {"float": bits}
+        return _float(float(value))
     raise UsageError(f"{value!r} cannot be compared with a column: give a number, a text or a column")
+
+
+def _float(value: float) -> dict[str, Any]:
+    [bits] = struct.unpack("<Q", struct.pack("<d", value))
+    return {"float": bits}
+
+
+def _nearest_float(value: int) -> float:
+    """Return the nearest float of an integer, which is infinite if the integer exceeds all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

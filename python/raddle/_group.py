@@ -277,7 +277,8 @@ class Group(HdfObject, Mapping[str, Any]):
         Parameters
         ----------
         names
-            Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension.
+            Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension, without
+            those of other files, to which external links lead.
         rows
             Rows of the first axis, the same for all datasets: a slice, a list or array of numbers in any order, or a
             mask. Default: all.
@@ -356,7 +357,8 @@ class Group(HdfObject, Mapping[str, Any]):
 
     def _columns(self, names: Sequence[str] | None) -> dict[str, Dataset]:
         if names is None:
-            members = list(self.items())
+            # Objects behind external links belong to another file.
+            members = [(name, found) for name, found in self.items() if found is not None and found.file is self._file]
             for _, found in members:
                 if isinstance(found, Unreadable):
                     raise found._error()

@@ -376,8 +376,12 @@ class Scan:
 
     def _row_counts(self) -> list[int]:
         """Return the number of rows in each file."""
-        names = [*self._names(), *self._tested()]
-        return self._source._row_counts(self._group, names[0]) if names else [0] * len(self._source._files)
+        counted = self._counted()
+        return [0] * len(self._source._files) if counted is None else self._source._row_counts(self._group, counted)
+
+    def _counted(self) -> str | None:
+        """Return the name of the column whose rows are those of the table: one that is used, or the first; None if there are none."""
+        return (*self._names(), *self._tested(), *self._source._names(self._group), None)[0]
 
     def _pieces(self) -> list[Piece]:
         files = range(len(self._source._files))
@@ -397,7 +401,7 @@ class Scan:
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
             "columns": list(columns),
-            "rows_of": (*self._names(), *self._tested(), None)[0],
+            "rows_of": self._counted(),
             "is_numbered": numbered,
             "rows": None if rows is None else {"start": rows.start, "end": max(rows.start, rows.stop)},
             "events": list(self._events),

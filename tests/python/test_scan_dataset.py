@@ -181,3 +181,18 @@ def test_methods_are_those_of_a_dataset(table):
     through_scanner = {"count_rows", "head", "scanner", "take", "to_batches", "to_table"}
     others = {"schema", "partition_expression", "_scan_options", "_scanner_options"}
     assert {name for name in dir(ds.Dataset) if not name.startswith("__")} == through_scanner | others | set(_arrow_dataset.REFUSED)
+
+
+def test_a_type_that_arrow_lacks_is_named(tmp_path):
+    path = tmp_path / "long.h5"
+    with h5py.File(path, "w") as file:
+        file["t/x"], file["t/long"] = np.arange(3.0), np.arange(3).astype("g")
+        file["t/half"] = np.arange(3, dtype="f2")
+        file.create_dataset("lists/l", (2,), h5py.vlen_dtype(np.dtype("g")))
+    table = raddle.scan(path)["t"]
+    for convert in (table.to_arrow, table.to_dataset):
+        with pytest.raises(errors.UsageError, match="^long: Arrow has no type for float"):
+            convert()
+    with pytest.raises(errors.UsageError, match="^l: Arrow has no type"):
+        raddle.scan(path)["lists"].to_arrow()
+    assert table.select("x", "half").to_arrow().to_pydict() == {"x": [0, 1, 2], "half": [0, 1, 2]}

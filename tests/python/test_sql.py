@@ -457,7 +457,8 @@ def test_columns_without_a_type_of_arrow_are_left_out(tmp_path):
     with h5py.File(path, "w") as file:
         file["t/x"], file["t/pair"], file["t/z"] = np.arange(4), np.zeros(4, [("a", "i4")]), np.zeros(4, "c8")
         file["t/short"], file["t/text"] = np.arange(3), np.array([b"a", b"\xff", b"c", b"d"])
-    with pytest.warns(UserWarning, match="t: left out, because Arrow has no type for them: pair, z"):
+        file["t/long"] = np.arange(4).astype("g")
+    with pytest.warns(UserWarning, match="t: left out, because Arrow has no type for them: long, pair, z"):
         assert raddle.sql(f"SELECT sum(x) s FROM '{path}'.t").to_pydict() == {"s": [6]}
     with pytest.warns(UserWarning, match="left out"):
         for wrong, message in (("text", "not UTF-8"), ("x, short", "short has 3"), ("count(*)", "short has 3 rows")):
@@ -501,3 +502,12 @@ def test_a_group_without_columns_names_the_groups_in_it(tmp_path, group):
     named = {name.strip("/") for name in str(found.value).partition("name one of its groups: ")[2].split(", ")}
     assert {f"{group}/near", f"{group}/far"} <= named and group not in named
     assert raddle.sql(f"SELECT sum(x) s FROM '{path}'.'{group}/near'").to_pydict() == {"s": [3]}
+
+
+def test_external_links_are_not_columns(tmp_path):
+    path = tmp_path / "linking.h5"
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = np.arange(5)
+    with h5py.File(path, "w") as file:
+        file["t/n"], file["t/l"] = np.arange(100), h5py.ExternalLink("other.h5", "/x")
+    assert raddle.sql(f"SELECT count(*) c, sum(n) s FROM '{path}'.t").to_pydict() == {"c": [100], "s": [4950]}

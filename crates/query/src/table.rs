@@ -29,6 +29,9 @@ const MIN_SIMILARITY: f64 = 0.7;
 const PROVENANCE_GROUP: &[u8] = b"_raddle";
 /// Reason to refuse values that a scan cannot return.
 pub(crate) const IS_VARIABLE: &str = "holds values of variable length; read it with the row numbers of the scan";
+/// Description of values of a type that is not compared, with the types that are.
+const UNORDERED_TYPE: &str =
+    "values of another type than integers of 8 to 64 bits, floats of 32 or 64 bits, enumerations or texts";
 /// Maximum number of names offered.
 const MAX_OFFERED: usize = 3;
 
@@ -139,11 +142,13 @@ impl ColumnKind {
         }
         match class {
             TypeClass::Enum { base, symbols } => {
-                let Some(base) = NumberType::of(base) else { return Self::Other("values of an unusual type") };
+                let Some(base) = NumberType::of(base) else { return Self::Other(UNORDERED_TYPE) };
                 let value = |bytes: &[u8]| {
                     let mut values = Vec::new();
-                    base.decode_integers(bytes, &mut values);
-                    i128::from(values.first().copied().unwrap_or_default())
+                    // Integers of more than 63 bits, which only an unsigned type has, are decoded as negative ones.
+                    let is_exact = base.decode_integers(bytes, &mut values);
+                    let value = values.first().copied().unwrap_or_default();
+                    if is_exact { i128::from(value) } else { i128::from(value.cast_unsigned()) }
                 };
                 let symbols = symbols.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();
                 Self::Enumeration { base, symbols }
@@ -151,7 +156,7 @@ impl ColumnKind {
             TypeClass::FixedString { len_bytes, .. } => Self::Text(TextForm::Padded { len_bytes: *len_bytes as usize }),
             TypeClass::VariableString { .. } => Self::Text(TextForm::Canonical),
             TypeClass::Compound { .. } => Self::Other("compounds"),
-            class => NumberType::of(class).map_or(Self::Other("values of an unusual type"), Self::Number),
+            class => NumberType::of(class).map_or(Self::Other(UNORDERED_TYPE), Self::Number),
         }
     }
 
