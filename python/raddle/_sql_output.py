@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,8 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+
+from raddle.errors import UsageError
 
 BINARY = ("arrow", "parquet")
 """Formats that are not text."""
@@ -20,17 +23,19 @@ MAX_CELL_CHARS = 60
 def write_table(batches: Iterable[Any], kind: Any, output: IO[bytes], max_rows: int) -> tuple[int, bool]:
     """Write the first rows as a table, in columns of equal width.
 
-    Returns the number of rows written, and whether there are more.
+    Returns the number of rows written, and whether there are more. Raises UsageError, with the column's name, for values that have no
+    text.
     """
-    found: list[Any] = []
-    left, has_more = max_rows, False
+    _check_fields(kind)
+    columns = [[_printable(name)] for name in kind.names]
+    rows, has_more = 0, False
     for batch in batches:
-        found.append(batch.slice(0, left))
-        left -= found[-1].num_rows
-        if has_more := batch.num_rows > found[-1].num_rows:
+        found = batch.slice(0, max_rows - rows)
+        for column, values in zip(columns, found.columns, strict=True):
+            column += _cells(values)
+        rows += found.num_rows
+        if has_more := batch.num_rows > found.num_rows:
             break
-    table = pa.Table.from_batches(found, kind)
-    columns = [[_printable(name), *_cells(column)] for name, column in zip(table.column_names, table.columns, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     is_number = [pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type) for field in kind]
     for number, row in enumerate(zip(*columns, strict=True)):
@@ -38,7 +43,7 @@ def write_table(batches: Iterable[Any], kind: Any, output: IO[bytes], max_rows: 
         output.write(("  ".join(cells).rstrip() + "\n").encode())
         if not number:
             output.write(("  ".join("-" * width for width in widths) + "\n").encode())
-    return table.num_rows, has_more
+    return rows, has_more
 
 
 def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
@@ -50,13 +55,56 @@ def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
 
 
 def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is_file: bool) -> int:
-    """Write all rows in a format other than a table, and return their number."""
+    """Write all rows in a format other than a table, and return their number.
+
+    Raises UsageError, with the column's name, if the format cannot have a column.
+    """
+    _check_columns(kind, form)
     rows = 0
     with _writer(_written_schema(kind, form), output, form, is_file) as write_batch:
         for batch in batches:
             write_batch(batch)
             rows += batch.num_rows
     return rows
+
+
+def _check_columns(kind: Any, form: str) -> None:
+    """Check that a format can have all columns."""
+    if form not in BINARY:
+        _check_fields(kind)
+    for name in kind.names if form == "json" else []:
+        if kind.names.count(name) > 1:
+            error = UsageError(f"{name}: several columns of the result have this name, which an object of JSON has once")
+            error.hint = 'rename one of them (AS "other"), or write csv or arrow'
+            raise error
+    for field in _written_schema(kind, form) if form == "parquet" else []:
+        import pyarrow.parquet
+
+        try:
+            pyarrow.parquet.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
+        except pa.ArrowNotImplementedError as failure:
+            error = UsageError(f"{field.name}: Parquet has no type for {field.type}")
+            error.hint = f'convert it (CAST("{field.name}" AS VARCHAR)), leave it out, or write csv, json or arrow'
+            raise error from failure
+
+
+def _check_fields(kind: Any) -> None:
+    """Check that the fields of each struct have different names, as objects of JSON need them."""
+    for column in kind:
+        if (name := _repeated_field(column.type)) is not None:
+            error = UsageError(f"{column.name}: several fields of a struct are called {name}, which an object of JSON has once")
+            error.hint = f"give the fields different names, or write {' or '.join(BINARY)}"
+            raise error
+
+
+def _repeated_field(kind: Any) -> str | None:
+    """Return a name that several fields of a struct have; None if there is none."""
+    if not pa.types.is_nested(kind):
+        return None
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    names = [field.name for field in fields]
+    inner = (_repeated_field(field.type) for field in fields)
+    return next((name for name in [*(name for name in names if names.count(name) > 1), *inner] if name is not None), None)
 
 
 @contextlib.contextmanager
@@ -85,10 +133,19 @@ def _written_schema(kind: Any, form: str) -> Any:
 
 
 def _written_type(kind: Any, form: str) -> Any:
+    """Return the type of written values. Inner values may be null, because batches and schema of a result differ in this."""
     if form == "csv" and not (pa.types.is_integer(kind) or pa.types.is_floating(kind) and kind != pa.float16() or pa.types.is_boolean(kind)):
         return pa.string()
     if pa.types.is_string_view(kind):
         return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _written_type(field.type, form)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_written_type(kind.key_type, form), _written_type(kind.item_type, form))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_written_type(kind.value_type, form), kind.list_size)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_written_type(kind.value_type, form))
     return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
@@ -103,7 +160,8 @@ def _converted(batch: Any, kind: Any) -> Any:
 
 def _is_castable(kind: Any) -> bool:
     """Whether Arrow has a text for each value, in the precision of its type."""
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or kind == pa.float16())
+    is_interval = kind == pa.month_day_nano_interval()
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or kind == pa.float16() or is_interval)
 
 
 def _cells(column: Any) -> list[str]:
@@ -140,8 +198,21 @@ def _plain(value: Any, kind: Any) -> Any:
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         precision = {pa.float32(): np.float32, pa.float16(): np.float16}.get(kind)
         return value if precision is None else float(str(precision(value)))
+    if isinstance(value, pa.MonthDayNano):
+        return _duration(*value)
+    if pa.types.is_map(kind):
+        # Keys need not be texts, and may be repeated.
+        return [{"key": _plain(key, kind.key_type), "value": _plain(item, kind.item_type)} for key, item in value]
     if isinstance(value, list):
         return [_plain(item, kind.value_type) for item in value]
     if isinstance(value, dict):
         return {name: _plain(item, kind.field(name).type) for name, item in value.items()}
     return {"bytes": value.hex()} if isinstance(value, bytes) else str(value)
+
+
+def _duration(months: int, days: int, nanoseconds: int) -> str:
+    """Return an interval as ISO 8601 has it. Each part has its own sign."""
+    seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    fraction = f".{rest:09}".rstrip("0") if rest else ""
+    time = f"T{'-' if nanoseconds < 0 else ''}{seconds}{fraction}S" if nanoseconds else ""
+    return "P" + (f"{months}M" if months else "") + (f"{days}D" if days else "") + time if months or days or nanoseconds else "PT0S"

@@ -1,5 +1,6 @@
 """The command `raddle sql`."""
 
+import csv
 import io
 import json
 import os
@@ -125,6 +126,74 @@ def test_every_format_has_every_row(file, command, tmp_path):
         assert read(path)["evt"].to_pylist() == list(range(1000))
     assert command("SELECT evt FROM {0}", "-o", tmp_path / "o.jsonl", "-q") == (0, b"", "")
     assert (tmp_path / "o.jsonl").read_text().splitlines()[1] == '{"evt": 1}'
+
+
+def test_columns_of_equal_names_are_kept_or_refused(command, tmp_path):
+    path, expected = tmp_path / "two.h5", {"a": [0.0, 1.0, 2.0], "b": [100.0, 101.0, 102.0]}
+    with h5py.File(path, "w") as two:
+        for table, values in expected.items():
+            two[f"{table}/id"], two[f"{table}/e"] = np.arange(3), np.array(values)
+    query = f"SELECT a.id, a.e, b.e FROM '{path}'.a a JOIN '{path}'.b b ON a.id = b.id ORDER BY a.id"
+    for form in ("csv", "table"):
+        rows = [line.replace(",", " ").split() for line in command(query, f"--format={form}")[1].decode().splitlines()]
+        assert [float(row[1]) for row in rows[-3:]] == expected["a"] and [float(row[2]) for row in rows[-3:]] == expected["b"]
+    table = pa.ipc.open_stream(command(query, "--format=arrow")[1]).read_all()
+    assert table.column_names == ["id", "e", "e"] and [table.column(at).to_pylist() for at in (1, 2)] == list(expected.values())
+    output = tmp_path / "out.json"
+    for more in ((), ("-o", output)):
+        code, out, err = command(query, "--format=json", *more)
+        assert (code, out) == (2, b"") and err.startswith("error: e: several columns") and "AS" in err and not output.exists()
+    renamed = command(query.replace("b.e", "b.e AS f"), "--format=json")[1].splitlines()
+    assert [json.loads(line) for line in renamed] == [{"id": at, "e": float(at), "f": at + 100.0} for at in range(3)]
+
+
+NESTED = [
+    ("[1, 2]", [1, 2]),
+    ("make_array(count(*), 1)", [ROWS, 1]),
+    ("make_array(make_array(min(evt)))", [[0]]),
+    ("array_agg(DISTINCT evt - evt)", [0]),
+    ("named_struct('one', 1, 'l', make_array(count(*)))", {"one": 1, "l": [ROWS]}),
+    ("map(['k', 'l'], [count(*), 2])", [{"key": "k", "value": ROWS}, {"key": "l", "value": 2}]),
+    ("map([1], [[NULL, 1]])", [{"key": 1, "value": [None, 1]}]),
+    ("interval '1 month -3 days 1.5 seconds'", "P1M-3DT1.5S"),
+    ("[interval '-250 milliseconds', interval '0 days', NULL]", ["PT-0.25S", "PT0S", None]),
+    ("arrow_cast([1], 'LargeList(Int64)')", [1]),
+    ("arrow_cast([1, 2], 'FixedSizeList(2, Int64)')", [1, 2]),
+    ("[named_struct('z', arrow_cast('a', 'Utf8View'))]", [{"z": "a"}]),
+    ("arrow_cast('a', 'Dictionary(Int32, Utf8)')", "a"),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), NESTED)
+def test_nested_values_are_written_in_every_format(command, expression, expected):
+    import pyarrow.parquet
+
+    query = f"SELECT {expression} AS a" + (" FROM {0}" if "evt" in expression or "count" in expression else "")
+    outputs = {form: command(query, f"--format={form}") for form in ("table", "csv", "json", "arrow", "parquet")}
+    text = expected if isinstance(expected, str) else json.dumps(expected)
+    cell = text if len(text) <= 60 else text[:59] + "…"
+    assert outputs["table"][1].decode().splitlines() == ["a", "-" * len(cell), cell]
+    assert list(csv.reader(io.StringIO(outputs["csv"][1].decode()))) == [["a"], [text]]
+    assert json.loads(outputs["json"][1]) == {"a": expected}
+    tables = [pa.ipc.open_stream(outputs["arrow"][1]).read_all()]
+    code, out, err = outputs["parquet"]
+    if "interval" in expression:
+        assert (code, out) == (2, b"") and err.startswith("error: a: Parquet has no type for ") and "CAST" in err
+        assert command(f"SELECT CAST({expression} AS VARCHAR) AS a", "--format=parquet")[0] == 0
+        return
+    tables.append(pyarrow.parquet.read_table(io.BytesIO(out)))
+    for table in tables:
+        [value] = table["a"].to_pylist()
+        assert ([{"key": key, "value": item} for key, item in value] if "map" in expression else value) == expected
+
+
+def test_fields_of_equal_names_are_kept_or_refused(command):
+    query = "SELECT 1 AS x, [named_struct('b', 1, 'b', 2)] AS a"
+    for form in ("table", "csv", "json"):
+        code, out, err = command(query, f"--format={form}")
+        assert (code, out) == (2, b"") and err.startswith("error: a: several fields of a struct are called b")
+    [structs] = pa.ipc.open_stream(command(query, "--format=arrow")[1]).read_all()["a"].chunks
+    assert [structs.flatten().field(at).to_pylist() for at in range(2)] == [[1], [2]]
 
 
 def test_an_output_is_complete_or_absent(file, command, tmp_path):
