@@ -16,7 +16,7 @@ from raddle._partition import Share, share
 from raddle._ranks import Ranks
 from raddle._sources import OpenSource, Source
 from raddle._types import ElementType, element_type
-from raddle.errors import ObjectNotFoundError, UsageError
+from raddle.errors import ObjectNotFoundError, RaddleError, UsageError
 
 if TYPE_CHECKING:
     from raddle._core import _Outline as Outline
@@ -82,11 +82,21 @@ class File(Group):
         self._source = OpenSource(path)
         self._threads = threads
         self.filename = self._source.name
-        self._core_file: _core.File | None = _core.File(self._source.path, threads)
+        self._core_file: _core.File | None = self._opened(threads)
         self._elements: dict[int, ElementType] = {}
         self._h5py_file: H5pyFile | None = None
         self._linked: dict[str, File] = {}
         super().__init__(self, 0, "/")
+
+    def _opened(self, threads: int | None) -> _core.File:
+        """Open the file; errors name it as the user does."""
+        try:
+            return _core.File(self._source.path, threads)
+        except RaddleError as error:
+            for part in ("_message", "details", "hint"):
+                if text := getattr(error, part):
+                    setattr(error, part, text.replace(self._source.path, self.filename))
+            raise
 
     @property
     def mode(self) -> str:

@@ -87,7 +87,8 @@ class Group(HdfObject, Mapping[str, Any]):
                 # Not a TooManyLinksError: h5py also distinguishes circles through files from those within one file.
                 raise ObjectNotFoundError(f"no object {decoded(path)!r} in {self.name}: too many links into other files")
             return self._file._foreign_object(filename, path_there, links_left - 1)
-        name = posixpath.normpath(posixpath.join(self.name, decoded(path)))
+        # Two leading slashes mean something to POSIX, but not to HDF5.
+        name = "/" + posixpath.normpath(posixpath.join(self.name, decoded(path))).lstrip("/")
         return self._file._make(self._core().kind(found)[0], found, name)
 
     @overload

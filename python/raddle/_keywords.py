@@ -6,6 +6,7 @@ A keyword is an option of the command with ``_`` for ``-``. None stands for the 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal, SupportsIndex
@@ -92,9 +93,14 @@ def _plain(name: str, value: object) -> object:
         return [part for item in values for part in (item.split(",") if name in COMMA_SEPARATED else [item])]
     if name == "chunk" and isinstance(value, Mapping):
         return ",".join(f"{dimension}={size}" for dimension, size in value.items())
-    if name == "chunk" and not isinstance(value, str):
-        return "x".join(str(extent) for extent in value)  # type: ignore[attr-defined]
-    if name == "axis":
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{name}={value} is not a finite number")
+    if name == "chunk" and not isinstance(value, str | SupportsIndex):
+        extents = [str(extent) for extent in value]  # type: ignore[attr-defined]
+        if len(extents) == 1:
+            raise UsageError(f"chunk={value!r}: a shape has two extents or more; for rows, write '{extents[0]}rows'")
+        return "x".join(extents)
+    if name in ("axis", "align"):
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)

@@ -116,10 +116,12 @@ class _Store(AbstractDataStore):
         for axis, length, longest in zip(axes, stored, dataset.maxshape or (), strict=True):
             name = axis or names[length][unnamed[length]]
             unnamed[length] += axis is None
-            while name in dims:
+            extent = max(length, extents.of(axis)) if axis and longest is None else length
+            # Axes of the same dimension have its name; one of another length cannot.
+            while name in dims and shape[dims.index(name)] != extent:
                 name += "_1"
             dims.append(name)
-            shape.append(max(length, extents.of(axis)) if axis and longest is None else length)
+            shape.append(extent)
         values = indexing.LazilyIndexedArray(Values(dataset, tuple(shape)))
         return Variable(dims, values, _attributes(dataset), encoding(dataset, dims, tuple(shape), enumerations))
 

@@ -120,6 +120,16 @@ def test_misuse_is_reported(path):
         pickle.dumps(file)
 
 
+def test_errors_name_the_object(path):
+    broken = path.with_name("broken.h5")
+    broken.write_bytes(b"no file at all")
+    with broken.open("rb") as object_, pytest.raises(errors.DamagedError) as raised:
+        raddle.open(object_)
+    assert str(broken) in str(raised.value) and "/proc/" not in str(raised.value) and "/dev/" not in str(raised.value)
+    with pytest.raises(errors.DamagedError, match="BytesIO"):
+        raddle.open(io.BytesIO(b"no file at all"))
+
+
 def test_xarray_and_dask_take_them(path):
     xarray = pytest.importorskip("xarray")
     from raddle._xarray import RaddleBackend

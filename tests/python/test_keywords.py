@@ -130,6 +130,22 @@ def test_given_keywords_are_values_of_json(tmp_path):
     with pytest.raises(errors.UsageError, match="has a step"):
         options(select={"time": slice(0, 10, 2)})
     assert options(layout_rules="a,b:CONTI") == {"layout_rules": ["a,b:CONTI"]}
+    assert options(chunk=65536, align=np.int32(4096)) == {"chunk": 65536, "align": "4096"}
+
+
+def test_numbers_that_are_not_finite_are_refused(runs, tmp_path):
+    for tolerance in (float("nan"), float("inf"), np.float64("nan")):
+        with pytest.raises(errors.UsageError, match="not a finite number"):
+            raddle.merge(runs, tmp_path / "all.h5", tolerance=tolerance, progress=False)
+    with pytest.raises(errors.UsageError, match="tolerance"):
+        raddle.merge(runs, tmp_path / "all.h5", tolerance=-1.0, progress=False)
+    assert not (tmp_path / "all.h5").exists()
+
+
+def test_an_alignment_is_a_number(runs, tmp_path):
+    raddle.merge(runs, tmp_path / "number.h5", align=4096, progress=False)
+    raddle.merge(runs, tmp_path / "text.h5", align="4096", progress=False)
+    assert (tmp_path / "number.h5").read_bytes() == (tmp_path / "text.h5").read_bytes()
 
 
 def test_an_unknown_keyword_is_a_type_error(runs, tmp_path):
@@ -154,7 +170,7 @@ def test_a_shape_of_chunks_is_a_tuple(runs, tmp_path):
     with h5py.File(tmp_path / "tiled.h5") as file:
         assert file["image"].chunks == (25, 16) and not file["image"].shuffle
     raddle.merge(runs, tmp_path / "all.h5", extendible=False, progress=False)
-    with pytest.raises(errors.UsageError, match="128x1024"):
+    with pytest.raises(errors.UsageError, match="25rows"):
         raddle.merge(runs, tmp_path / "two.h5", chunk=(25,), progress=False)
 
 

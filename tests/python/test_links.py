@@ -32,7 +32,7 @@ def pair(tmp_path):
 
 
 NAMES = [
-    "d", "g", "g/", "/", "//", ".", "./g/d", "g/.", "d/.", "d/x", "", "none", "none/d", "g/d", "/g//d", "g/up/up/d", "g/..",
+    "d", "g", "g/", "/", "//", "//g/d", "///to/soft", ".", "./g/d", "g/.", "d/.", "d/x", "", "none", "none/d", "g/d", "/g//d", "g/up/up/d", "g/..",
     "to/soft", "to/nothing", "to/nothing/x", "to/group", "to/group/d", "to/group/none", "other", "no file", "no file/x",
     "no object", "inside", "inside/d", "inside/none", "type", "type/x",
 ]  # fmt: skip

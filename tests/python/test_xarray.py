@@ -356,6 +356,25 @@ def test_axes_without_names_are_called_as_in_h5netcdf(xarray, tmp_path):
         assert not set(tree["a"].dims) & set(tree["b"].dims)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate dimension names")
+def test_a_dimension_may_repeat(xarray, tmp_path):
+    pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    from raddle._xarray import RaddleBackend
+
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file["lat"] = np.arange(3.0)
+        file["lat"].make_scale("lat")
+        file["covariance"] = np.arange(9.0).reshape(3, 3)
+        for axis in range(2):
+            file["covariance"].dims[axis].attach_scale(file["lat"])
+    with (
+        xarray.open_dataset(tmp_path / "file.h5", engine=RaddleBackend) as ours,
+        xarray.open_dataset(tmp_path / "file.h5", engine="h5netcdf") as theirs,
+    ):
+        assert ours["covariance"].dims == theirs["covariance"].dims == ("lat", "lat") and ours.sizes == theirs.sizes
+        np.testing.assert_array_equal(ours["covariance"].values, theirs["covariance"].values)
+
+
 def test_texts_of_attributes_that_are_not_utf_8_stay_bytes(xarray, tmp_path):
     from raddle._xarray import RaddleBackend
 
