@@ -32,6 +32,7 @@ from raddle._keywords import (
     Select,
     Shuffle,
     Size,
+    Times,
     Units,
     options_json,
 )
@@ -63,6 +64,7 @@ def plan(
     new_dim: str | None = None,
     tiles: bool | str = False,
     time_units: str | None = None,
+    times: Times | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,
@@ -151,6 +153,7 @@ def merge(
     new_dim: str | None = None,
     tiles: bool | str = False,
     time_units: str | None = None,
+    times: Times | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,
@@ -271,6 +274,9 @@ def merge(
         that no tile has are fill value; those that several have must be equal in all of them.
     time_units
         netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
+    times
+        netCDF: times that have no exact counterpart in the units of the output: ``"exact"`` (default) refuses them,
+        ``"nearest"`` writes the nearest floating-point number, which is at most a microsecond away.
     packing
         netCDF: values that inputs pack differently (``scale_factor``, ``add_offset``, ``_FillValue``): ``"refuse"``
         (default), ``"unpack"`` writes floats, ``"repack"`` writes them with one scale and offset and reports the

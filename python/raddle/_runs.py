@@ -30,6 +30,7 @@ from raddle._keywords import (
     Select,
     Shuffle,
     Size,
+    Times,
     Units,
     options_json,
 )
@@ -230,6 +231,7 @@ def verify(
     new_dim: str | None = None,
     tiles: bool | str = False,
     time_units: str | None = None,
+    times: Times | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,

@@ -27,6 +27,7 @@ from raddle._keywords import (
     Select,
     Shuffle,
     Size,
+    Times,
     Units,
     options_json,
 )
@@ -64,6 +65,7 @@ def split(
     new_dim: str | None = None,
     tiles: bool | str = False,
     time_units: str | None = None,
+    times: Times | None = None,
     packing: Packing | None = None,
     units: Units | None = None,
     overlap: Overlap | None = None,

@@ -6,6 +6,7 @@ import cf_judge
 import netCDF4
 import numpy as np
 import pytest
+import xarray
 from cf_files import Variable, simple, write_all
 from merging import Merging, Refusal
 
@@ -64,6 +65,56 @@ def test_times_that_the_type_cannot_hold_are_refused(tmp_path, kind):
 def test_a_third_of_a_day_is_not_rounded_to_a_double(tmp_path):
     other = simple(3, times=[80, 104, 128], since="hours since 2000-01-01")
     MERGING.refused(write_all(tmp_path, simple(), other), names=["/time", "--time-units"])
+
+
+THIRDS = np.arange(9) / 3
+
+
+def eight_hourly(kind="f8"):
+    """Returns three files of three days, each of which counts days from its own first day."""
+    return [
+        simple(day, times=THIRDS, since=f"days since 2000-01-{day + 1:02}", kind=kind) for day in (0, 3, 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("units", "per_day"), [("days since 2000-01-01", 1), ("hours since 2000-01-01", 24), ("days since 1950-01-01", 1)]
+)
+def test_thirds_of_a_day_become_the_nearest_doubles(tmp_path, raddle, units, per_day):
+    inputs = write_all(tmp_path, *eight_hourly())
+    MERGING.refused(inputs, names=["/time", "--time-units", "--times nearest"])
+    output = tmp_path / "output.nc"
+    options = ["--times", "nearest", "--time-units", units]
+    raddle("merge", *inputs[:2], "-o", output, *options)
+    raddle("append", output, inputs[2])
+    raddle("verify", output, "--against", *inputs)
+    expected = np.datetime64("2000-01-01", "us") + np.arange(27) * np.timedelta64(8, "h")
+    with xarray.open_dataset(output) as merged:
+        found = merged["time"].values.astype("M8[us]")
+        assert abs(found - expected).max() <= np.timedelta64(1, "us")
+    with netCDF4.Dataset(output) as merged:
+        if not units.endswith("1950-01-01"):
+            assert merged["time"][:].tolist() == (np.arange(27) * per_day / 3).tolist()
+
+
+def test_integers_become_the_nearest_doubles(tmp_path, raddle):
+    first, second = simple(), simple(3, times=[80, 104, 128], since="hours since 2000-01-01", kind="i4")
+    inputs = write_all(tmp_path, first, second)
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, "--times", "nearest")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"].dtype == np.dtype("f8")
+        assert merged["time"][:].tolist() == [0, 1, 2, 80 / 24, 104 / 24, 128 / 24]
+
+
+@pytest.mark.parametrize(("kind", "names"), [("f4", ["microsecond"]), ("i4", ["--times nearest", "floating-point"])])
+def test_nearest_times_are_within_a_microsecond(tmp_path, kind, names):
+    other = simple(3, times=[80, 104, 128], since="hours since 2000-01-01", kind=kind)
+    inputs = write_all(tmp_path, simple(kind=kind), other)
+    MERGING.refused(inputs, "--times", "nearest", names=["/time", "80 hours since 2000-01-01", "--time-units", *names])
+    output = MERGING.equal(inputs, "--times", "nearest", "--time-units", "hours since 2000-01-01")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time"].dtype == np.dtype(kind)
 
 
 def test_time_units_convert_every_input(tmp_path):

@@ -18,7 +18,7 @@ mod refused;
 pub mod tiling;
 mod view;
 
-pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Units};
+pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Times, Units};
 pub use recognised::Recognition;
 pub use refusal::Refusal;
 pub use tiling::Tiles;

@@ -26,6 +26,8 @@ pub struct ConventionOptions {
     pub tiles: Option<Tiles>,
     /// Units of times in the output; `None` for those of the first input.
     pub time_units: Option<String>,
+    /// Treatment of times that cannot be converted to the units of the output exactly.
+    pub times: Times,
     /// Treatment of values that inputs pack differently.
     pub packing: Packing,
     /// Treatment of values in different units.
@@ -65,6 +67,7 @@ impl ConventionOptions {
             ("new-dim", Choice::Cf, self.new_dim.is_some() && followed.is_some()),
             ("tiles", Choice::Cf, self.tiles.is_some()),
             ("time-units", Choice::Cf, self.time_units.is_some()),
+            ("times", Choice::Cf, self.times != Times::Exact),
             ("packing", Choice::Cf, self.packing != Packing::Refuse),
             ("units", Choice::Cf, self.units != Units::Refuse),
             ("overlap", Choice::Cf, self.overlap != Overlap::Refuse),
@@ -128,6 +131,19 @@ impl Choice {
             Self::None => "no convention",
         }
     }
+}
+
+/// Treatment of times without an exact counterpart in the units of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Times {
+    /// Refuse the inputs.
+    #[default]
+    Exact,
+    /// Write the nearest floating-point number, which is at most a microsecond away.
+    Nearest,
 }
 
 /// Treatment of packed values (`scale_factor`, `add_offset`) that inputs pack differently.

@@ -4,8 +4,9 @@
 //! They run during planning, before anything is written. Only values that a rule converts or counts with are
 //! read. Invariant: a plan that passes is written without a refusal.
 
-use super::conversion::{ElementMap, NO_TIME};
+use super::conversion::ElementMap;
 use super::record_lengths::record_lengths;
+use super::time_scale::NO_TIME;
 use super::unpack::decoding;
 use super::{PositionForm, ValueMeaning};
 use crate::conventions::Overlap;
@@ -115,8 +116,7 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
 /// Whether converting a value of the column can fail.
 fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
     let conversion = plan.schema.columns[column as usize].conversion.as_ref();
-    let can_fail =
-        |map: &ElementMap| matches!(map, ElementMap::Scale { .. } | ElementMap::Cast | ElementMap::Lookup(_));
+    let can_fail = |map: &ElementMap| matches!(map, ElementMap::Scale(_) | ElementMap::Cast | ElementMap::Lookup(_));
     conversion.is_some_and(|conversion| conversion.of_inputs.iter().any(|one| can_fail(&one.map)))
 }
 

@@ -3,8 +3,10 @@
 //! [`settle`](super::settle) creates them, and [`ColumnReader`](crate::write::values::ColumnReader) applies them. Invariant: a
 //! conversion yields the value that readers of the convention consider equal, or an error that names the value.
 
+use super::inexact::Inexact;
 use super::packed::OutputPacking;
 use super::pick::Pick;
+use super::time_scale::{NO_TIME, TimeScale, holds};
 use crate::schema::attribute::string;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
@@ -52,19 +54,8 @@ pub enum ElementMap {
     Cast,
     /// Add a number to nonnegative values, which are positions; negative values mean no position.
     Shift(i64),
-    /// Compute `value * multiplier / divisor + offset / divisor`, which must be exact in the output's type.
-    Scale {
-        /// Factor.
-        multiplier: i64,
-        /// Common divisor.
-        divisor: i64,
-        /// Summand, in units of `1 / divisor`.
-        offset: i128,
-        /// Values that are not converted, such as the fill value.
-        kept: Vec<f64>,
-        /// Units of the input and of the output, for messages.
-        units: (String, String),
-    },
+    /// Count from another reference, in another unit.
+    Scale(TimeScale),
     /// Compute `value * scale + offset` in floating point; some values become the output's fill value.
     Unpack {
         /// Factor.
@@ -124,31 +115,6 @@ impl InputConversion {
     }
 }
 
-/// Value that cannot be converted to one of the output.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Inexact {
-    /// Value, as stored.
-    pub value: String,
-    /// Reason.
-    pub reason: String,
-}
-
-impl Inexact {
-    fn new(value: &dyn std::fmt::Display, reason: impl Into<String>) -> Self {
-        Self { value: value.to_string(), reason: reason.into() }
-    }
-
-    /// Creates the error for a value without a counterpart in other units.
-    fn of_units(value: &dyn std::fmt::Display, (from, to): &(String, String)) -> Self {
-        let value = format!("{value} {from}");
-        let reason = format!("has no exact counterpart in {to}");
-        Self { value, reason }
-    }
-}
-
-/// Stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
-pub(super) const NO_TIME: i64 = i64::MIN;
-
 /// Number of values decoded at once: 32 KiB of 64-bit numbers.
 const BLOCK_ELEMENTS: usize = 4096;
 
@@ -194,7 +160,6 @@ fn convert_block(
 ) -> Result<(), Inexact> {
     const BEYOND: &str = "is beyond 63 bits";
     const MISFIT: &str = "does not fit the type of the output";
-    const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
     let inexact = |value: &dyn std::fmt::Display, reason: &str| Err(Inexact::new(value, reason));
     if let ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } = map {
         let source = if *reinterpret { other_signedness(source) } else { source };
@@ -241,16 +206,11 @@ fn convert_block(
                     }
                 }
             }
-            ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
-                let is_kept = |value: i64| value == NO_TIME || kept.contains(&(value as f64));
-                for value in integers.iter_mut().filter(|value| !is_kept(**value)) {
-                    let scaled = i128::from(*value) * i128::from(*multiplier) + offset;
-                    let exact = (scaled % i128::from(*divisor) == 0).then(|| scaled / i128::from(*divisor));
-                    *value = match exact.and_then(|exact| i64::try_from(exact).ok()) {
-                        Some(exact) if is_kept(exact) => return inexact(value, MISSING),
-                        Some(exact) => exact,
-                        None => return Err(Inexact::of_units(value, units)),
-                    };
+            // As floats, below.
+            ElementMap::Scale(scale) if scale.rounds(target) => {}
+            ElementMap::Scale(scale) => {
+                for value in integers.iter_mut() {
+                    *value = scale.integer(*value, target)?;
                 }
             }
             ElementMap::Linear { .. } => return inexact(&integers[0], "is an integer, which other units would round"),
@@ -266,25 +226,31 @@ fn convert_block(
         if integers.contains(&NO_TIME) {
             return inexact(&NO_TIME, "stands for a missing value, which the floats of the output cannot represent");
         }
-        // Exact, because a float holds every integer up to its precision.
         floats.clear();
         floats.extend(integers.iter().map(|&value| value as f64));
-        let is_exact = |at: usize| holds(target, floats[at]) && floats[at] as i64 == integers[at];
+        let rounded = match map {
+            ElementMap::Scale(scale) if scale.rounds(target) => Some(scale),
+            _ => None,
+        };
+        // A float holds every integer up to its precision.
+        let is_exact =
+            |at: usize| floats[at] as i64 == integers[at] && (rounded.is_some() || holds(target, floats[at]));
         if let Some(at) = (0..floats.len()).find(|&at| !is_exact(at)) {
             return inexact(&integers[at], MISFIT);
+        }
+        if let Some(scale) = rounded {
+            for value in floats.iter_mut() {
+                *value = scale.float(*value, target)?;
+            }
         }
         target.encode_floats(floats, out);
         return Ok(());
     }
     source.decode_floats(block, integers, floats);
     match map {
-        ElementMap::Scale { multiplier, divisor, offset, kept, units } => {
-            for value in floats.iter_mut().filter(|value| value.is_finite() && !kept.contains(value)) {
-                *value = match scale_exactly(*value, *multiplier, *divisor, *offset) {
-                    Some(exact) if kept.contains(&exact) => return inexact(value, MISSING),
-                    Some(exact) if holds(target, exact) => exact,
-                    _ => return Err(Inexact::of_units(value, units)),
-                };
+        ElementMap::Scale(scale) => {
+            for value in floats.iter_mut() {
+                *value = scale.float(*value, target)?;
             }
         }
         ElementMap::Linear { slope, shift, kept } => {
@@ -342,45 +308,6 @@ fn other_signedness(number: NumberType) -> NumberType {
         }
         float @ NumberType::Float { .. } => float,
     }
-}
-
-/// Whether a float type holds this value without rounding, or an integer type holds it because it is whole.
-fn holds(target: NumberType, value: f64) -> bool {
-    match target {
-        NumberType::Float { len_bytes: 4, .. } => f64::from(value as f32) == value,
-        NumberType::Float { .. } => true,
-        NumberType::Integer { .. } => value.fract() == 0.0,
-    }
-}
-
-/// Computes `(value * multiplier + offset) / divisor`; returns `None` if a 64-bit float cannot hold the result, or
-/// intermediate numbers exceed 127 bits.
-fn scale_exactly(value: f64, multiplier: i64, divisor: i64, offset: i128) -> Option<f64> {
-    // value = mantissa / 2^shift, with the smallest possible shift.
-    let mut shift = 0_u32;
-    let mut mantissa = value;
-    while mantissa.fract() != 0.0 {
-        mantissa *= 2.0;
-        shift += 1;
-        if shift > 60 {
-            return None;
-        }
-    }
-    if mantissa.abs() >= 9.2e18 {
-        return None;
-    }
-    let scaled = (mantissa as i128).checked_mul(i128::from(multiplier))?;
-    let total = scaled.checked_add(offset.checked_mul(1_i128 << shift)?)?;
-    // total / (divisor * 2^shift): after powers of two are taken out of the divisor, it must divide the total.
-    let (odd, twos) = (divisor >> divisor.trailing_zeros(), divisor.trailing_zeros());
-    if odd == 0 || total % i128::from(odd) != 0 {
-        return None;
-    }
-    let quotient = total / i128::from(odd);
-    let result = quotient as f64 / 2_f64.powi((shift + twos) as i32);
-    // Rounded if more than 53 bits are significant.
-    let significant = quotient.unsigned_abs().checked_shr(quotient.trailing_zeros().min(127)).unwrap_or(0);
-    (significant < 1 << 53).then_some(result)
 }
 
 /// Returns texts as canonical bytes, each followed by `suffix`.
@@ -474,34 +401,7 @@ impl From<raddle_core::CoreError> for ConvertError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn floats_are_scaled_exactly_or_not_at_all(
-            mantissa in -(1_i64 << 50)..(1_i64 << 50), shift in 0_u32..20,
-            multiplier in 1_i64..100_000, divisor in prop::sample::select(vec![1_i64, 2, 3, 24, 60, 3600, 86400]),
-            offset in -1_000_000_i128..1_000_000,
-        ) {
-            let value = mantissa as f64 / 2_f64.powi(shift as i32);
-            let exact = (i128::from(mantissa) * i128::from(multiplier) + (offset << shift), i128::from(divisor) << shift);
-            match scale_exactly(value, multiplier, divisor, offset) {
-                // Decomposes the result as p / q, and compares cross products.
-                Some(result) => {
-                    let (mut numerator, mut denominator) = (result, 1_i128);
-                    while numerator.fract() != 0.0 {
-                        numerator *= 2.0;
-                        denominator *= 2;
-                    }
-                    prop_assert_eq!(numerator as i128 * exact.1, exact.0 * denominator);
-                }
-                None => {
-                    let is_representable = exact.0 % exact.1 == 0 && (exact.0 / exact.1).unsigned_abs() < 1 << 53;
-                    prop_assert!(!is_representable, "{} has an exact counterpart", value);
-                }
-            }
-        }
-    }
+    use crate::rules::time_scale::Rounding;
 
     #[test]
     fn any_number_of_values_is_missing() {
@@ -547,7 +447,9 @@ mod tests {
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[1, 0]).unwrap(), [5, 7]);
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[2]).unwrap_err().value, "2");
         let units = ("hours".to_owned(), "days".to_owned());
-        let half = ElementMap::Scale { multiplier: 1, divisor: 2, offset: 0, kept: vec![9.0], units };
+        let kept = vec![9.0];
+        let half = TimeScale { multiplier: 1, divisor: 2, offset: 0, kept, rounding: Rounding::NotRequested, units };
+        let half = ElementMap::Scale(half);
         assert_eq!(run(half.clone(), &[4, 9]).unwrap(), [2, 9]);
         assert_eq!(run(half, &[5]).unwrap_err().value, "5 hours");
     }

@@ -1,15 +1,17 @@
 //! Times that inputs count from different references or in different units, converted to a common one.
 //!
-//! Invariant: a time keeps its instant exactly, or the merge is refused; the output's times have the first input's type
-//! if that can hold all of them.
+//! Invariant: a time keeps its instant, exactly unless the user allowed the nearest number, or the merge is refused; the
+//! output's times have the first input's type if that can hold all of them.
 
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{STORED_OTHERWISE, VALID};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
+use super::time_scale::{Rounding, TimeScale};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
+use crate::conventions::Times;
 use crate::schema::attribute::{named, number, replaced, text, with_text, words};
 use crate::schema::{AttributeValue, ColumnIndex};
 use std::sync::Arc;
@@ -45,7 +47,7 @@ fn convert(
         target.as_ref().map_or_else(|| Arc::clone(&first), |attribute| replaced(&first, attribute.clone()));
     let maps = settling.of_inputs(column, |settling, input| {
         let kept = kept_values(&own, &settling.attributes(declared, input))?;
-        scale(&settling.attributes(of_time, input), &target_attributes, form, kept)
+        scale(&settling.attributes(of_time, input), &target_attributes, form, settling.options.times, kept)
     });
     let maps = match maps {
         Ok(maps) => maps,
@@ -113,6 +115,7 @@ fn scale(
     attributes: &[AttributeValue],
     target: &[AttributeValue],
     form: TimeAttributes,
+    times: Times,
     kept: Vec<f64>,
 ) -> Result<ElementMap, Mismatch> {
     let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
@@ -171,15 +174,24 @@ fn scale(
         return Err(Mismatch::attribute("units", units.0, units.1));
     };
     let units = both("units");
-    let units = match form {
-        TimeAttributes::Cf => (units.1, format!("{}; --time-units names finer units for the output", units.0)),
+    let (units, rounding) = match form {
+        TimeAttributes::Cf => {
+            // The part divides both units, which are narrow.
+            let nearest = i64::try_from(common).map(|part_ns| Rounding::Nearest { part_ns });
+            let rounding = match times {
+                Times::Exact => Rounding::NotRequested,
+                Times::Nearest => nearest.unwrap_or(Rounding::NotRequested),
+            };
+            ((units.1, units.0), rounding)
+        }
         TimeAttributes::Reference(reference) => {
             let references = both(reference.attribute());
             let words = |units: &str, of: &str| format!("{units} from {} {of}", reference.attribute());
-            (words(&units.1, &references.1), words(&units.0, &references.0))
+            ((words(&units.1, &references.1), words(&units.0, &references.0)), Rounding::Refused)
         }
     };
-    Ok(ElementMap::Scale { multiplier, divisor, offset: difference / common, kept, units })
+    let offset = difference / common;
+    Ok(ElementMap::Scale(TimeScale { multiplier, divisor, offset, kept, rounding, units }))
 }
 
 /// Returns a unit times a factor; `None` if that is not a whole number of nanoseconds.

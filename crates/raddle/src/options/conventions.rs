@@ -1,7 +1,9 @@
 //! Meaning of values: the convention of the inputs, and its options.
 
 use crate::error::Error;
-use raddle_merge::conventions::{Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Tiles, Units};
+use raddle_merge::conventions::{
+    Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Tiles, Times, Units,
+};
 use raddle_merge::rules::user::UserRule;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -62,6 +64,10 @@ pub struct ConventionChoices {
     #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS"))]
     pub time_units: Option<String>,
 
+    /// netCDF: what to do if a time has no exact counterpart in the units of the output [default: exact]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub times: Option<Times>,
+
     /// netCDF: what to do if inputs pack values differently (scale_factor, add_offset, _FillValue) [default: refuse]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub packing: Option<Packing>,
@@ -107,9 +113,10 @@ pub struct ConventionChoices {
 
 impl ConventionChoices {
     /// Returns the names of the options that have a default value, each with whether it is set.
-    pub fn explicit_flags(&self) -> [(&'static str, bool); 6] {
+    pub fn explicit_flags(&self) -> [(&'static str, bool); 7] {
         [
             ("axis", self.axis.is_some()),
+            ("times", self.times.is_some()),
             ("packing", self.packing.is_some()),
             ("units", self.units.is_some()),
             ("overlap", self.overlap.is_some()),
@@ -152,6 +159,7 @@ impl ConventionChoices {
             new_dim: self.new_dim.clone(),
             tiles: self.tiles.as_ref().map(|places| tiles_of(places.as_deref())).transpose()?,
             time_units: self.time_units.clone(),
+            times: self.times.unwrap_or_default(),
             packing: self.packing.unwrap_or_default(),
             units: self.units.unwrap_or_default(),
             overlap: self.overlap.unwrap_or_default(),
@@ -171,6 +179,7 @@ impl ConventionChoices {
             (self.new_dim.is_some(), "--new-dim"),
             (self.axis.is_some(), "--axis"),
             (self.time_units.is_some(), "--time-units"),
+            (self.times.is_some(), "--times"),
             (self.packing.is_some(), "--packing"),
             (self.units.is_some(), "--units"),
             (self.overlap.is_some(), "--overlap"),
