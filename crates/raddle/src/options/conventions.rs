@@ -143,6 +143,9 @@ impl ConventionChoices {
             return Err(Error::usage(&format!("--axis and {option} both choose an axis: leave out one of them")));
         }
         self.check_tiles()?;
+        if let Some(tolerance) = self.tolerance.filter(|tolerance| !(0.0..f64::INFINITY).contains(tolerance)) {
+            return Err(Error::usage(&format!("--tolerance {tolerance}: expected a number from 0")));
+        }
         let mut rules = Vec::new();
         if let Some(path) = &self.rules {
             let text =
