@@ -369,6 +369,25 @@ def test_tables_of_hdmf_without_nwb(tmp_path, raddle, make, options):
     assert "NWB" in raddle("plan", *inputs, *options).stdout
 
 
+def test_other_containers_of_hdmf(tmp_path, raddle):
+    """HDMF cannot read a container with a group that it does not know, other than in a table."""
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        tables = [ragged_table(number)]
+        with HDF5IO(path, manager=hdmf.common.get_manager(), mode="w") as io:
+            io.write(hdmf.common.SimpleMultiContainer(name="root", containers=tables))
+
+    def read(path):
+        with HDF5IO(path, manager=hdmf.common.get_manager(), mode="r") as io:
+            (table,) = io.read().containers.values()
+            return [_row(table, row) for row in range(len(table.id))]
+
+    output = tmp_path / "output.h5"
+    assert "HDMF" in raddle("merge", *inputs, "-o", output).stderr
+    assert read(output) == [row for path in inputs for row in read(path)]
+    raddle("verify", output, "--against", *inputs)
+
+
 def write_rois(folder, masks):
     """Writes traces of two regions of interest each. They refer to a table outside of /general."""
     for number, file in write_each(folder):

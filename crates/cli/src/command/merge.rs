@@ -190,10 +190,10 @@ pub(super) fn print_bridged(plan: &MergePlan, session: &Session) {
         session.warn(&format!("{count} left out because {because} be read"));
         session.say(&differences::bad_inputs(&plan.skipped));
     }
-    if plan.schema.is_anndata() {
-        session.say(
-            "note: no /_raddle group, which anndata cannot read: use verify --against to compare the output with its inputs",
-        );
+    if let Some(reader) = plan.schema.reader_without_provenance() {
+        session.say(&format!(
+            "note: no /_raddle group, which {reader} cannot read: use verify --against to compare the output with its inputs",
+        ));
     }
     session.note_differences(bridged(plan));
     if !plan.warnings.is_empty() {

@@ -416,7 +416,7 @@ fn plan_read(
     };
     let Planner { tiles, column_of_array, .. } = planner;
     let tiles = Plan { arrays: tiles };
-    let is_anndata = joined.schema.is_anndata();
+    let has_room = joined.schema.reader_without_provenance().is_none();
     let open_s = open_s / planned.len().max(1) as f64;
     let plan = MergePlan {
         inputs: planned,
@@ -442,9 +442,9 @@ fn plan_read(
         selected,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
-        // A group foreign to AnnData makes its readers fail; the classic model of CMIP7 files has no groups.
+        // A foreign group makes the readers of some formats fail; the classic model of CMIP7 files has no groups.
         options: MergeOptions {
-            provenance: options.provenance && !is_anndata && options.layout != LayoutPolicy::Cmip7,
+            provenance: options.provenance && has_room && options.layout != LayoutPolicy::Cmip7,
             ..options.clone()
         },
     };

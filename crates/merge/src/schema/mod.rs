@@ -16,7 +16,7 @@ pub use raddle_hdf5::object_path::{child_path, display_path, parent_path};
 pub(crate) use raddle_hdf5::object_path::{is_named, last_name};
 
 use crate::rules::{Conversion, InputConversion, Trim};
-use crate::schema::attribute::text;
+use crate::schema::attribute::{named, text};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::extents::InputExtents;
 use raddle_core::plan::Segments;
@@ -381,10 +381,15 @@ impl Schema {
         (before - self.columns.len()) as u64
     }
 
-    /// Whether readers treat the output as an AnnData file, whose root may have no members foreign to AnnData.
-    pub fn is_anndata(&self) -> bool {
-        let root = self.entries.first().map(|root| &*root.attributes);
-        root.and_then(|attributes| text(attributes, "encoding-type")).is_some_and(|encoding| encoding == "anndata")
+    /// Returns the library that cannot read the output if its root has a member foreign to its format, as
+    /// [`PROVENANCE_GROUP`] is. HDMF ignores such members only in its tables and in NWB files.
+    pub fn reader_without_provenance(&self) -> Option<&'static str> {
+        let root = &*self.entries.first()?.attributes;
+        if text(root, "encoding-type").is_some_and(|encoding| encoding == "anndata") {
+            return Some("anndata");
+        }
+        let is_hdmf = ["data_type", "namespace"].iter().all(|name| named(root, name).is_some());
+        (is_hdmf && named(root, "colnames").is_none()).then_some("HDMF")
     }
 
     /// Returns the number of axes of the column at an entry; 0 for other entries.
