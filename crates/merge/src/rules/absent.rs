@@ -46,10 +46,10 @@ pub(super) fn settle(
     let fill = match (marker, number) {
         (Some(marker), _) => fill_like(marker, &output.datatype.class),
         (None, Some(NumberType::Float { .. })) if !is_time && settling.is_new => {
-            let (attribute, nan) = nan_fill(&output.datatype);
+            let (attribute, fill) = float_fill(&output);
             let attributes = attributes.iter().cloned().chain([attribute]).collect();
             settling.set_attributes(declared.entry, attributes);
-            Some(nan)
+            Some(fill)
         }
         _ => None,
     };
@@ -99,9 +99,12 @@ const INTEGER_FILLS: [(u8, bool, i64); 6] = [
     (8, false, -2),
 ];
 
+/// Fill value of the netCDF library for floats of 4 and 8 bytes: 15 * 2^119.
+const FLOAT_FILL: f64 = 9.969_209_968_386_869e36;
+
 /// Returns the value of elements of `dataset` that no input has, and the attribute to add that names it, if there is
-/// none. That is the value in an attribute, NaN for floats, and for integers the fill value of netCDF if it is that of
-/// the dataset.
+/// none. That is the value in an attribute, or the fill value of netCDF if it is that of the dataset, or NaN for other
+/// floats.
 pub(crate) fn value_for_holes(
     attributes: &[AttributeValue],
     dataset: &Dataset,
@@ -112,8 +115,8 @@ pub(crate) fn value_for_holes(
     }
     match NumberType::of(class)? {
         NumberType::Float { .. } => {
-            let (attribute, nan) = nan_fill(&dataset.datatype);
-            Some((nan, Some(attribute)))
+            let (attribute, fill) = float_fill(dataset);
+            Some((fill, Some(attribute)))
         }
         number @ NumberType::Integer { len_bytes, signed, .. } => {
             let (.., fill) = INTEGER_FILLS.into_iter().find(|one| (one.0, one.1) == (len_bytes, signed))?;
@@ -128,6 +131,22 @@ pub(crate) fn value_for_holes(
             is_of_dataset.then_some((bytes, Some(attribute)))
         }
     }
+}
+
+/// Returns the attribute `_FillValue` of a float dataset that has none, and the stored bytes of its value. Elements that
+/// were never written may have the fill value of netCDF, which some readers take for a missing value without an attribute
+/// and none would next to NaN.
+fn float_fill(dataset: &Dataset) -> (AttributeValue, Vec<u8>) {
+    let (mut attribute, nan) = nan_fill(&dataset.datatype);
+    let mut of_netcdf = Vec::new();
+    if let Some(number) = NumberType::of(&dataset.datatype.class) {
+        number.encode_floats(&[FLOAT_FILL], &mut of_netcdf);
+    }
+    if dataset.fill.value.as_ref().is_none_or(|value| value.bytes() != of_netcdf) {
+        return (attribute, nan);
+    }
+    attribute.value.clone_from(&of_netcdf);
+    (attribute, of_netcdf)
 }
 
 /// Converts the number in an attribute to an element of type `class`; returns `None` if the type cannot hold it.
