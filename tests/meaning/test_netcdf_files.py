@@ -4,6 +4,7 @@ dimensions these have."""
 import subprocess
 
 import cf_judge
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -83,3 +84,51 @@ def test_a_dimension_without_variables_is_verified_after_an_append(tmp_path, rad
     raddle("append", output, inputs[1])
     cf_judge.judge(output, inputs)
     raddle("verify", output, "--against", *inputs)
+
+
+LEFT_OUT = {
+    "the coordinate": ["--exclude", "x"],
+    "all but a variable": ["--include", "q"],
+    "another variable": ["--exclude", "p"],
+}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_what_is_left_out_leaves_its_dimensions(tmp_path, raddle, what, count):
+    """The variable of a dimension can be left out, but not the dimension along which others lie."""
+    inputs = write_all(tmp_path, *[simple(3 * number) for number in range(count)])
+    for path in inputs:
+        with netCDF4.Dataset(path, "a") as file:
+            for name in "pq":
+                file.createVariable(name, "f4", ("time", "x"))[:] = 1
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, *LEFT_OUT[what])
+    raddle("verify", output, "--against", *inputs)
+    raddle("verify", output)
+    names = {"the coordinate": {"time", "tas", "p", "q"}, "all but a variable": {"q"}, "another variable": {"time", "x", "tas", "q"}}
+    with xr.open_dataset(output, decode_times=False) as merged:
+        assert set(merged.variables) == names[what]
+        assert dict(merged.sizes) == {"time": 3 * count, "x": 2}
+        for name, variable in merged.variables.items():
+            each = [xr.load_dataset(path, decode_times=False)[name].variable for path in inputs]
+            expected = each[0] if name == "x" else xr.Variable.concat(each, "time")
+            assert variable.dims == expected.dims
+            np.testing.assert_array_equal(variable, expected)
+    with netCDF4.Dataset(output, "a") as file:
+        file.renameDimension("x", "renamed")
+    subprocess.run(["ncrename", "-d", "time,steps", output, tmp_path / "renamed.nc"], check=True, capture_output=True)
+
+
+def test_a_file_that_the_library_opened_for_writing_is_intact(tmp_path, raddle):
+    """The library adds dimensions to the datasets of the group /_raddle."""
+    inputs = write_all(tmp_path, simple(), simple(3), simple(6))
+    output = MERGING.equal(inputs[:2])
+    with netCDF4.Dataset(output, "a"):
+        pass
+    with h5py.File(output) as file:
+        assert any(name.startswith("phony_dim") for name in file["_raddle"])
+    raddle("verify", output)
+    raddle("append", output, inputs[2])
+    cf_judge.judge(output, inputs)
+    raddle("verify", output)

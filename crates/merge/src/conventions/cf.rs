@@ -17,7 +17,7 @@ use crate::rules::packed::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
-use crate::schema::attribute::{named, replaced, text, with_text};
+use crate::schema::attribute::{NO_VARIABLE, named, replaced, text, with_text};
 use crate::schema::join::Difference;
 use crate::schema::{AttributeValue, Role, child_path, display_path, is_named, parent_path};
 use raddle_hdf5::model::TypeClass;
@@ -27,10 +27,6 @@ use std::sync::Arc;
 
 /// The CF and netCDF-4 convention.
 pub struct Cf;
-
-/// Beginning of the text that the netCDF library writes in `NAME` of a dimension without a variable; the dimension's
-/// size follows.
-const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
 /// Attributes that change the meaning of values, without the attributes of packing.
 const MEANING: [&str; 16] = [

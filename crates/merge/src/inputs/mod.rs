@@ -4,8 +4,9 @@
 //! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were
 //! requested.
 
+mod left_out_scales;
 pub(crate) mod linked_files;
-pub(crate) mod natural;
+mod natural;
 pub mod order;
 pub(crate) mod paths;
 pub(crate) mod reader;

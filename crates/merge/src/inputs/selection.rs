@@ -4,12 +4,14 @@
 //! nor found through references. It records which patterns matched, so that misspelt ones can be reported. Invariant: a
 //! pruned tree still has all its objects; excluded ones merely have no link.
 
+use super::left_out_scales;
 use crate::error::{MergeError, Result};
 use crate::schema::{PROVENANCE_GROUP, child_path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Event, Severity, Watch};
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -110,6 +112,11 @@ impl Selection {
         Ok(())
     }
 
+    /// Whether objects may be left out.
+    pub fn is_partial(&self) -> bool {
+        self.include.is_some() || !self.exclude.texts.is_empty()
+    }
+
     /// Whether the dataset at `path` is stored once.
     pub fn keeps(&self, path: &[u8]) -> bool {
         self.keep.matches(path)
@@ -117,21 +124,31 @@ impl Selection {
 
     /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`.
     pub fn prune(&self, tree: &mut FileTree, path: &Path) {
-        if self.include.is_none() && self.exclude.texts.is_empty() || self.whole.as_deref() == Some(path) {
+        if !self.is_partial() || self.whole.as_deref() == Some(path) {
             return;
         }
-        let all = std::mem::take(&mut tree.objects);
-        let mut pruning = PruningWalk { selection: self, kept: vec![None; all.len()], all: &all };
-        pruning.visit(0, b"/", self.include.is_none());
-        let kept = pruning.kept;
-        let pruned = |(object, links): (&Object, Option<Vec<Link>>)| {
+        let walk = |needed: &HashSet<ObjectIndex>| {
+            let kept = vec![None; tree.objects.len()];
+            let mut pruning = PruningWalk { selection: self, needed, kept, all: &tree.objects };
+            pruning.visit(0, b"/", self.include.is_none());
+            pruning.kept
+        };
+        let mut kept = walk(&HashSet::new());
+        let needed = left_out_scales::needed(tree, |index| kept[index as usize].is_some());
+        if !needed.is_empty() {
+            kept = walk(&needed);
+        }
+        let pruned = |(index, (object, links)): (ObjectIndex, (&Object, Option<Vec<Link>>))| {
+            if needed.contains(&index) {
+                return left_out_scales::without_variable(object);
+            }
             let mut object = object.clone();
             if let ObjectKind::Group(group) = &mut object.kind {
                 group.links = links.unwrap_or_default();
             }
             object
         };
-        tree.objects = all.iter().zip(kept).map(pruned).collect();
+        tree.objects = (0..).zip(tree.objects.iter().zip(kept)).map(pruned).collect();
     }
 }
 
@@ -183,6 +200,8 @@ pub(crate) fn glob_set(patterns: &[String]) -> Result<GlobSet> {
 /// Walk over a tree in link order that decides on each object at its first path, as the scan does.
 struct PruningWalk<'a> {
     selection: &'a Selection,
+    /// Objects that take part whatever their paths.
+    needed: &'a HashSet<ObjectIndex>,
     all: &'a [Object],
     /// Links that a group keeps if it is selected; an empty list for other selected objects.
     kept: Vec<Option<Vec<Link>>>,
@@ -209,7 +228,15 @@ impl PruningWalk<'_> {
                 continue;
             }
             let path = child_path(path, &link.name);
-            if self.selection.exclude.matches(&path) {
+            let is_excluded = self.selection.exclude.matches(&path);
+            if let LinkTarget::Hard(target) = link.target
+                && self.needed.contains(&target)
+            {
+                self.kept[target as usize] = Some(Vec::new());
+                links.push(link.clone());
+                continue;
+            }
+            if is_excluded {
                 continue;
             }
             // Checked inside included groups too: a redundant pattern is not a mistake to warn about.

@@ -325,7 +325,10 @@ fn plan_read(
     };
     let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_reported(new)).collect();
     joined.differences.extend(unsettled);
-    if options.join.join == Join::Inner {
+    let is_once_by_user =
+        |path: &[u8]| options.selection.keeps(path) || user::keeps_once(&options.conventions.rules, path);
+    joined.differences.extend(dimension_scales::once_along_rows(&joined.schema, is_once_by_user));
+    if options.join.join == Join::Inner || options.selection.is_partial() {
         dimension_scales::drop_missing(&mut joined.schema);
     }
     rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;

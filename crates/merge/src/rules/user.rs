@@ -136,6 +136,11 @@ pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), Me
     }
 }
 
+/// Whether the last rule that matches the dataset at `path` stores it once.
+pub(crate) fn keeps_once(user: &[UserRule], path: &[u8]) -> bool {
+    user.iter().rev().find(|one| one.matches(path)).is_some_and(|one| one.rule.trim() == "once")
+}
+
 /// Replaces rules of a convention by those of the user; if several match a dataset, the last applies.
 ///
 /// # Errors

@@ -10,9 +10,10 @@ use crate::inputs::paths::Paths;
 use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::attribute::{named, replaced, without};
-use crate::schema::{AttributeValue, Schema};
+use crate::schema::join::{Difference, DifferenceKind};
+use crate::schema::{ABSENT, AttributeValue, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::Dataspace;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Returns the numbers of the entries of one file that are stored once, ascending.
@@ -39,6 +40,39 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
         all.dedup();
     }
     all
+}
+
+/// Returns the datasets that the user wants to store once, but that lie along a scale that is concatenated: they would have
+/// another length than their dimension.
+pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
+    let column = |entry: &SchemaEntry| match entry.role {
+        Role::Column(column) => Some(&schema.columns[column as usize]),
+        _ => None,
+    };
+    let by_path: HashMap<&[u8], &SchemaEntry> =
+        schema.entries.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
+    let grows = |scale: &Vec<u8>| {
+        let scanned = by_path.get(scale.as_slice()).and_then(|entry| column(entry));
+        scanned.is_some_and(|scanned| {
+            !scanned.is_once && scanned.facts.iter().filter(|fact| fact.template != ABSENT && fact.rows > 0).count() > 1
+        })
+    };
+    let mut differences = Vec::new();
+    for entry in &schema.entries {
+        if !column(entry).is_some_and(|column| column.is_once) || !is_by_user(&entry.path) {
+            continue;
+        }
+        if let Some(scale) = scales(&entry.attributes).into_iter().flatten().find(grows) {
+            differences.push(Difference {
+                path: display_path(&entry.path),
+                kind: DifferenceKind::Meaning,
+                expected: format!("a dataset along {}, which is concatenated", display_path(&scale)),
+                found: "one copy for all inputs, which would be too short; --exclude leaves it out".to_owned(),
+                inputs: Vec::new(),
+            });
+        }
+    }
+    differences
 }
 
 /// Removes datasets missing from the schema from the lists of where dimension scales are attached.

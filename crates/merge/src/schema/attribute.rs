@@ -10,6 +10,10 @@ use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// Beginning of the text that the netCDF library writes in `NAME` of a dimension without a variable; the dimension's
+/// size follows.
+pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
+
 /// An attribute with its value in canonical bytes, which are comparable between files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {
