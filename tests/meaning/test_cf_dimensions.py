@@ -187,3 +187,32 @@ def test_files_without_numbers(tmp_path, raddle):
     with h5py.File(output) as merged:
         assert "_Netcdf4Dimid" not in merged["time"].attrs
         assert [axis[0].name for axis in merged["tas"].dims] == ["/time", "/x"]
+
+
+@pytest.mark.parametrize("options", [["--keep", "w"], ["--rule", "w: once"]])
+def test_a_dataset_along_the_records_is_not_carried_once(tmp_path, options):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["time"] = 3
+        file.variables["w"] = Variable(("time",), np.arange(3.0))
+    inputs = write_all(tmp_path, *files)
+    MERGING.refused(inputs, *options, names=["/w", "/time", "--exclude"])
+    MERGING.equal(inputs)
+
+
+def test_datasets_that_are_shorter_than_their_dimension_stay_in_chunks(tmp_path, raddle):
+    path, output = tmp_path / "input.nc", tmp_path / "output.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        for name, size in {"time": None, "member": None, "x": 2}.items():
+            file.createDimension(name, size)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(6.0)
+        file.createVariable("late", "i2", ("time",))[:2] = [1, 2]
+        file.createVariable("m", "f4", ("member", "x"))[:3] = np.arange(6).reshape(3, 2)
+    for options in (["--contiguous"], ["--contiguous=1MB"], ["--empty", "contiguous"]):
+        raddle("rechunk", path, "-o", output, "-f", *options)
+        for engine in ["netcdf4", "h5netcdf"]:
+            with xr.open_dataset(path, engine=engine) as one, xr.open_dataset(output, engine=engine) as other:
+                xr.testing.assert_identical(one, other)
+    for name in ["late", "time", "member"]:
+        finished = raddle("rechunk", path, "-o", output, "-f", "--layout", f"{name}: contiguous", expect=3)
+        assert f"/{name}" in finished.stderr
