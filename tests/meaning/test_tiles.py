@@ -396,3 +396,58 @@ def test_options_without_effect_on_tiles(tmp_path, raddle, option):
     inputs = write_tiles(tmp_path, grid(), cuts(7, []), cuts(9, [5]))
     finished = raddle("merge", *inputs, "-o", tmp_path / "out.nc", "--tiles", option, expect=2)
     assert "--tiles" in finished.stderr and not (tmp_path / "out.nc").exists()
+
+
+NUMBERED = {"signed": ["-60", "-30", "0", "30"], "decimal": ["1.5", "2.5", "10.5"], "mixed": ["0", "7.5", "15", "-22.5"]}
+
+
+@pytest.mark.parametrize("numbers", NUMBERED.values(), ids=NUMBERED)
+def test_numbers_in_names_are_sorted_as_numbers(tmp_path, raddle, numbers):
+    inputs = []
+    for number, text in enumerate(numbers):
+        inputs.append(tmp_path / f"t_{text}.nc")
+        xr.Dataset({"a": (("lat", "x"), np.full((1, 2), number))}).to_netcdf(inputs[-1])
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, "--tiles=t_{lat}.nc")
+    with xr.open_dataset(output) as merged:
+        assert merged["a"][:, 0].values.tolist() == sorted(range(len(numbers)), key=lambda number: float(numbers[number]))
+
+
+@pytest.mark.parametrize("texts", [["ok"] * 3, ["a", "b", "c"]])
+def test_texts_along_a_tiled_dimension_are_refused(tmp_path, texts):
+    inputs = [tmp_path / f"{number}.nc" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with netCDF4.Dataset(path, "w") as file:
+            file.createDimension("x", 3)
+            file.createVariable("x", "f8", ("x",))[:] = 3 * number + np.arange(3)
+            file.createVariable("flag", str, ("x",))[:] = np.array(texts, object)
+            file.createVariable("a", "f4", ("x",))[:] = number
+    MERGING.refused(inputs, "--tiles", names=["/flag", "--exclude"])
+    output = MERGING.equal(inputs, "--tiles", "--exclude", "flag", judge=None)
+    with xr.open_dataset(output) as merged:
+        assert merged["a"].values.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_elements_that_were_never_written_stay_missing(tmp_path, raddle):
+    """The netCDF library takes them for missing, without an attribute that says so."""
+    inputs = [tmp_path / f"{number}.nc" for number in range(2)]
+    for path, start, rows, written in zip(inputs, [0, 2], [4, 2], [3, 2]):
+        with netCDF4.Dataset(path, "w") as file:
+            for name, values in {"y": np.arange(rows), "x": start + np.arange(2)}.items():
+                file.createDimension(name, len(values))
+                file.createVariable(name, "f8", (name,))[:] = values
+            file.createVariable("a", "f4", ("y", "x"))[:written] = 1
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, "--tiles")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["a"][:].tolist() == [[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, None, None], [None] * 4]
+
+
+def test_variables_without_a_tiled_dimension_have_files_of_their_own(tmp_path, raddle):
+    whole = grid()
+    inputs = write_tiles(tmp_path, whole, cuts(7, [3]), cuts(9, [4]))
+    folder = tmp_path / "split"
+    raddle("split", *inputs, "--tiles", "--by", "variable", "--dir", folder)
+    for name in ["series", "tas"]:
+        with xr.open_dataset(folder / f"{name}.nc", decode_times=False) as part:
+            np.testing.assert_array_equal(part[name], whole[name])

@@ -76,6 +76,8 @@ pub(crate) struct Completion<'a> {
     pub paths: &'a [PathBuf],
     /// How tiles are placed, if the inputs are tiles.
     pub tiles: Option<&'a Tiles>,
+    /// Whether objects of the inputs may be left out, such as those along other dimensions.
+    pub is_partial: bool,
     /// Whether the output is a new file. An append keeps the attributes of the file.
     pub is_new: bool,
     /// Paths of datasets to remove from the output.

@@ -146,9 +146,11 @@ impl NamePattern {
                 None => return Err((input, format!("a name that does not match '{self}'"))),
             }
         }
-        let are_numbers = indices.iter().all(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
-        let key = |index: &String| match are_numbers {
+        let are_counted = indices.iter().all(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
+        let are_decimals = indices.iter().all(|index| decimal(index).is_some());
+        let key = |index: &String| match are_counted {
             true => (index.parse::<u64>().unwrap_or(u64::MAX), String::new()),
+            false if are_decimals => (decimal(index).map_or(0, sortable), String::new()),
             false => (0, index.clone()),
         };
         let mut sizes: BTreeMap<(u64, String), (u64, usize)> = BTreeMap::new();
@@ -165,7 +167,7 @@ impl NamePattern {
         let mut start_of = BTreeMap::new();
         let (mut start, mut before): (u64, Option<u64>) = (0, None);
         for (key, (count, input)) in &sizes {
-            if let Some(before) = before.filter(|before| are_numbers && before + 1 != key.0) {
+            if let Some(before) = before.filter(|before| are_counted && before + 1 != key.0) {
                 let reason = format!(
                     "number {} along {dimension:?} after {before}; without the tiles between, its place is unknown: \
                      give a table (--tiles=@FILE)",
@@ -179,6 +181,19 @@ impl NamePattern {
         }
         Ok(indices.iter().map(|index| start_of.get(&key(index)).copied().unwrap_or(0)).collect())
     }
+}
+
+/// Parses a decimal number with an optional sign, such as `-30` or `7.5`.
+fn decimal(text: &str) -> Option<f64> {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    text.parse().ok().filter(|_| is_decimal)
+}
+
+/// Returns a number that sorts as the float does.
+fn sortable(value: f64) -> u64 {
+    // Makes -0 equal to 0.
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
 /// Table with the first element of each file along some dimensions, counted from 0.

@@ -473,7 +473,16 @@ fn settle(
         conventions::settle_union(schema);
     }
     let (inputs, tiles) = (paths.len() as u32, options.conventions.tiles.as_ref());
-    let mut completion = Completion { schema, declared, inputs, paths, tiles, is_new, left_out: BTreeSet::new() };
+    let mut completion = Completion {
+        schema,
+        declared,
+        inputs,
+        paths,
+        tiles,
+        is_partial: options.selection.is_partial(),
+        is_new,
+        left_out: BTreeSet::new(),
+    };
     if convention.is_none() && is_new {
         conventions::complete_plain(&mut completion, &options.conventions);
     }

@@ -40,9 +40,12 @@ pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) 
                           out with --exclude";
             return Err(Refusal { object: display_path(file.path_of(at)), reason: reason.to_owned() });
         }
-        // The texts of a tile have no place of their own: they must be those of all tiles.
-        let has_texts = file.class(at).is_some_and(|class| class.is_file_local());
-        let mut rule = match tiled.is_empty() || has_texts {
+        if !tiled.is_empty() && file.class(at).is_some_and(|class| class.is_file_local()) {
+            let reason = "holds texts, sequences or references along a tiled dimension, which cannot be placed (--tiles); \
+                          leave it out with --exclude";
+            return Err(Refusal { object: display_path(file.path_of(at)), reason: reason.to_owned() });
+        }
+        let mut rule = match tiled.is_empty() {
             true => of_variable(Rule::once()),
             false => of_variable(Rule { tiled, ..Rule::along(0) }),
         };

@@ -158,7 +158,8 @@ impl Places {
             return Err(differences);
         }
         let is_one_place = |along: &Along| along.of_inputs.iter().all(|place| *place == along.of_inputs[0]);
-        if is_by_coordinates && completion.inputs > 1 && places.values().all(is_one_place) {
+        let is_whole = completion.inputs > 1 && !completion.is_partial;
+        if is_by_coordinates && is_whole && places.values().all(is_one_place) {
             let names: Vec<String> = places.keys().map(|name| display_path(name)).collect();
             return Err(vec![Difference {
                 path: "/".to_owned(),
