@@ -176,3 +176,55 @@ def test_a_record_that_cannot_be_read_is_refused(tmp_path, raddle):
     assert "/_raddle (attribute join)" in refused.stderr and not rechunked.exists()
     MERGING.refused([output, inputs[2]], "--join", "union", names=["/_raddle", "join"])
     raddle("verify", output, expect=8)
+
+
+def test_kept_datasets_stay_kept(tmp_path, raddle):
+    inputs = []
+    for number in range(4):
+        inputs.append(tmp_path / f"{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file["edges"] = np.arange(4.0)
+            test_rules.column(file, "energy", np.arange(3.0) + number)
+    output, both = tmp_path / "merged.h5", tmp_path / "both.h5"
+    raddle("merge", *inputs[:2], "-o", output, "--keep", "edges", "--extendible")
+    raddle("append", output, inputs[2])
+    raddle("verify", output, "--against", *inputs[:3])
+    raddle("merge", output, inputs[3], "-o", both, "--keep", "edges", "--order", "given")
+    for path, count in {output: 3, both: 4}.items():
+        with h5py.File(path) as file:
+            assert file["edges"][()].tolist() == [0, 1, 2, 3]
+            assert file["energy"][()].tolist() == [row + number for number in range(count) for row in range(3)]
+
+
+PARTS = {
+    "--new-dim": ["--new-dim", "run"],
+    "--select": ["--scalars", "first", "--select", "r=1:3"],
+    "--tiles": ["--tiles"],
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_a_rechunked_file_keeps_how_its_inputs_were_taken(tmp_path, raddle, what):
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            test_rules.column(file, "x", np.arange(3.0) + 3 * number)
+            if what == "--tiles":
+                file["x"].make_scale("x")
+                file["y"] = np.arange(3) + number
+                file["y"].dims[0].attach_scale(file["x"])
+            else:
+                file["x"].dims[0].label = "r"
+                file["s"] = number
+    output, again, more = tmp_path / "merged.h5", tmp_path / "again.h5", tmp_path / "more.h5"
+    raddle("merge", *inputs, "-o", output, *PARTS[what])
+    raddle("rechunk", output, "-o", again, "--for", "random", "--extendible")
+    raddle("rechunk", again, "-o", more, "--for", "scan")
+    for path in (output, again, more):
+        raddle("verify", path, "--against", *inputs)
+        raddle("verify", path)
+    for copy, original in [(again, output), (more, again), (more, output)]:
+        raddle("verify", copy, "--against", original)
+    if what == "--select":
+        raddle("append", again, inputs[0], "--again", expect=3)

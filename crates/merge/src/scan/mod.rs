@@ -215,7 +215,7 @@ impl InputScanner<'_> {
             _ => stored::records(file, &tree),
         };
         if let Ok(Records { remembered: Some(remembered), .. }) = &records {
-            options = Cow::Owned(remembered.guiding(&options));
+            options = Cow::Owned(remembered.guiding(&options, self.options.selection.patterns()[2]));
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone && self.options.rows.is_none());
         if self.options.rows.is_some() {

@@ -21,6 +21,7 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, plan_collective};
 use crate::schema::join::JoinOptions;
 use crate::verify::comparison::Comparison;
+use crate::verify::digests::contents::Records;
 use crate::verify::digests::stored;
 use crate::verify::remembered::{OnConflict, recall};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -86,7 +87,7 @@ pub fn verify_collective(
     ranks: &dyn Communicator,
 ) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let recalled = ranks.agree(VERIFYING, recall_options(output, options))?;
+    let recalled = ranks.agree(VERIFYING, recall_options(output, inputs, options))?;
     let expected = plan_collective(inputs, &recalled, watch, ranks)?;
     let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
@@ -112,8 +113,8 @@ pub fn verify_collective(
 
 /// Returns the options under which merging the inputs reproduces `output`: options left open are taken from the records
 /// in the output. Only the way of merging is taken from there, never values.
-fn recall_options(output: &Path, options: &MergeOptions) -> Result<MergeOptions> {
-    let stored = match stored::read(output, options) {
+fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Result<MergeOptions> {
+    let mut stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
         // Without usable digests, objects missing from all inputs are reported as such; a file that cannot be read is
         // reported when it is planned.
@@ -125,6 +126,13 @@ fn recall_options(output: &Path, options: &MergeOptions) -> Result<MergeOptions>
         ) => None,
         Err(error) => return Err(error),
     };
+    let remembered = stored.as_mut().and_then(|stored| stored.remembered.as_mut());
+    // An input that cannot be read is reported when the inputs are planned.
+    if let (Some(remembered), [input]) = (remembered, inputs)
+        && let Ok(Records { remembered: Some(of_input), .. }) = stored::records_of(input, options)
+    {
+        remembered.forget_done(&of_input);
+    }
     let recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
     let (mut derived, link) = stored.map_or_else(Default::default, |stored| (stored.derived, stored.link));
     // A virtual output is compared by its values; for external links only the links can be compared.

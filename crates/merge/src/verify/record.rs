@@ -81,6 +81,9 @@ pub enum EmptyConversion {
     Null,
 }
 
+/// Fields of [`Decisions`] about how each input is taken, with which no output can be taken again.
+const OF_INPUTS: [&str; 4] = ["new_dim", "tiles", "select", "where"];
+
 impl Decisions {
     /// Returns the part of `options` that determines values.
     pub fn of(options: &MergeOptions) -> Self {
@@ -138,14 +141,25 @@ impl Decisions {
         ConventionOptions { convention, dim, rules, ..ConventionOptions::default() }
     }
 
+    /// Returns these options without those that an input of the file has followed already and that would change it again.
+    pub(super) fn without_done(self, of_input: &Self) -> Self {
+        let (usual, mut fields) = (Self::default().fields(), self.fields());
+        for (name, done) in of_input.fields() {
+            if OF_INPUTS.contains(&name.as_str()) && fields.get(&name) == Some(&done) {
+                fields.insert(name.clone(), usual[&name].clone());
+            }
+        }
+        Self::of_fields(fields)
+    }
+
     /// Returns these options on top of earlier ones: lists are appended to the earlier lists, and defaults are replaced
     /// by the earlier values.
     pub(super) fn after(self, earlier: &Self) -> Self {
         let (usual, mut fields) = (Self::default().fields(), self.fields());
         for (name, known) in earlier.fields() {
             match (fields.get_mut(&name), known) {
-                // The file already has the dimension, the whole grid, or the selected elements or rows only.
-                _ if ["new_dim", "tiles", "select", "where"].contains(&name.as_str()) => {}
+                // A later selection cannot be combined with an earlier one.
+                (Some(later), _) if ["select", "where"].contains(&name.as_str()) && *later != usual[&name] => {}
                 // A later --include narrows the earlier one.
                 (Some(Value::Array(later)), Value::Array(known)) if name != "include" => {
                     later.retain(|one| !known.contains(one));

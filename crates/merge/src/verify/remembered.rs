@@ -105,12 +105,17 @@ impl StoredRecord {
         (remembered != Self::default()).then_some(remembered)
     }
 
+    /// Removes what the only input has followed already, if the output is compared with a file of which it is a copy.
+    pub(crate) fn forget_done(&mut self, of_input: &Self) {
+        self.options = std::mem::take(&mut self.options).without_done(&of_input.options);
+    }
+
     /// Returns `requested` completed with this record of an input: the input is merged by the rules that produced it,
-    /// unless `requested` overrides them.
-    pub(crate) fn guiding(&self, requested: &ConventionOptions) -> ConventionOptions {
+    /// unless `requested` overrides them. `kept` are the patterns of `--keep`, which hold for all inputs.
+    pub(crate) fn guiding(&self, requested: &ConventionOptions, kept: &[String]) -> ConventionOptions {
         let known = self.options.guides();
-        let once =
-            self.options.keep.iter().map(|pattern| UserRule { pattern: pattern.clone(), rule: "once".to_owned() });
+        let once = self.options.keep.iter().filter(|pattern| !kept.contains(pattern));
+        let once = once.map(|pattern| UserRule { pattern: pattern.clone(), rule: "once".to_owned() });
         ConventionOptions {
             convention: requested.convention.or(known.convention),
             dim: requested.dim.clone().or(known.dim),

@@ -150,6 +150,10 @@ impl Source<'_> {
     /// Reads all datasets of `group` and of the groups inside it.
     fn read_tables(&mut self, group: &Group, at: &[u8]) -> Result<()> {
         for link in &group.links {
+            // The netCDF library adds a dimension for each table when it opens the file for writing.
+            if link.name.starts_with(b"phony_dim_") {
+                continue;
+            }
             let path = child_path(at, &link.name);
             let LinkTarget::Hard(index) = link.target else {
                 return Err(self.damaged(format!("{} is a link", display_path(&path))));
