@@ -129,6 +129,8 @@ pub struct MergeOptions {
     pub subset: Vec<DimensionRange>,
     /// Rows of tables to which the output of a single input is restricted.
     pub rows: Option<Arc<TableSelection>>,
+    /// Whether the inputs are divided into outputs with a variable each.
+    pub divides_variables: bool,
     /// Treatment of differences between inputs.
     pub join: JoinOptions,
     /// Settings that conventions and rules leave to the user.
@@ -192,6 +194,7 @@ impl MergeOptions {
             selection: Selection::default(),
             subset: Vec::new(),
             rows: None,
+            divides_variables: false,
             join: JoinOptions::default(),
             conventions: ConventionOptions::default(),
             explicit: BTreeSet::new(),

@@ -112,6 +112,17 @@ pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {
     ALL.into_iter().find(|convention| convention.choice() == choice)
 }
 
+/// Whether readers of the convention need all datasets of a file.
+pub(crate) fn belongs_together(choice: Choice) -> bool {
+    matches!(choice, Choice::Anndata | Choice::Nexus | Choice::Nwb | Choice::Pandas)
+}
+
+/// Returns the convention of a file whose readers need all of its datasets.
+pub(crate) fn undivided(file: &FileView<'_>) -> Option<Choice> {
+    let found = ALL.into_iter().filter(|convention| belongs_together(convention.choice()));
+    found.filter_map(|convention| convention.recognise(file).map(|_| convention.choice())).next()
+}
+
 /// Recognises a file and determines the rules of its objects. If it is the only input (`is_alone`), nothing is combined
 /// and no rules are needed.
 pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognition {

@@ -9,6 +9,7 @@ mod variables;
 
 pub use along::RowLimit;
 
+use crate::conventions::belongs_together;
 use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
 use crate::options::MergeOptions;
@@ -92,8 +93,16 @@ pub struct Criteria {
 /// Divides the merge that `plan` describes.
 ///
 /// # Errors
-/// [`MergeError::Object`] if one row, or one input that cannot be divided, exceeds the limit.
+/// [`MergeError::Object`] if one row, or one input that cannot be divided, exceeds the limit, or if the datasets of the
+/// inputs belong together.
 pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
+    if let Some(choice) = plan.convention.filter(|choice| criteria.by_variable && belongs_together(*choice)) {
+        let reason = format!(
+            "belongs to a file of {}, whose readers need all of its datasets; --convention none divides them as they are",
+            choice.title()
+        );
+        return Err(MergeError::Object { object: "/".to_owned(), reason });
+    }
     let of_variables = match criteria.by_variable {
         true => variables(plan),
         false => vec![OutputVariable::all(plan)],

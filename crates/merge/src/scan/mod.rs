@@ -218,6 +218,9 @@ impl InputScanner<'_> {
             options = Cow::Owned(remembered.guiding(&options, self.options.selection.patterns()[2]));
         }
         let mut recognised = conventions::recognise(&view, &options, is_alone && self.options.rows.is_none());
+        if is_alone && self.options.divides_variables && options.convention.is_none() {
+            recognised.choice = conventions::undivided(&view);
+        }
         if self.options.rows.is_some() {
             // Nothing is combined, but values may refer to rows that are left out.
             recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());

@@ -149,7 +149,8 @@ impl SplitRequest {
     /// # Errors
     /// If options conflict, a pattern is not a valid glob, or a file of options cannot be read.
     fn options(&self, default_jobs: usize) -> Result<MergeOptions, Error> {
-        let mut options = MergeOptions::new(&self.dir);
+        let mut options =
+            MergeOptions { divides_variables: self.division.by.is_some(), ..MergeOptions::new(&self.dir) };
         self.writing.apply(&mut options);
         self.schema.apply(&mut options)?;
         self.layout.apply(&mut options)?;
