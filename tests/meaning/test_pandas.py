@@ -329,3 +329,44 @@ def test_columns_of_a_table_in_another_order_are_refused(tmp_path):
 def test_a_plan_names_the_convention(tmp_path, raddle):
     printed = raddle("plan", *write_all(tmp_path, frame(0, 3), frame(1, 3))).stdout
     assert "pandas" in printed
+
+
+@pytest.mark.parametrize("options", [[], ["-c", "none"], ["--contiguous"], ["--for", "scan"], ["--chunk", "7rows"]])
+@pytest.mark.parametrize("command", ["rechunk", "merge"])
+def test_indexes_of_a_single_file_stay_right(tmp_path, raddle, command, options):
+    """PyTables opens a table only if the datasets of its index have the chunks that it made."""
+    path, output = tmp_path / "input.h5", tmp_path / "output.h5"
+    made = frame(0, 100)
+    made.to_hdf(path, key="df", format="table", data_columns=["whole"])
+    raddle(command, path, "-o", output, *options)
+    for query in [None, "whole > 50", "index < 7"]:
+        expected = pd.read_hdf(path, "df", where=query)
+        pd.testing.assert_frame_equal(pd.read_hdf(output, "df", where=query), expected)
+    with tables.open_file(output) as file:
+        assert file.root.df.table.cols.whole.is_indexed
+    raddle("verify", output)
+
+
+def test_tables_of_other_chunks_or_rows_have_no_index(tmp_path, raddle):
+    path, output = tmp_path / "input.h5", tmp_path / "output.h5"
+    frame(0, 20).to_hdf(path, key="df", format="table", data_columns=["whole"])
+    raddle("merge", path, path, "-o", output, "--duplicates", "keep")
+    with tables.open_file(output) as file:
+        assert not file.root.df.table.cols.whole.is_indexed
+    finished = raddle("rechunk", path, "-o", output, "-f", "--layout", "/df/table: chunk=7rows", expect=3)
+    assert "/df/table" in finished.stderr and "--exclude '_i_*'" in finished.stderr
+    raddle("merge", path, "-o", output, "-f", "--layout", "/df/table: chunk=7rows", "--exclude", "_i_*")
+    with h5py.File(output) as file:
+        assert file["df/table"].chunks == (7,)
+    pd.testing.assert_frame_equal(pd.read_hdf(output, "df", where="whole > 50"), pd.read_hdf(path, "df", where="whole > 50"))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_tables_are_not_divided_by_variable(tmp_path, raddle, count):
+    inputs = [tmp_path / f"{number}.h5" for number in range(count)]
+    for number, path in enumerate(inputs):
+        frame(number, 6, ["whole", "grade"]).to_hdf(path, key="df", format="table", index=False)
+    finished = raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "parts", expect=3)
+    assert "pandas" in finished.stderr and "--convention none" in finished.stderr
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "parts", "--convention", "none")
+    assert (tmp_path / "parts/df.table.h5").exists()

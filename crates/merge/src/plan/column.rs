@@ -19,7 +19,7 @@ use crate::plan::links::can_be_virtual;
 use crate::schema::{ABSENT, Column, ColumnIndex, SchemaEntry, display_path};
 use raddle_codec::Pipeline;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
-use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
+use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use std::sync::Arc;
 
 /// Limit of HDF5 for the size of a chunk, which it stores in 32 bits.
@@ -50,7 +50,7 @@ impl Planner<'_> {
         let path = entry.path.as_slice();
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
         let model = column.model();
-        let (dims, mut max_dims) = output_dims(column, self.growable.includes(column));
+        let (dims, mut max_dims) = column.output_dims(self.growable.includes(column));
         let element_len_bytes = model.datatype.class.len_bytes();
         let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
@@ -212,6 +212,11 @@ impl Planner<'_> {
     ) -> Result<Option<Storage>, String> {
         if let Some((rule, unchunked)) = asked.unchunked {
             return match unchunked {
+                _ if asked.needs_chunks => Err(format!(
+                    "must be able to grow, as an unlimited dimension of netCDF or a variable shorter than one, and so needs \
+                     chunks ({})",
+                    self.rule(rule)
+                )),
                 UnchunkedStorage::Contiguous => Ok(Some(Storage::Contiguous)),
                 UnchunkedStorage::Compact if len_bytes <= COMPACT_LIMIT_BYTES => Ok(Some(Storage::Compact)),
                 UnchunkedStorage::Compact => Err(format!(
@@ -219,6 +224,9 @@ impl Planner<'_> {
                     self.rule(rule)
                 )),
             };
+        }
+        if asked.needs_chunks {
+            return Ok(None);
         }
         if asked.is_chunked {
             return Ok(Some(Storage::Chunked(chunk.to_vec())));
@@ -310,32 +318,6 @@ pub(crate) fn decoders(column: &Column) -> Vec<raddle_codec::Result<Pipeline>> {
     let pipeline =
         |template: &Arc<Dataset>| Pipeline::new(&template.filters, template.datatype.class.len_bytes() as usize);
     column.templates.iter().map(pipeline).collect()
-}
-
-/// Returns dimensions and maximum dimensions of the output. Rows add up; the concatenation axis is unlimited if it is
-/// in an input or if `extendible` is set.
-fn output_dims(column: &Column, extendible: bool) -> (Vec<u64>, Vec<u64>) {
-    let Dataspace::Simple { dims, max_dims } = &column.model().dataspace else {
-        return (Vec::new(), Vec::new());
-    };
-    let (mut dims, mut max_dims) = (dims.clone(), max_dims.clone());
-    let axis = column.axis;
-    dims[axis] = column.rows();
-    let unlimited = column.templates.iter().any(|template| match &template.dataspace {
-        Dataspace::Simple { max_dims, .. } => max_dims[axis] == u64::MAX,
-        _ => false,
-    });
-    let holders = column.facts.iter().filter(|fact| fact.template != ABSENT).count();
-    max_dims[axis] = match (unlimited || extendible, holders) {
-        (true, _) => u64::MAX,
-        // As in the only input: moved chunks may have more rows than the dataset.
-        (false, 1) => max_dims[axis],
-        (false, _) => dims[axis],
-    };
-    for (max, dim) in max_dims.iter_mut().zip(&dims) {
-        *max = (*max).max(*dim);
-    }
-    (dims, max_dims)
 }
 
 /// Clamps a chunk shape to the limits of HDF5: no chunk may exceed a fixed dimension, 4 GiB, or 2^32 elements.

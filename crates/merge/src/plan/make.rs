@@ -190,9 +190,12 @@ pub(crate) struct FoundInputs {
 impl FoundInputs {
     /// Creates an empty set that expects `expected` inputs.
     pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
+        let guards_meaning = options.conventions.convention != Some(Choice::None);
+        let joiner = Joiner::new(options.join.clone(), guards_meaning, expected);
+        let has_some_rows = options.rows.is_some() || !options.subset.is_empty();
         Self {
             started: Instant::now(),
-            joiner: Joiner::new(options.join.clone(), options.conventions.convention != Some(Choice::None), expected),
+            joiner: if has_some_rows { joiner.with_some_rows() } else { joiner },
             anndata: anndata::Files::default(),
             planned: Vec::with_capacity(expected),
             places: Vec::with_capacity(expected),

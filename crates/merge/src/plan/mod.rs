@@ -23,6 +23,7 @@ pub mod layout_rules;
 pub mod links;
 mod make;
 pub(crate) mod memory;
+mod needing_chunks;
 mod new_columns;
 mod null;
 pub mod prediction;

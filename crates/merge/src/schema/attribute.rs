@@ -36,6 +36,11 @@ pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&A
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
 }
 
+/// Whether attributes are those of a group with an index of PyTables.
+pub(crate) fn marks_table_index(attributes: &[AttributeValue]) -> bool {
+    named(attributes, "CLASS").is_some_and(|class| class.value.starts_with(b"TINDEX"))
+}
+
 /// Creates an attribute with `dims`; without dimensions, a scalar.
 pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> AttributeValue {
     let dataspace = match dims {

@@ -330,6 +330,32 @@ impl Column {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
     }
 
+    /// Returns dimensions and maximum dimensions of the output. Rows add up; the concatenation axis is unlimited if it is
+    /// in an input or if `extendible` is set.
+    pub(crate) fn output_dims(&self, extendible: bool) -> (Vec<u64>, Vec<u64>) {
+        let Dataspace::Simple { dims, max_dims } = &self.model().dataspace else {
+            return (Vec::new(), Vec::new());
+        };
+        let (mut dims, mut max_dims) = (dims.clone(), max_dims.clone());
+        let axis = self.axis;
+        dims[axis] = self.rows();
+        let unlimited = self.templates.iter().any(|template| match &template.dataspace {
+            Dataspace::Simple { max_dims, .. } => max_dims[axis] == u64::MAX,
+            _ => false,
+        });
+        let holders = self.facts.iter().filter(|fact| fact.template != ABSENT).count();
+        max_dims[axis] = match (unlimited || extendible, holders) {
+            (true, _) => u64::MAX,
+            // As in the only input: moved chunks may have more rows than the dataset.
+            (false, 1) => max_dims[axis],
+            (false, _) => dims[axis],
+        };
+        for (max, dim) in max_dims.iter_mut().zip(&dims) {
+            *max = (*max).max(*dim);
+        }
+        (dims, max_dims)
+    }
+
     /// Returns the dimensions of an input's dataset, without rows that are left out; none if the input lacks it.
     pub fn dims_in(&self, input: u32) -> Vec<u64> {
         let fact = &self.facts[input as usize];

@@ -12,16 +12,17 @@ pub(crate) use filters::AskedFilters;
 use super::cmip7::{self, Cmip7Role, Cmip7Variables};
 use super::dimensions::Dimensions;
 use super::layout_rules::{LayoutRule, RuleObjects, UnchunkedStorage};
+use super::needing_chunks::{TableIndex, short_of_dimensions};
 use crate::conventions::cf::axes::AxisRole;
 use crate::error::{MergeError, Result};
-use crate::options::MergeOptions;
+use crate::options::{Contiguous, Empty, MergeOptions};
 use crate::plan::chunk::Chunk;
 use crate::plan::grid::Grid;
 use crate::plan::layout::{LayoutPolicy, Shape, chunk_shape, shape_with};
 use crate::schema::{Role, Schema, SchemaEntry, display_path, is_named};
 use filters::DecidingRules;
 use globset::GlobSet;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -69,6 +70,8 @@ pub(crate) struct AskedLayout {
     pub unchunked: Option<(u32, UnchunkedStorage)>,
     /// Whether a rule asks for chunks or filters.
     pub is_chunked: bool,
+    /// Whether readers need chunks: see [`short_of_dimensions`].
+    pub needs_chunks: bool,
     pub filters: AskedFilters,
     /// Numbers of the rules of the dataset, ascending.
     pub rules: Vec<u32>,
@@ -123,6 +126,9 @@ pub(crate) struct AskedLayouts<'o> {
     cmip7: Cmip7Variables,
     /// Additional paths of datasets, by their first path.
     links: HashMap<Vec<u8>, Vec<Vec<u8>>>,
+    /// Paths of datasets that readers accept only in chunks, if an option asks for none.
+    needing_chunks: HashSet<Vec<u8>>,
+    indexes: Vec<TableIndex>,
 }
 
 impl<'o> AskedLayouts<'o> {
@@ -139,6 +145,14 @@ impl<'o> AskedLayouts<'o> {
         if options.layout == LayoutPolicy::Cmip7 {
             layouts.cmip7 = Cmip7Variables::of(schema);
         }
+        layouts.indexes = TableIndex::all(schema);
+        let is_unchunked = |rule: &LayoutRule| rule.settings().unchunked.is_some();
+        if options.contiguous != Contiguous::Small
+            || matches!(options.empty, Empty::Contiguous | Empty::Compact)
+            || options.layout_rules.iter().any(is_unchunked)
+        {
+            layouts.needing_chunks = short_of_dimensions(schema);
+        }
         for entry in schema.entries.iter().filter(|_| !options.layout_rules.is_empty()) {
             if let Role::HardLink { target } = &entry.role {
                 layouts.links.entry(target.clone()).or_default().push(entry.path.clone());
@@ -153,7 +167,15 @@ impl<'o> AskedLayouts<'o> {
     /// [`MergeError::Pattern`] for an invalid pattern.
     pub fn without_dimensions(options: &'o MergeOptions) -> Result<Self> {
         let matchers = options.layout_rules.iter().map(LayoutRule::matcher).collect::<Result<_>>()?;
-        Ok(Self { options, matchers, dimensions: None, cmip7: Cmip7Variables::default(), links: HashMap::new() })
+        Ok(Self {
+            options,
+            matchers,
+            dimensions: None,
+            cmip7: Cmip7Variables::default(),
+            links: HashMap::new(),
+            needing_chunks: HashSet::new(),
+            indexes: Vec::new(),
+        })
     }
 
     /// Returns the names of each of the `rank` axes of a dataset.
@@ -194,9 +216,19 @@ impl<'o> AskedLayouts<'o> {
             source: ChunkSource::Policy,
             unchunked: None,
             is_chunked: false,
+            needs_chunks: self.needing_chunks.contains(&entry.path),
             filters: AskedFilters::of(options),
             rules: Vec::new(),
         };
+        if self.indexes.iter().any(|index| index.relies_on(&entry.path)) {
+            if (0..options.layout_rules.len()).any(|rule| self.matchers[rule].is_some() && self.applies(rule, entry)) {
+                let object = display_path(&entry.path);
+                let reason = "has an index of PyTables, which relies on its chunks (--layout); leave the index out with \
+                              `raddle merge --exclude '_i_*'`";
+                return Err(MergeError::Object { object, reason: reason.to_owned() });
+            }
+            return Ok(AskedLayout { policy: LayoutPolicy::Keep, needs_chunks: true, ..asked });
+        }
         if options.layout != options.layout.without_time() {
             asked.chunk = self.grid(entry, &names)?;
             asked.source = if asked.asks_for_chunk() { ChunkSource::Grid } else { ChunkSource::Policy };

@@ -35,6 +35,7 @@ use crate::rules::Placement;
 use crate::rules::pick::UncountedElements;
 use crate::rules::settling::DeclaredRule;
 use crate::scan::{ScannedEntry, ScannedRole};
+use crate::schema::attribute::marks_table_index;
 use crate::schema::{EntryIndex, Role, Schema, display_path};
 use comparison::Comparison;
 use found::FoundDifferences;
@@ -91,6 +92,8 @@ pub struct Joiner {
     found: FoundDifferences,
     inputs: u32,
     expected_inputs: usize,
+    /// Whether the output has all rows of the only input, so that indexes of PyTables stay right.
+    keeps_indexes: bool,
     /// Whether the first input is a file to which the others are appended.
     grows: bool,
     /// Columns that are computed in that file.
@@ -117,12 +120,19 @@ impl Joiner {
             found: FoundDifferences::default(),
             inputs: 0,
             expected_inputs,
+            keeps_indexes: expected_inputs == 1,
             grows: false,
             derived: Vec::new(),
             gathered: GatheredValues::default(),
             convention: None,
             because: String::new(),
         }
+    }
+
+    /// Configures the joiner for an output with only some rows of the inputs.
+    #[must_use]
+    pub(crate) fn with_some_rows(self) -> Self {
+        Self { keeps_indexes: false, ..self }
     }
 
     /// Configures the joiner for an append to the first input. The other inputs need not have the columns that
@@ -160,7 +170,7 @@ impl Joiner {
             if left_out.is_some_and(|group| path.strip_prefix(group).is_some_and(|inside| inside.starts_with(b"/"))) {
                 continue;
             }
-            if self.expected_inputs > 1 && is_table_index(&entry) {
+            if !self.keeps_indexes && is_table_index(&entry) {
                 left_out = Some(path);
                 let found = "an index of PyTables, left out".to_owned();
                 self.found.add(path, DifferenceKind::Index, "none".to_owned(), found, input);
@@ -215,6 +225,5 @@ impl Joiner {
 /// Whether the group is an index of PyTables over columns of a table, which refers to rows by their numbers in one
 /// file.
 fn is_table_index(entry: &ScannedEntry) -> bool {
-    matches!(entry.role, ScannedRole::Other(Role::Group { .. }))
-        && entry.attributes.iter().any(|attribute| attribute.name == b"CLASS" && attribute.value.starts_with(b"TINDEX"))
+    matches!(entry.role, ScannedRole::Other(Role::Group { .. })) && marks_table_index(&entry.attributes)
 }

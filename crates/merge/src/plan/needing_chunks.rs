@@ -1,0 +1,59 @@
+//! Datasets that readers accept only in chunks, or only in the chunks that they have.
+
+use crate::conventions::cf::names_no_variable;
+use crate::scan::scale_lists::scales;
+use crate::schema::attribute::marks_table_index;
+use crate::schema::{Role, Schema, child_path, last_name, parent_path};
+use std::collections::{HashMap, HashSet};
+
+/// Returns the paths of datasets of netCDF that readers accept only as long as they can grow, and so in chunks: those that
+/// are shorter than their unlimited dimension, such dimensions, and unlimited dimensions without a variable.
+pub(super) fn short_of_dimensions(schema: &Schema) -> HashSet<Vec<u8>> {
+    let mut columns = HashMap::new();
+    for entry in &schema.entries {
+        if let Role::Column(column) = entry.role {
+            columns.insert(entry.path.as_slice(), schema.columns[column as usize].output_dims(false));
+        }
+    }
+    let mut short = HashSet::new();
+    for entry in &schema.entries {
+        let Some((dims, max_dims)) = columns.get(entry.path.as_slice()) else { continue };
+        if names_no_variable(&entry.attributes) && max_dims.first() == Some(&u64::MAX) {
+            short.insert(entry.path.clone());
+        }
+        for (dim, scales) in dims.iter().zip(scales(&entry.attributes)) {
+            for scale in scales.into_iter().take(1) {
+                let len = columns.get(scale.as_slice()).and_then(|(dims, _)| dims.first().copied());
+                if len.is_some_and(|len| *dim < len) {
+                    short.extend([entry.path.clone(), scale]);
+                }
+            }
+        }
+    }
+    short
+}
+
+/// Index of PyTables, which relies on the chunks of its own datasets and of the table that it indexes.
+pub(super) struct TableIndex {
+    /// Beginning of the paths of its datasets.
+    prefix: Vec<u8>,
+    /// Path of the table.
+    table: Vec<u8>,
+}
+
+impl TableIndex {
+    /// Returns the indexes of a schema.
+    pub(super) fn all(schema: &Schema) -> Vec<Self> {
+        let indexes = schema.entries.iter().filter(|entry| marks_table_index(&entry.attributes));
+        let index = |path: &[u8]| {
+            let table = last_name(path).strip_prefix(b"_i_").unwrap_or_default();
+            Self { prefix: child_path(path, b""), table: child_path(parent_path(path), table) }
+        };
+        indexes.map(|entry| index(&entry.path)).collect()
+    }
+
+    /// Whether the index relies on the chunks of the dataset at `path`.
+    pub(super) fn relies_on(&self, path: &[u8]) -> bool {
+        path == self.table || path.starts_with(&self.prefix)
+    }
+}
