@@ -32,6 +32,9 @@ impl<'p> RowShifts<'p> {
                     (&self.plan.schema.columns[*column as usize], &self.plan.columns[*column as usize]);
                 let mut input_dims = planned.dims.clone();
                 input_dims[0] = scanned.facts[input as usize].rows;
+                if scanned.is_once {
+                    return None;
+                }
                 let row_offset = scanned.facts.iter().take(input as usize).map(|fact| fact.rows).sum();
                 return Some(RowShift { row_offset, input_dims, output_rows: planned.dims[0] });
             }
