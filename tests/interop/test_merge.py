@@ -259,6 +259,65 @@ def test_dangling_references_in_attributes_become_null_and_are_reported(raddle, 
     assert "/cells" in refused.stderr and "leads to no object of the file" in refused.stderr, refused.stderr
 
 
+def padded_text(padding):
+    kind = h5py.h5t.C_S1.copy()
+    kind.set_size(8)
+    kind.set_strpad(padding)
+    return kind
+
+
+def compound(second_offset):
+    kind = h5py.h5t.create(h5py.h5t.COMPOUND, 16)
+    kind.insert(b"a", 0, h5py.h5t.STD_I32LE)
+    kind.insert(b"b", second_offset, h5py.h5t.STD_I32LE)
+    return kind
+
+
+ALIKE_TYPES = {
+    "padding": (padded_text(h5py.h5t.STR_NULLPAD), padded_text(h5py.h5t.STR_SPACEPAD), ["padded with zeros", "padded with spaces"]),
+    "offset": (compound(4), compound(8), ["b: int32 at byte 4", "b: int32 at byte 8"]),
+    "names": (
+        h5py.h5t.py_create(h5py.enum_dtype({"on": 1, "off": 0}), logical=True),
+        h5py.h5t.py_create(h5py.enum_dtype({"on": 2, "off": 0}), logical=True),
+        ["on: 1", "on: 2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE_TYPES)
+def test_types_of_equal_short_descriptions_are_told_apart(raddle, tmp_path, case):
+    *kinds, shown = ALIKE_TYPES[case]
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path, kind in zip(inputs, kinds, strict=True):
+        with h5py.File(path, "w") as file:
+            space = h5py.h5s.create_simple((3,), (h5py.h5s.UNLIMITED,))
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_chunk((3,))
+            h5py.h5d.create(file.id, b"x", kind, space, creation)
+    printed = raddle("merge", *inputs, "-o", tmp_path / "out.h5", expect=3).stderr
+    assert all(printed.count(one) == 1 for one in shown), printed
+
+
+@pytest.mark.parametrize("option", [("--keep", "/maps/*"), ("--rule", "/maps/*: once")])
+def test_regions_of_a_dataset_that_is_stored_once_stay(raddle, tmp_path, option):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["maps/field"] = np.arange(30.0).reshape(10, 3)
+            file["rows"] = np.arange(4.0)
+            regions = [file["maps/field"].regionref[number + 2 : number + 4], file["rows"].regionref[1:3]]
+            file.create_dataset("regions", data=np.array([regions], h5py.regionref_dtype), maxshape=(None, 2))
+    output = tmp_path / "out.h5"
+    raddle("merge", *inputs, "-o", output, *option)
+    with h5py.File(output) as file:
+        assert file["maps/field"].shape == (10, 3) and file["rows"].shape == (8,)
+        for number, (of_map, of_rows) in enumerate(file["regions"]):
+            assert file["maps/field"].regionref.selection(of_map) == (2, 3)
+            assert file["maps/field"][of_map].tolist() == file["maps/field"][number + 2 : number + 4].ravel().tolist()
+            assert file["rows"][of_rows].tolist() == [1, 2] and file["rows"].regionref.selection(of_rows) == (2,)
+    raddle("verify", output, "--against", *inputs)
+
+
 def test_references_to_what_is_left_out_are_reported_as_that(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "ab"]
     for path in inputs:

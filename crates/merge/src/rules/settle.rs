@@ -10,7 +10,7 @@ use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, ValueMeaning, absent, coordinate, packing, positions};
 use crate::conventions::ConventionOptions;
-use crate::schema::join::{Difference, describe};
+use crate::schema::join::{Difference, describe_both};
 use crate::schema::{ABSENT, InputExtent, Schema};
 use raddle_hdf5::model::Dataspace;
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl Settling<'_> {
         let Some(first) = differing.first() else { return };
         let template = scanned.facts[*first as usize].template as usize;
         let (expected, found) =
-            (describe(&scanned.model().datatype.class), describe(&scanned.templates[template].datatype.class));
+            describe_both(&scanned.model().datatype.class, &scanned.templates[template].datatype.class);
         self.refuse(declared.entry, Mismatch::new(expected, found), differing);
     }
 

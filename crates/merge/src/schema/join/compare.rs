@@ -4,7 +4,7 @@
 //! difference is found, the one that makes the others meaningless: datatype before rank, rank before dimensions.
 
 use super::contrast::{TypedValue, contrast};
-use super::{DifferenceKind, describe};
+use super::{DifferenceKind, describe_both};
 use crate::schema::{Role, display_path};
 use raddle_hdf5::model::{Dataset, Dataspace};
 
@@ -14,8 +14,8 @@ pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
 /// Compares datasets that are to be concatenated along `axis`.
 pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize) -> Mismatch {
     if expected.datatype != found.datatype {
-        let words = |dataset: &Dataset| describe(&dataset.datatype.class);
-        return Some((DifferenceKind::Datatype, words(expected), words(found)));
+        let (expected, found) = describe_both(&expected.datatype.class, &found.datatype.class);
+        return Some((DifferenceKind::Datatype, expected, found));
     }
     let (left, right) = (expected.dataspace.dims(), found.dataspace.dims());
     if left.len() != right.len() {
@@ -42,8 +42,8 @@ pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch
             if is_null(left) != is_null(right) {
                 kind(DifferenceKind::Kind)
             } else if left.datatype != right.datatype {
-                let words = |dataset: &Dataset| describe(&dataset.datatype.class);
-                Some((DifferenceKind::Datatype, words(left), words(right)))
+                let (left, right) = describe_both(&left.datatype.class, &right.datatype.class);
+                Some((DifferenceKind::Datatype, left, right))
             } else {
                 let typed = |dataset: &'d Dataset, canonical: &'d [u8]| TypedValue {
                     class: &dataset.datatype.class,
@@ -56,9 +56,10 @@ pub(super) fn compare_roles<'d>(expected: &'d Role, found: &'d Role) -> Mismatch
                 })
             }
         }
-        (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => {
-            (left != right).then(|| (DifferenceKind::Datatype, describe(left), describe(right)))
-        }
+        (Role::CommittedDatatype(left), Role::CommittedDatatype(right)) => (left != right).then(|| {
+            let (expected, found) = describe_both(left, right);
+            (DifferenceKind::Datatype, expected, found)
+        }),
         (Role::HardLink { target: left }, Role::HardLink { target: right })
         | (Role::SoftLink(left), Role::SoftLink(right)) => {
             (left != right).then(|| (DifferenceKind::LinkTarget, display_path(left), display_path(right)))

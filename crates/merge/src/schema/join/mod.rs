@@ -24,6 +24,7 @@ mod policy;
 
 pub use added::AddedColumn;
 pub use describe::describe;
+pub(crate) use describe::describe_both;
 pub(crate) use describe_value::describe_value;
 pub use difference::{Difference, DifferenceKind};
 pub use policy::{AttributePolicy, Join, JoinOptions, ScalarPolicy};
