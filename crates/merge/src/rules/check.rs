@@ -15,7 +15,7 @@ use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::schema::attribute;
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, ColumnIndex, Role, display_path, parent_path};
+use crate::schema::{ABSENT, ColumnIndex, Role, child_path, display_path, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::number::NumberType;
 use std::cmp::Ordering;
@@ -257,11 +257,11 @@ impl Checker<'_> {
             });
             if let Some((value, known)) = repeated {
                 let file = plan.inputs[known as usize].path.display();
-                let table = display_path(parent_path(plan.schema.column_path(column)));
+                let members = display_path(&child_path(parent_path(plan.schema.column_path(column)), b"**"));
                 let expected = format!("identifiers that no other input has; {value} is in {file}");
                 let found = format!(
                     "{value}, too; --rule '{path}: rows of {path}' continues their numbering, '{path}: concatenate' keeps \
-                     them, --keep '{table}/**' takes a table that is the same in all inputs once"
+                     them, --keep '{members}' takes a table that is the same in all inputs once"
                 );
                 self.refuse(column, expected, found, vec![input]);
             }

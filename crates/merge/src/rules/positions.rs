@@ -7,7 +7,7 @@ use super::conversion::{Conversion, ElementMap, InputConversion, Trim};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use super::unpack::missing_values;
 use super::{Placement, PositionForm};
-use crate::schema::{ABSENT, ColumnIndex, InputExtent, display_path, parent_path};
+use crate::schema::{ABSENT, ColumnIndex, InputExtent, child_path, display_path, parent_path};
 
 /// The dataset or dimension to whose rows positions refer.
 pub(super) struct Target<'a> {
@@ -29,9 +29,9 @@ pub(super) fn settle_once(settling: &mut Settling<'_>, declared: &DeclaredRule, 
     let is_concatenated = settling.column_at(target).is_none_or(has_rows_of_others);
     if !is_declared_once && is_concatenated {
         let table = display_path(parent_path(target));
-        let found = format!(
-            "rows of several inputs; --keep '{table}/**' keeps those of the first, if all inputs have the same"
-        );
+        let members = display_path(&child_path(parent_path(target), b"**"));
+        let found =
+            format!("rows of several inputs; --keep '{members}' keeps those of the first, if all inputs have the same");
         settling.refuse(declared.entry, Mismatch::new(format!("one copy of {table}"), found), Vec::new());
     }
 }
