@@ -76,7 +76,7 @@ impl<A: RowArray> Inputs<A> {
     /// # Errors
     /// If an input is, or has its blocks in, the output.
     pub fn check_output(&self, request: &WriteRequest) -> Result<(), IdxError> {
-        let folder = target(format_of(request)).folder_of(&request.output);
+        let folder = target(format_of(request)).samples_folder(&request.output);
         // The arrays of a dataset have the same path, and one of them is checked for all.
         let mut seen = BTreeSet::new();
         let mut files = self.arrays.iter().filter(|array| seen.insert(array.path()));

@@ -44,7 +44,7 @@ pub trait ArrayTarget: Debug + Send + Sync {
     fn is_stored_at(&self, path: &Path) -> bool;
 
     /// Returns the folder that contains the samples of an output at `path`.
-    fn folder_of(&self, path: &Path) -> PathBuf;
+    fn samples_folder(&self, path: &Path) -> PathBuf;
 
     /// Begins writing `fields`. Options of other formats were refused before. Nothing is written yet.
     ///

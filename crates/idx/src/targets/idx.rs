@@ -60,7 +60,7 @@ impl ArrayTarget for IdxTarget {
         path.is_file()
     }
 
-    fn folder_of(&self, path: &Path) -> PathBuf {
+    fn samples_folder(&self, path: &Path) -> PathBuf {
         path.with_extension("")
     }
 

@@ -50,7 +50,7 @@ impl ArrayTarget for ZarrTarget {
         is_zarr(path)
     }
 
-    fn folder_of(&self, path: &Path) -> PathBuf {
+    fn samples_folder(&self, path: &Path) -> PathBuf {
         path.to_path_buf()
     }
 
