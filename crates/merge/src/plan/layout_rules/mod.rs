@@ -250,6 +250,7 @@ mod tests {
             ("/tas: chunk=4x4, compact", "compact datasets have neither chunks nor filters: leave out chunk"),
             ("/tas: contiguous, compact", "contiguous and compact exclude each other"),
             ("/tas: chunk=4x4, chunk=5x5", "chunk is given twice"),
+            ("/tas: filter=none, shuffle", "filter=none leaves none"),
             ("/tas: shuffle, lat=4", "\"lat=4\": not a setting"),
             ("/tas: chunk=4x4, lat=4", "\"lat=4\": not a setting"),
             ("[: chunk=4x4", "not a valid pattern"),

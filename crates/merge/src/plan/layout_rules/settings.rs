@@ -66,8 +66,11 @@ pub(super) fn parse(text: &str) -> Result<LayoutSettings, String> {
     Ok(settings)
 }
 
-/// Refuses chunks and filters of datasets without chunks.
+/// Refuses settings without an effect: chunks and filters of datasets without chunks, and shuffling without compression.
 fn check(settings: &LayoutSettings) -> Result<(), String> {
+    if settings.compress == Some(Compress::None) && settings.shuffle == Some(Shuffle::Yes) {
+        return Err("shuffle only helps a compression, and filter=none leaves none: leave out one of them".to_owned());
+    }
     let Some(unchunked) = settings.unchunked else { return Ok(()) };
     let excluded = [
         ("chunk", settings.chunk.is_some()),
