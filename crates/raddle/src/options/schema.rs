@@ -58,7 +58,7 @@ pub struct SchemaOptions {
     ///
     /// START:END selects elements by number, END not included: numbers count from 0 in the merged output, negative ones
     /// from its end. FROM..TO selects elements by the values of the coordinate, both included: numbers, or dates such as
-    /// 2001-01..2001-12. Either limit may be omitted. A dimension is named as in netCDF, by its dimension scale, or by its
+    /// 2001-01..2001-12, where a year or month stands for all of it. Either limit may be omitted. A dimension is named as in netCDF, by its dimension scale, or by its
     /// label.
     #[cfg_attr(
         feature = "clap",
