@@ -148,3 +148,11 @@ def test_grid_mappings_must_agree(tmp_path):
         attributes = {"grid_mapping_name": "rotated_latitude_longitude", "grid_north_pole_latitude": pole}
         file.variables["crs"] = Variable((), 0, attributes, type=np.dtype("i4"))
     MERGING.refused(write_all(tmp_path, *files), names=["/crs", "grid_north_pole_latitude", "39.25", "40.25"])
+
+
+def test_an_append_names_no_option_that_it_lacks(tmp_path, raddle):
+    inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99), packed(3, 0.5, 0.0, 99), packed(6, 1.0, 100.0, 98))
+    output = tmp_path / "merged.nc"
+    raddle("merge", *inputs[:2], "-o", output)
+    refused = raddle("append", output, inputs[2], expect=3).stderr
+    assert "--packing unpack" in refused and "merge all inputs into a new file with an option that the table names" in refused

@@ -7,6 +7,9 @@ use raddle_hdf5::Hdf5Error;
 use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::io::ErrorKind;
 
+/// Choice of an option that the table of differences names.
+const BY_TABLE: &str = "choose an option that the table names";
+
 /// Remedies for each of several problems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice(Vec<Clause>);
@@ -49,6 +52,16 @@ impl Advice {
         self
     }
 
+    /// Returns the advice for an append, which lacks most of the options that the table of differences names.
+    #[must_use]
+    pub fn for_append(mut self) -> Self {
+        let choices = self.0.iter_mut().flat_map(|clause| &mut clause.choices);
+        choices.filter(|choice| **choice == BY_TABLE).for_each(|choice| {
+            *choice = "merge all inputs into a new file with an option that the table names";
+        });
+        self
+    }
+
     /// Removes the choices that name an option.
     #[must_use]
     pub fn without(mut self, option: &str) -> Self {
@@ -88,7 +101,7 @@ impl Advice {
             matches!(difference.kind, DifferenceKind::Meaning | DifferenceKind::Convention | DifferenceKind::Repetition)
                 && difference.found.contains("; --")
         };
-        let by_option = differences.iter().any(is_decided).then_some("choose an option that the table names");
+        let by_option = differences.iter().any(is_decided).then_some(BY_TABLE);
         let others = ["leave out the files that differ", "leave out the objects that differ with --exclude"];
         let choices: Vec<&str> = by_option.into_iter().chain(others).collect();
         let mut advice = Self::one_of(&choices);

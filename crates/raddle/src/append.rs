@@ -209,7 +209,7 @@ impl AppendRequest {
     fn error(&self, error: &MergeError, files: &[PathBuf]) -> Error {
         let all: Vec<PathBuf> = std::iter::once(&self.file).chain(files).cloned().collect();
         match error {
-            MergeError::Differences { .. } => Error::of_merge(error, &all),
+            MergeError::Differences { .. } => Error::of_merge(error, &all).for_append(),
             _ => Error::of_merge(error, files),
         }
     }

@@ -190,6 +190,15 @@ impl Error {
         self
     }
 
+    /// Changes the advice to that for an append.
+    #[must_use]
+    pub fn for_append(self) -> Self {
+        match self.advice.clone() {
+            Some(advice) => self.advise(advice.for_append()),
+            None => self,
+        }
+    }
+
     /// Restricts the advice to remedies that the command supports.
     #[must_use]
     pub fn offered_by(self, offers: &AvailableOptions) -> Self {
