@@ -505,3 +505,23 @@ def test_categories_in_another_order_are_the_same_values(tmp_path, policy):
             made.var[name] = pd.Categorical(list(values), categories=list(order), ordered=is_ordered)
     output = MERGING.equal(write_all(tmp_path, *objects), "--merge", policy, merge=policy, uns_merge=policy)
     assert list(anndata_judge.read(output).var.columns) == ["permuted"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("columns", [["obs/group"], ["obs/group", "obs/count"], ["var/length"]])
+def test_columns_may_be_left_out(tmp_path, raddle, columns, count):
+    """The frame then lists the other columns only."""
+    objects = pair(plain())[:count]
+    inputs = write_all(tmp_path, *objects)
+    for parts in objects:
+        for column in columns:
+            frame, name = column.split("/")
+            getattr(parts, frame).drop(columns=name, inplace=True)
+    output = tmp_path / "output.h5ad"
+    exclude = [f"--exclude={column}" for column in columns]
+    raddle("merge", *inputs, "-o", output, *exclude)
+    expected = tmp_path / "expected.h5ad"
+    made = objects[0] if count == 1 else anndata.concat(objects, merge="same", uns_merge="same")
+    anndata_files.write(expected, made)
+    anndata_judge.same(anndata_judge.read(output), anndata_judge.read(expected))
+    raddle("verify", output, "--against", *inputs, *exclude)

@@ -596,3 +596,16 @@ def test_texts_of_the_file_that_differ_are_not_stacked(tmp_path, name, path):
             assert file.acquisition["speed"].timestamps[:].tolist() == [0, 1, 10, 11]
 
     MERGING.equal(inputs, "--scalars", "first", judge=judge)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_columns_may_be_left_out(tmp_path, raddle, count):
+    """The table then lists the other columns only."""
+    inputs = write_all(tmp_path, *[Session(spikes=[3, 1], words=[[["a"]], [["b", "c"]]], first_id=10 * part) for part in range(count)])
+    output = tmp_path / "output.nwb"
+    raddle("merge", *inputs, "-o", output, "--exclude", "intervals/trials/words*", "--exclude", "units/quality")
+    with opened(output) as file:
+        assert file.trials.colnames == ("start_time", "stop_time") and len(file.trials) == 2 * count
+        assert file.units.colnames == ("spike_times", "obs_intervals") and len(file.units) == 2 * count
+        assert [len(times) for times in file.units.to_dataframe()["spike_times"]] == [3, 1] * count
+    raddle("verify", output, "--against", *inputs)

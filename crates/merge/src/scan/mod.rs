@@ -9,6 +9,7 @@ pub(crate) mod chunk_checks;
 pub(crate) mod dimension_scales;
 mod entry;
 pub(crate) mod exchange;
+mod left_out_columns;
 pub(crate) mod scale_lists;
 mod scanner;
 mod visits;
@@ -206,6 +207,9 @@ impl InputScanner<'_> {
         for at in 0..visits.found.len() {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
+        }
+        if self.options.selection.is_partial() {
+            left_out_columns::shorten_lists(&visits.paths, &mut entries);
         }
         let view = FileView::new(file.path(), &visits.paths, &entries);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;

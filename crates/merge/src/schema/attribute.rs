@@ -127,6 +127,24 @@ pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     AttributeValue { datatype: Datatype { class: Arc::new(class), committed: None }, value, ..like.clone() }
 }
 
+/// Creates a list of texts of variable length like `like`, whose type remains if it is one of such texts.
+pub(crate) fn with_texts(like: &AttributeValue, texts: &[String]) -> AttributeValue {
+    let mut value = Vec::new();
+    for text in texts {
+        value.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        value.extend_from_slice(text.as_bytes());
+    }
+    let dims = vec![texts.len() as u64];
+    let datatype = match &*like.datatype.class {
+        TypeClass::VariableString { .. } => like.datatype.clone(),
+        _ => {
+            let class = TypeClass::VariableString { len_bytes: 16, padding: 0, charset: 1 };
+            Datatype { class: Arc::new(class), committed: None }
+        }
+    };
+    AttributeValue { datatype, dataspace: Dataspace::Simple { max_dims: dims.clone(), dims }, value, ..like.clone() }
+}
+
 /// Creates an attribute of numbers with the type and extent of `like`; returns `None` if they do not fit.
 pub fn with_integers(like: &AttributeValue, values: &[i64]) -> Option<AttributeValue> {
     let number = NumberType::of(&like.datatype.class)?;

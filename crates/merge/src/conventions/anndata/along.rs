@@ -9,11 +9,11 @@ use super::tree::{CombineResult, Node, refuse};
 use super::value::{frame_columns, index_name};
 use crate::conventions::Axis;
 use crate::rules::{ElementMap, InputConversion, Rule};
-use crate::schema::attribute::{named, replaced, texts_of};
+use crate::schema::attribute::{named, replaced, texts_of, with_texts};
 use crate::schema::join::Join;
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::CanonicalElements;
-use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
+use raddle_hdf5::model::{Datatype, TypeClass};
 use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -249,28 +249,12 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> CombineResult<
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
     };
-    let dims = vec![columns.len() as u64];
-    let mut value = Vec::new();
-    for name in columns {
-        value.extend_from_slice(&(name.len() as u64).to_le_bytes());
-        value.extend_from_slice(name.as_bytes());
+    let mut order = with_texts(order, columns);
+    if columns.is_empty() {
+        // Like anndata, which writes an empty list as a list of numbers.
+        let class = NumberType::Float { len_bytes: 8, is_big_endian: false }.class();
+        order.datatype = Datatype { class: Arc::new(class), committed: None };
     }
-    // Like anndata, which writes an empty list as a list of numbers.
-    let class = match columns.is_empty() {
-        true => NumberType::Float { len_bytes: 8, is_big_endian: false }.class(),
-        false => node
-            .text("encoding-type")
-            .and_then(|_| named(node.attributes(), "encoding-type"))
-            .map(|known| (*known.datatype.class).clone())
-            .filter(|class| matches!(class, TypeClass::VariableString { .. }))
-            .unwrap_or(TypeClass::VariableString { len_bytes: 16, padding: 0, charset: 1 }),
-    };
-    let order = AttributeValue {
-        datatype: Datatype { class: Arc::new(class), committed: None },
-        dataspace: Dataspace::Simple { max_dims: dims.clone(), dims },
-        value,
-        ..order.clone()
-    };
     Ok(replaced(node.attributes(), order))
 }
 
