@@ -155,3 +155,49 @@ def test_random_products(udunits, raddle):
             check(folder, udunits, raddle, pairs, [value] * len(pairs))
 
     checked()
+
+
+INTEGERS = {
+    "exact": (("hours", "days"), [3, -2, 0], [72, -48, 0]),
+    "divisible": (("days", "hours"), [48, 0, -24], [2, 0, -1]),
+    "missing": (("hours", "days"), [1, -99, 2], [24, -99, 48]),
+    "none": (("days", "hours"), [48, 5, 0], None),
+    "beyond": (("s", "days"), [1, 30_000, 0], None),
+    "becomes missing": (("hours", "days"), [1, 4, 0], None),
+}
+
+
+@pytest.mark.parametrize("case", INTEGERS)
+def test_integers_are_converted_exactly_or_not_at_all(tmp_path, raddle, case):
+    units, values, expected = INTEGERS[case]
+    fill = {"_FillValue": np.int32(96 if case == "becomes missing" else -99)}
+    inputs = []
+    for number, (unit, numbers) in enumerate(zip(units, ([1, 2, 3], values), strict=True)):
+        lag = Variable(("time",), np.array(numbers, "i4"), {"units": unit, **fill})
+        time = Variable(("time",), 3.0 * number + np.arange(3), {"units": "days since 2000-01-01"})
+        inputs.append(File({"time": None}, {"time": time, "lag": lag}, {"Conventions": "CF-1.8"}))
+    paths, output = write_all(tmp_path, *inputs), tmp_path / "merged.nc"
+    finished = raddle("merge", *paths, "-o", output, "--units", "convert", expect=0 if expected else 3)
+    if expected is None:
+        assert "/lag" in finished.stderr and not output.exists()
+        return
+    with netCDF4.Dataset(output) as merged:
+        merged.set_auto_mask(False)
+        assert merged["lag"].units == units[0] and merged["lag"].dtype == "i4"
+        assert merged["lag"][:].tolist() == [1, 2, 3, *expected]
+    raddle("verify", output, "--against", *paths)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"scale_factor": 0.5}, {"valid_max": np.int16(90)}, {"_Unsigned": "true"}])
+def test_another_spelling_of_a_unit_changes_no_value(tmp_path, raddle, attributes):
+    inputs = []
+    for number, unit in enumerate(["W m-2", "W/m2"]):
+        flux = Variable(("time",), np.array([number, 7], "i2"), {"units": unit, **attributes})
+        time = Variable(("time",), 2.0 * number + np.arange(2), {"units": "days since 2000-01-01"})
+        inputs.append(File({"time": None}, {"time": time, "flux": flux}, {"Conventions": "CF-1.8"}))
+    paths, output = write_all(tmp_path, *inputs), tmp_path / "merged.nc"
+    assert "--units convert" in raddle("merge", *paths, "-o", output, expect=3).stderr
+    raddle("merge", *paths, "-o", output, "--units", "convert")
+    with netCDF4.Dataset(output) as merged:
+        merged.set_auto_maskandscale(False)
+        assert merged["flux"][:].tolist() == [0, 7, 1, 7] and merged["flux"].units == "W m-2"

@@ -6,7 +6,7 @@
 
 use super::conversion::ElementMap;
 use super::record_lengths::record_lengths;
-use super::time_scale::NO_TIME;
+use super::unit_scale::NO_TIME;
 use super::unpack::decoding;
 use super::{PositionForm, ValueMeaning};
 use crate::conventions::Overlap;

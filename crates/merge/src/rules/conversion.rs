@@ -6,7 +6,7 @@
 use super::inexact::Inexact;
 use super::packed::OutputPacking;
 use super::pick::Pick;
-use super::time_scale::{NO_TIME, TimeScale, holds};
+use super::unit_scale::{NO_TIME, UnitScale, holds};
 use crate::schema::attribute::string;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
@@ -55,7 +55,7 @@ pub enum ElementMap {
     /// Add a number to nonnegative values, which are positions; negative values mean no position.
     Shift(i64),
     /// Count from another reference, in another unit.
-    Scale(TimeScale),
+    Scale(UnitScale),
     /// Compute `value * scale + offset` in floating point; some values become the output's fill value.
     Unpack {
         /// Factor.
@@ -401,7 +401,7 @@ impl From<raddle_core::CoreError> for ConvertError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::time_scale::Rounding;
+    use crate::rules::unit_scale::Rounding;
 
     #[test]
     fn any_number_of_values_is_missing() {
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[2]).unwrap_err().value, "2");
         let units = ("hours".to_owned(), "days".to_owned());
         let kept = vec![9.0];
-        let half = TimeScale { multiplier: 1, divisor: 2, offset: 0, kept, rounding: Rounding::NotRequested, units };
+        let half = UnitScale { multiplier: 1, divisor: 2, offset: 0, kept, rounding: Rounding::NotRequested, units };
         let half = ElementMap::Scale(half);
         assert_eq!(run(half.clone(), &[4, 9]).unwrap(), [2, 9]);
         assert_eq!(run(half, &[5]).unwrap_err().value, "5 hours");

@@ -7,8 +7,8 @@ use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{STORED_OTHERWISE, VALID};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
-use super::time_scale::{Rounding, TimeScale};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
+use super::unit_scale::{Rounding, UnitScale};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
 use crate::conventions::Times;
@@ -191,7 +191,7 @@ fn scale(
         }
     };
     let offset = difference / common;
-    Ok(ElementMap::Scale(TimeScale { multiplier, divisor, offset, kept, rounding, units }))
+    Ok(ElementMap::Scale(UnitScale { multiplier, divisor, offset, kept, rounding, units }))
 }
 
 /// Returns a unit times a factor; `None` if that is not a whole number of nanoseconds.

@@ -6,7 +6,8 @@ use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{DECIDES, PACKING, VALID};
 use super::repack;
 use super::settling::{DeclaredRule, Mismatch, Settling};
-use super::units::linear_map;
+use super::unit_scale::{Rounding, UnitScale};
+use super::units::{WholeMap, linear_map, whole_map};
 use super::unpack::{missing_values, unpack};
 use crate::conventions::{Packing, Units};
 use crate::schema::attribute::{named, numbers, text, words};
@@ -92,18 +93,30 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
         let template = scanned.facts[input as usize].template as usize;
         let number = NumberType::of(&scanned.templates[template].datatype.class);
         let is_float = number.is_some_and(|number| !number.is_integer());
+        let is_plain = !is_packed && number.is_some() && named(&attributes, "_Unsigned").is_none();
         match linear_map(&units, &target) {
             Some((_, shift)) if shift != 0.0 && metadata.is_some() => {
                 let found = format!("{units}, whose conversion adds {shift}");
                 Err(Mismatch::attribute("units_metadata", metadata.clone().unwrap_or_default(), found))
             }
+            Some((slope, shift)) if slope == 1.0 && shift == 0.0 => Ok(ElementMap::Same),
             Some((slope, shift)) if is_float && !is_packed => {
                 Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes) })
             }
-            Some(_) => {
-                let why = "values are packed, limited or integers, which other units would round";
-                Err(Mismatch::attribute("units", target.clone(), format!("{units}; {why}")))
-            }
+            Some(_) => match whole_map(&units, &target).filter(|_| is_plain) {
+                Some(WholeMap { multiplier, divisor, offset }) => Ok(ElementMap::Scale(UnitScale {
+                    multiplier,
+                    divisor,
+                    offset,
+                    kept: missing_values(&attributes),
+                    rounding: Rounding::Refused,
+                    units: (units, target.clone()),
+                })),
+                None => {
+                    let why = "values are packed or limited, or integers that other units would round";
+                    Err(Mismatch::attribute("units", target.clone(), format!("{units}; {why}")))
+                }
+            },
             None => Err(Mismatch::attribute("units", target.clone(), format!("{units}; no conversion is known"))),
         }
     });

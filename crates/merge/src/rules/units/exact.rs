@@ -89,6 +89,11 @@ impl Exact {
             .then(|| Self::new(difference, left_denominator.checked_mul(right_denominator)?, [0, 0, left_pi]))?
     }
 
+    /// Returns numerator and denominator; `None` if there is a power of pi.
+    pub fn ratio(self) -> Option<(i128, i128)> {
+        if self.exponents[2] == 0 { self.fraction() } else { None }
+    }
+
     /// Returns numerator and denominator including the powers of 2 and 5.
     fn fraction(self) -> Option<(i128, i128)> {
         let (mut numerator, mut denominator) = (self.numerator, self.denominator);

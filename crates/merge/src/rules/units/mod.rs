@@ -69,15 +69,40 @@ impl Unit {
 
 /// Returns slope and shift that convert `from` to `to`; `None` if there is no such map.
 pub fn linear_map(from: &str, to: &str) -> Option<(f64, f64)> {
+    let (slope, shift) = exact_map(from, to)?;
+    let map = (slope.to_f64(), shift.to_f64());
+    (map.0.is_normal() && map.1.is_finite()).then_some(map)
+}
+
+/// Linear map in whole numbers: `(value * multiplier + offset) / divisor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WholeMap {
+    /// Factor.
+    pub multiplier: i64,
+    /// Common divisor.
+    pub divisor: i64,
+    /// Summand.
+    pub offset: i128,
+}
+
+/// Returns the map from `from` to `to` in whole numbers; `None` if there is none, as between degrees and radians.
+pub fn whole_map(from: &str, to: &str) -> Option<WholeMap> {
+    let (slope, shift) = exact_map(from, to)?;
+    let ((numerator, denominator), (shift, divisor)) = (slope.ratio()?, shift.ratio()?);
+    Some(WholeMap {
+        multiplier: numerator.checked_mul(divisor)?.try_into().ok()?,
+        divisor: denominator.checked_mul(divisor)?.try_into().ok()?,
+        offset: shift.checked_mul(denominator)?,
+    })
+}
+
+fn exact_map(from: &str, to: &str) -> Option<(Exact, Exact)> {
     let (from, to) = (parse::unit(from)?, parse::unit(to)?);
     if from.dimension != to.dimension {
         return None;
     }
     let inverse = to.scale.inverse()?;
-    let slope = from.scale.times(inverse)?;
-    let shift = from.zero.minus(to.zero)?.times(inverse)?;
-    let map = (slope.to_f64(), shift.to_f64());
-    (map.0.is_normal() && map.1.is_finite()).then_some(map)
+    Some((from.scale.times(inverse)?, from.zero.minus(to.zero)?.times(inverse)?))
 }
 
 #[cfg(test)]
@@ -99,6 +124,17 @@ mod tests {
         assert_eq!(slope("degree_north", "radian"), Some(std::f64::consts::PI / 180.0));
         assert_eq!(slope("m", "Pa"), None);
         assert_eq!(slope("smoot", "m"), None);
+    }
+
+    #[test]
+    fn maps_in_whole_numbers_are_exact() {
+        let map = |multiplier, divisor, offset| Some(WholeMap { multiplier, divisor, offset });
+        assert_eq!(whole_map("days", "hours"), map(24, 1, 0));
+        assert_eq!(whole_map("hours", "days"), map(1, 24, 0));
+        assert_eq!(whole_map("degC", "K"), map(20, 20, 5463));
+        assert_eq!(whole_map("W m-2", "W/m2"), map(1, 1, 0));
+        assert_eq!(whole_map("degree", "radian"), None);
+        assert_eq!(whole_map("m", "Pa"), None);
     }
 
     #[test]
