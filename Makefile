@@ -52,6 +52,8 @@ VENV := .venv
 BIN := $(abspath $(VENV)/bin)
 # Bundled HDF5 needs cmake >= 3.26; that of the virtual environment comes first on PATH.
 export PATH := $(BIN):$(PATH)
+# Compiling every module takes a minute, and most are never imported.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # A notice about another program, not a warning about these pages.
 export NO_MKDOCS_2_WARNING := 1
 CARGO ?= cargo
@@ -308,11 +310,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.%-ready: requirements/%.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(PIP) --requirement $<
 	touch $@
 
 $(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt requirements/docs.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/tests.txt
+	$(PIP) --requirement requirements/tests.txt
 	sh scripts/install-system-packages.sh
 	touch $@
 
