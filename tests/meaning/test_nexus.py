@@ -451,3 +451,27 @@ def test_more_fields_of_events_and_of_pulses(tmp_path, is_equal, name, of):
     with h5py.File(output) as merged, h5py.File(inputs[0]) as first, h5py.File(inputs[1]) as second:
         expected = np.concatenate([part[f"{EVENTS}/{name}"][:] for part in [first, second]])
         assert merged[f"{EVENTS}/{name}"][:].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_signals_may_be_left_out_but_for_the_first(tmp_path, raddle, count):
+    inputs = []
+    for number in range(count):
+        inputs.append(tmp_path / f"{number}.nxs")
+        with h5py.File(inputs[-1], "w") as file:
+            data = group(group(file, "entry", "NXentry"), "data", "NXdata")
+            data.attrs.update({"signal": "counts", "axes": ["time"], "auxiliary_signals": ["monitor", "other"], "time_indices": 0})
+            rows(data, "time", 3.0 * number + np.arange(3), units="s")
+            for place, name in enumerate(["counts", "monitor", "other"]):
+                rows(data, name, np.arange(3.0) + 10 * place)
+    output = tmp_path / "output.nxs"
+    raddle("merge", *inputs, "-o", output, "--exclude", "entry/data/monitor")
+    with snx.File(output) as file:
+        found = file["entry/data"][()]
+    assert {*found} == {"counts", "other"} and found.sizes == {"time": 3 * count}
+    raddle("verify", output, "--against", *inputs)
+    refused = raddle("merge", *inputs, "-o", output, "-f", "--exclude", "entry/data/counts", expect=3).stderr
+    assert "/entry/data" in refused and "leave out the group" in refused
+    raddle("merge", *inputs, "-o", output, "-f", "--exclude", "entry/data")
+    with snx.File(output) as file:
+        assert "data" not in file["entry"]

@@ -9,7 +9,7 @@ pub(crate) mod chunk_checks;
 pub(crate) mod dimension_scales;
 mod entry;
 pub(crate) mod exchange;
-mod left_out_columns;
+mod left_out_members;
 pub(crate) mod scale_lists;
 mod scanner;
 mod visits;
@@ -208,8 +208,10 @@ impl InputScanner<'_> {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
         }
-        if self.options.selection.is_partial() {
-            left_out_columns::shorten_lists(&visits.paths, &mut entries);
+        let names_members =
+            self.options.selection.is_partial() && self.options.conventions.convention != Some(Choice::None);
+        if names_members {
+            left_out_members::shorten_lists(&visits.paths, &mut entries);
         }
         let view = FileView::new(file.path(), &visits.paths, &entries);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;
@@ -229,6 +231,9 @@ impl InputScanner<'_> {
             // Nothing is combined, but values may refer to rows that are left out.
             recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
             recognised = Recognition { rules: recognised.rules, ..Recognition::default() };
+        }
+        if names_members {
+            recognised.refusal = recognised.refusal.or_else(|| left_out_members::lacks_signal(&visits.paths, &entries));
         }
         if let Err((attribute, reason)) = &records {
             let reason =
