@@ -303,3 +303,31 @@ def test_names_with_characters_of_patterns(tmp_path, raddle, name):
     assert files(tmp_path / "out") == sorted([f"{name}.h5", "x1.h5"])
     with h5py.File(tmp_path / "out" / f"{name}.h5") as found:
         assert set(found) == {"_raddle", name}
+
+
+def test_a_file_without_records_is_verified_against_all_inputs(tmp_path, raddle):
+    """Nothing in it lies along the time of the inputs, which must have the same values."""
+    inputs = []
+    for number in range(3):
+        inputs.append(tmp_path / f"part_{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("time", None)
+            file.createDimension("lat", 4)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = np.arange(5.0) + 5 * number
+            file.createVariable("lat", "f8", ("lat",))[:] = np.arange(4.0)
+            file.createVariable("tas", "f4", ("time", "lat"))[:] = number
+            file.createVariable("orog", "f4", ("lat",))[:] = np.arange(4.0)
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "series")
+    raddle("merge", *inputs, "-o", tmp_path / "series/other.nc", "--include", "orog")
+    for name in ("tas", "orog", "other"):
+        raddle("verify", tmp_path / f"series/{name}.nc", "--against", *inputs)
+    with netCDF4.Dataset(tmp_path / "series/other.nc") as file:
+        assert "time" not in file.dimensions and file["orog"][:].tolist() == [0, 1, 2, 3]
+    with netCDF4.Dataset(inputs[2], "a") as file:
+        file["orog"][1] = 7
+    assert "orog" in raddle("verify", tmp_path / "series/orog.nc", "--against", *inputs, expect=3).stderr
+    refused = raddle("merge", *inputs, "-o", tmp_path / "none.nc", "--include", "orog", expect=3).stderr
+    assert "/orog" in refused and not (tmp_path / "none.nc").exists()

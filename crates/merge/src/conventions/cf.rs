@@ -347,6 +347,8 @@ impl<'f, 'a> Variables<'f, 'a> {
         let times: BTreeSet<Vec<u8>> = self.all.iter().filter(is_timed).cloned().collect();
         match times.len() {
             1 => Ok(times),
+            // Nothing of what is merged lies along them.
+            0 if self.file.leaves_out_records => Ok(times),
             _ => refuse(format!(
                 "has no unlimited dimension, and not exactly one time dimension; --dim selects the one along which files \
                  are concatenated: {}",

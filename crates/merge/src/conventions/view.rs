@@ -17,6 +17,8 @@ pub struct FileView<'a> {
     pub path: &'a Path,
     paths: &'a Paths,
     entries: &'a [ScannedEntry],
+    /// Whether unlimited dimensions of the file are left out, with everything along them.
+    pub leaves_out_records: bool,
     /// Entries by path; built on first use.
     by_path: OnceCell<HashMap<&'a [u8], usize>>,
 }
@@ -24,7 +26,13 @@ pub struct FileView<'a> {
 impl<'a> FileView<'a> {
     /// Creates a view of the file at `path` with these objects.
     pub(crate) fn new(path: &'a Path, paths: &'a Paths, entries: &'a [ScannedEntry]) -> Self {
-        Self { path, paths, entries, by_path: OnceCell::new() }
+        Self { path, paths, entries, leaves_out_records: false, by_path: OnceCell::new() }
+    }
+
+    /// Configures the view of a file whose unlimited dimensions may be left out.
+    #[must_use]
+    pub(crate) fn without_records(self, leaves_out_records: bool) -> Self {
+        Self { leaves_out_records, ..self }
     }
 
     /// Returns the number of objects and links.

@@ -34,6 +34,18 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
     left_out.into_iter().filter(|(_, object)| leads_to_kept(object)).map(|(index, _)| index).collect()
 }
 
+/// Whether a file has unlimited dimensions of netCDF, left out or not.
+pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
+    let is_unlimited = |object: &Object| match &object.kind {
+        ObjectKind::Dataset(dataset) => match &dataset.dataspace {
+            Dataspace::Simple { max_dims, .. } => max_dims.first() == Some(&u64::MAX),
+            _ => false,
+        },
+        _ => false,
+    };
+    tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
+}
+
 /// Whether the object is the one-dimensional scale of a netCDF dimension.
 fn is_scale(object: &Object) -> bool {
     let ObjectKind::Dataset(dataset) = &object.kind else { return false };

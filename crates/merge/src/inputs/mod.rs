@@ -4,7 +4,7 @@
 //! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were
 //! requested.
 
-mod left_out_scales;
+pub(crate) mod left_out_scales;
 pub(crate) mod linked_files;
 mod natural;
 pub mod order;

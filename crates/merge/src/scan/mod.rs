@@ -18,6 +18,7 @@ pub use entry::{ScannedEntry, ScannedRole};
 
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognition, Refusal};
 use crate::error::{BadInput, MergeError, Result};
+use crate::inputs::left_out_scales;
 use crate::inputs::linked_files::real_folder;
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
@@ -213,7 +214,8 @@ impl InputScanner<'_> {
         if names_members {
             left_out_members::shorten_lists(&visits.paths, &mut entries);
         }
-        let view = FileView::new(file.path(), &visits.paths, &entries);
+        let leaves_out_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
+        let view = FileView::new(file.path(), &visits.paths, &entries).without_records(leaves_out_records);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;
         let mut options = Cow::Borrowed(&self.options.conventions);
         let records = match options.convention {
