@@ -5,8 +5,8 @@ use super::{EntryRange, Resources, Selection};
 use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
 use crate::formats::{OmittedProduct, WriteJob, WriteOptions, WrittenEvents, warn_of_filter, write};
+use crate::sources::concat::ConcatSource;
 use crate::sources::readable::{fault_of_ids, readable};
-use crate::sources::without_ids::WithoutIds;
 use raddle_columns::source::Source;
 use raddle_core::output::check::check_output;
 use raddle_core::output::publish::published_path;
@@ -14,9 +14,6 @@ use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::Watch;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-/// Name of the ids of events in the list of what is left out.
-const IDS: &str = "the ids of events";
 
 /// Request to write the events of files in another layout.
 ///
@@ -76,8 +73,7 @@ impl ConvertRequest {
             .map_err(EventsError::from)
             .and_then(|()| self.selection.open(&self.inputs, &self.write))
             .and_then(|opened| Ok((self.selection.matching_for(opened.source.as_ref(), &self.write)?, opened)));
-        let (products, OpenedInputs { source, mut left_out }) = ranks.agree("open the inputs", opened)?;
-        let source = source.as_ref();
+        let (products, OpenedInputs { mut source, mut left_out }) = ranks.agree("open the inputs", opened)?;
         warn_of(&left_out, watch);
         if ranks.rank() == 0 && self.write.layout.holds_columns() && !self.selection.raw && !self.selection.whole {
             warn_of_bytes(&source.schema().select(&products), watch);
@@ -86,11 +82,13 @@ impl ConvertRequest {
         let mut convert = self.resources.options(ranks.size());
         convert.entries = Some(self.entries.of(source.len_entries()));
         if self.skip_bad {
-            left_out.extend(self.bad_products(source, &products, &convert, watch, ranks)?);
+            left_out.extend(self.bad_products(source.as_ref(), &products, &convert, watch, ranks)?);
+            if let Some(ids) = self.bad_ids(source.as_ref(), &convert, watch, ranks)? {
+                left_out.push(ids);
+                source = Box::new(ranks.agree("leave out the ids", ConcatSource::without_ids(source))?);
+            }
         }
-        let without_ids = WithoutIds::new(source);
-        let has_bad_ids = left_out.iter().any(|left| left.product == IDS);
-        let source: &dyn Source = if has_bad_ids { &without_ids } else { source };
+        let source = source.as_ref();
         let is_readable = |product: &usize| {
             let name = &source.schema().products[*product].name;
             !left_out.iter().any(|left| left.product == *name)
@@ -101,7 +99,7 @@ impl ConvertRequest {
         Ok(WrittenEvents { left_out, ..write(&job)? })
     }
 
-    /// Collective. Returns the products that cannot be read, and [`IDS`] if the ids cannot; each rank reads some of them.
+    /// Collective. Returns the products that cannot be read; each rank reads some of them.
     fn bad_products(
         &self,
         source: &dyn Source,
@@ -118,17 +116,32 @@ impl ConvertRequest {
             reason: error.to_string(),
         };
         let found = ranks.agree("look for what cannot be read", found)?;
-        let mut local: Vec<OmittedProduct> = found.bad.into_iter().map(left_out).collect();
-        let range = self.entries.of(source.len_entries());
-        let bad_ids = match ranks.rank() {
-            0 => fault_of_ids(source, range, options.batch_len_bytes, watch.cancel),
-            _ => Ok(None),
-        };
-        let bad_ids = ranks.agree("look for ids that cannot be read", bad_ids)?;
-        local.extend(bad_ids.map(|error| OmittedProduct { product: IDS.to_owned(), reason: error.to_string() }));
+        let local: Vec<OmittedProduct> = found.bad.into_iter().map(left_out).collect();
         let mut all = ranks.all_gather_values("what cannot be read", &local)?.concat();
         all.sort_by_key(|left| source.schema().position(&left.product));
         warn_of(&all, watch);
         Ok(all)
+    }
+
+    /// Collective. Returns why the ids of all events are left out, if one of them cannot be read.
+    fn bad_ids(
+        &self,
+        source: &dyn Source,
+        options: &ConvertOptions,
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<Option<OmittedProduct>> {
+        let range = self.entries.of(source.len_entries());
+        let fault = match ranks.rank() {
+            0 => fault_of_ids(source, range, options.batch_len_bytes, watch.cancel),
+            _ => Ok(None),
+        };
+        let fault = ranks.agree("look for ids that cannot be read", fault)?;
+        let left_out =
+            |error: EventsError| OmittedProduct { product: "the ids of events".to_owned(), reason: error.to_string() };
+        let local: Vec<OmittedProduct> = fault.map(left_out).into_iter().collect();
+        let all = ranks.all_gather_values("ids that cannot be read", &local)?.concat();
+        warn_of(&all, watch);
+        Ok(all.into_iter().next())
     }
 }

@@ -124,6 +124,14 @@ impl ConcatSource {
         Ok(Self { parts, schema, has_ids, left_out })
     }
 
+    /// Hides the ids of a source.
+    ///
+    /// # Errors
+    /// As [`ConcatSource::new`].
+    pub fn without_ids(source: Box<dyn Source>) -> Result<Self> {
+        Ok(Self { has_ids: false, ..Self::new(vec![source])? })
+    }
+
     /// Returns the products that were left out, and why.
     pub fn left_out(&self) -> &[(String, EventsError)] {
         &self.left_out

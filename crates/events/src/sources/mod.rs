@@ -10,4 +10,3 @@ pub mod map;
 pub mod memory;
 pub mod readable;
 pub mod serializing;
-pub(crate) mod without_ids;
