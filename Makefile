@@ -52,7 +52,7 @@ VENV := .venv
 BIN := $(abspath $(VENV)/bin)
 # Bundled HDF5 needs cmake >= 3.26; that of the virtual environment comes first on PATH.
 export PATH := $(BIN):$(PATH)
-# Compiling every module takes a minute, and most are never imported.
+# pip would compile every module, which takes a minute.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # A notice about another program, not a warning about these pages.
 export NO_MKDOCS_2_WARNING := 1

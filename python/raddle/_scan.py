@@ -380,7 +380,7 @@ class Scan:
         return [0] * len(self._source._files) if counted is None else self._source._row_counts(self._group, counted)
 
     def _counted(self) -> str | None:
-        """Return the name of the column whose rows are those of the table: one that is used, or the first; None if there are none."""
+        """Return the name of the column whose rows are those of the table: one that is used, or the first. None without columns."""
         return (*self._names(), *self._tested(), *self._source._names(self._group), None)[0]
 
     def _pieces(self) -> list[Piece]:

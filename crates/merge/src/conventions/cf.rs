@@ -348,7 +348,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         match times.len() {
             1 => Ok(times),
             // Nothing of what is merged lies along them.
-            0 if self.file.leaves_out_records => Ok(times),
+            0 if self.file.may_lack_records => Ok(times),
             _ => refuse(format!(
                 "has no unlimited dimension, and not exactly one time dimension; --dim selects the one along which files \
                  are concatenated: {}",

@@ -17,22 +17,16 @@ pub struct FileView<'a> {
     pub path: &'a Path,
     paths: &'a Paths,
     entries: &'a [ScannedEntry],
-    /// Whether unlimited dimensions of the file are left out, with everything along them.
-    pub leaves_out_records: bool,
+    /// Whether objects are left out of a file with unlimited dimensions, which may be among them.
+    pub may_lack_records: bool,
     /// Entries by path; built on first use.
     by_path: OnceCell<HashMap<&'a [u8], usize>>,
 }
 
 impl<'a> FileView<'a> {
     /// Creates a view of the file at `path` with these objects.
-    pub(crate) fn new(path: &'a Path, paths: &'a Paths, entries: &'a [ScannedEntry]) -> Self {
-        Self { path, paths, entries, leaves_out_records: false, by_path: OnceCell::new() }
-    }
-
-    /// Configures the view of a file whose unlimited dimensions may be left out.
-    #[must_use]
-    pub(crate) fn without_records(self, leaves_out_records: bool) -> Self {
-        Self { leaves_out_records, ..self }
+    pub(crate) fn new(path: &'a Path, paths: &'a Paths, entries: &'a [ScannedEntry], may_lack_records: bool) -> Self {
+        Self { path, paths, entries, may_lack_records, by_path: OnceCell::new() }
     }
 
     /// Returns the number of objects and links.

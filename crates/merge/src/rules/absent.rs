@@ -134,8 +134,8 @@ pub(crate) fn value_for_holes(
 }
 
 /// Returns the attribute `_FillValue` of a float dataset that has none, and the stored bytes of its value. Elements that
-/// were never written may have the fill value of netCDF, which some readers take for a missing value without an attribute
-/// and none would next to NaN.
+/// were never written have the fill value of the dataset. The netCDF library takes its own for a missing value only if no
+/// attribute names another.
 fn float_fill(dataset: &Dataset) -> (AttributeValue, Vec<u8>) {
     let (mut attribute, nan) = nan_fill(&dataset.datatype);
     let mut of_netcdf = Vec::new();

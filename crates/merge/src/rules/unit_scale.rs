@@ -62,9 +62,9 @@ impl UnitScale {
         if is_kept(value) {
             return Ok(value);
         }
-        let scaled = i128::from(value) * i128::from(self.multiplier) + self.offset;
-        let exact = (scaled % i128::from(self.divisor) == 0).then(|| scaled / i128::from(self.divisor));
-        match exact.and_then(|exact| i64::try_from(exact).ok()) {
+        let scaled = (i128::from(value) * i128::from(self.multiplier)).checked_add(self.offset);
+        let exact = scaled.filter(|scaled| scaled % i128::from(self.divisor) == 0);
+        match exact.and_then(|scaled| i64::try_from(scaled / i128::from(self.divisor)).ok()) {
             Some(exact) if is_kept(exact) => Err(Inexact::new(&value, MISSING)),
             Some(exact) => Ok(exact),
             None => Err(self.without_counterpart(value, target)),

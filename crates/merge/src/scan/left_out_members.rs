@@ -26,8 +26,9 @@ pub(super) fn lacks_signal(paths: &Paths, entries: &[ScannedEntry]) -> Option<Re
     let known: HashSet<&[u8]> = paths.iter().collect();
     let (at, signal) =
         signals.into_iter().find(|(at, signal)| !known.contains(&*child_path(paths.get(*at), signal.as_bytes())))?;
-    let reason =
-        format!("its signal {signal:?} is left out, without which NeXus cannot read it: leave out the group, too");
+    let reason = format!(
+        "its signal {signal:?} is left out, without which NeXus cannot read the group: leave out the group, too"
+    );
     Some(Refusal { object: display_path(paths.get(at)), reason })
 }
 

@@ -214,8 +214,8 @@ impl InputScanner<'_> {
         if names_members {
             left_out_members::shorten_lists(&visits.paths, &mut entries);
         }
-        let leaves_out_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
-        let view = FileView::new(file.path(), &visits.paths, &entries).without_records(leaves_out_records);
+        let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
+        let view = FileView::new(file.path(), &visits.paths, &entries, may_lack_records);
         let is_alone = self.is_alone || self.options.join.join == Join::Union;
         let mut options = Cow::Borrowed(&self.options.conventions);
         let records = match options.convention {
