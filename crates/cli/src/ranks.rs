@@ -26,14 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// with a failure.
 const FIRST_SPEAKS: Duration = Duration::from_secs(1);
 
-/// What a command does with several ranks.
+/// Behaviour of a command that is started on several ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankUse {
-    /// The ranks share its work.
+    /// The ranks share the work.
     Shared,
-    /// Every rank runs it independently: it is replaced by another program, which joins the other ranks in its own way.
+    /// Every rank is replaced by another program, which communicates with the other ranks by itself.
     Independent,
-    /// It runs as one process.
+    /// The command runs as one process.
     OneProcess,
 }
 
@@ -42,7 +42,7 @@ pub enum RankUse {
 pub struct Ranks {
     world: Option<World>,
     jobs: usize,
-    /// Number of each rank's machine.
+    /// Machine of each rank, as a number from 0.
     machines: Vec<u32>,
 }
 

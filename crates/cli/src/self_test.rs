@@ -52,7 +52,7 @@ const EVENTS: u64 = 200;
 pub struct Step {
     /// Name.
     pub name: &'static str,
-    /// What was done.
+    /// Description of the work done.
     pub done: String,
     /// Wall time.
     pub elapsed_s: f64,
@@ -76,7 +76,7 @@ struct Files<'a> {
     datasets: Vec<(String, u64)>,
 }
 
-/// The work of a step, which returns what was done.
+/// The work of a step; returns a description of it.
 type Work<'a> = fn(&mut Files<'a>) -> Result<String, Error>;
 
 /// Returns all steps, in order; later ones use the files of earlier ones.

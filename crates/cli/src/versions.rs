@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// How this program was built; `build.rs` records it.
+/// Build of this program, as recorded by `build.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     /// Version of raddle.

@@ -18,7 +18,8 @@ const MIN_SAMPLED_LEN_BYTES: usize = 4 << 10;
 /// Maximum number of bytes that are sampled: 1.6 % of a tile of 1 MiB.
 const MAX_SAMPLED_LEN_BYTES: usize = 16 << 10;
 
-/// Number of samples, evenly spread. They are joined, because each run of an encoder has fixed costs.
+/// Number of samples, evenly spread over the tile. They are encoded as one buffer, because each run of an encoder has
+/// fixed costs.
 const SAMPLES: usize = 8;
 
 /// Alignment of samples, so that each begins with an element.

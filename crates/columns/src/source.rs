@@ -79,7 +79,7 @@ pub trait RangeReader: Send {
     /// Reads `entries`.
     ///
     /// # Errors
-    /// The place and what is wrong there. The reader remains usable.
+    /// If the entries cannot be read; the error names the place. The reader remains usable.
     fn read(&mut self, entries: Range<u64>) -> Result<Block>;
 
     /// Reads `entries`, which must follow those of `block`, and appends them to it. After an error, the contents of

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// Bytes before the contents: magic number and version.
 const HEAD: &[u8] = b"raddlest\x03";
-/// Those of a version that has limits only.
+/// First bytes of a version that has limits only.
 const OLDER_HEAD: &[u8] = b"raddlest\x02";
 /// Values of the column of the seed.
 const VALUES: [f64; 5] = [1.0, -2.0, f64::NAN, 0.5, 7.0];

@@ -127,7 +127,7 @@ enum ReadStage {
     Failed,
 }
 
-/// What is known of a dataset that was asked for.
+/// State of a prefetched dataset.
 enum PredictedState {
     Read(Buffer),
     Running,

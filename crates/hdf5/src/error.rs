@@ -250,7 +250,7 @@ impl Hdf5Error {
         }
     }
 
-    /// Returns whether the bytes are valid and only this reader does not support them.
+    /// Returns whether the bytes are valid but not supported by this reader.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Unsupported { .. } => true,

@@ -93,7 +93,7 @@ pub enum MergeError {
     /// Some inputs have no first value to sort by.
     #[error("{} of the inputs have no value to sort by; the first: {}", missing.len(), first_missing(missing))]
     SortKeys {
-        /// These inputs, in input order.
+        /// The inputs without a value, in input order.
         missing: Vec<MissingKey>,
     },
     /// Objects of the inputs do not fit together; lists all differences.

@@ -35,7 +35,7 @@ pub enum Extendible {
     /// bytes.
     #[default]
     Likely,
-    /// All.
+    /// All datasets.
     All,
     /// Only datasets that are extendible in an input.
     Never,

@@ -48,7 +48,7 @@ pub fn index_of(
     })
 }
 
-/// A search, as Python passes it on.
+/// Search request from Python.
 #[derive(Deserialize)]
 struct Request {
     #[serde(flatten)]

@@ -32,7 +32,7 @@ pub enum Sum {
     Floats(Box<FloatSum>),
 }
 
-/// What is requested of a column.
+/// Aggregates requested of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AggregateKind {
     /// Number of rows and limits.
@@ -124,7 +124,7 @@ impl Scan<'_> {
         Ok(total)
     }
 
-    /// Returns the longest range of rows within `rows` of which the index knows what is wanted of the requested column.
+    /// Returns the longest range within `rows` for which the index has the requested aggregates of the column.
     fn known(&self, rows: &Range<u64>, wanted: AggregateKind) -> Option<(Range<u64>, BlockStatistics)> {
         let column = self.only_requested();
         let path = self.table().path_of(&column.name);

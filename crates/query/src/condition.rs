@@ -34,7 +34,7 @@ impl Matches {
         }
     }
 
-    /// Returns the verdict for values of which all, or none, satisfy a condition.
+    /// Returns the verdict for values that all satisfy a condition, or for values that all fail it.
     pub fn of(all: bool, none: bool) -> Self {
         match (all, none) {
             (_, true) => Self::None,

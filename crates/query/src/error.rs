@@ -16,7 +16,7 @@ pub enum QueryError {
     Unknown {
         /// Path of the group.
         table: String,
-        /// What is looked for: `column` or `group`.
+        /// Kind of the object: `column` or `group`.
         what: &'static str,
         /// Requested name.
         name: String,

@@ -47,7 +47,7 @@ impl EventSet {
     }
 }
 
-/// How a search runs.
+/// Resources and cancellation of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchContext<'r> {
     /// Number of threads.

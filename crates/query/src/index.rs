@@ -88,11 +88,11 @@ impl From<LimitsIndex> for Index {
 /// An index of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FoundIndex {
-    /// There is none.
+    /// The file has no index.
     Missing,
-    /// It belongs to another state of the file.
+    /// The index belongs to another state of the file.
     Stale,
-    /// It can be used.
+    /// The index can be used.
     Usable(Index),
 }
 

@@ -45,7 +45,7 @@ pub struct FoundRows {
     pub columns: Vec<Vec<u8>>,
 }
 
-/// What a scan reads.
+/// Amount of data that a scan reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// Condition as text.
@@ -56,7 +56,7 @@ pub struct Explanation {
     pub blocks: u64,
     /// Number of blocks that the statistics exclude, which are not read.
     pub pruned_blocks: u64,
-    /// Number of blocks of which the statistics prove that all rows match.
+    /// Number of blocks in which all rows match, as the statistics prove.
     pub whole_blocks: u64,
     /// Columns with statistics among those of the condition.
     pub indexed_columns: Vec<String>,

@@ -28,7 +28,7 @@ impl BlockStatistics {
     /// Statistics of no values.
     pub const EMPTY: Self = Self::of_limits(Limits::Empty);
 
-    /// Returns statistics of which only the limits are known.
+    /// Returns statistics with limits only.
     pub const fn of_limits(limits: Limits) -> Self {
         Self { limits, distinct: None, sum: None }
     }

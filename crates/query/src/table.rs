@@ -1,4 +1,4 @@
-//! Tables: groups of datasets of which each row belongs together.
+//! Tables: groups of datasets with equally many rows, where row N of each describes the same item.
 
 use crate::error::{QueryError, Result};
 use crate::statistics::OrderedType;
@@ -58,7 +58,7 @@ pub(crate) struct TableColumn {
     pub kind: ColumnKind,
 }
 
-/// What the values of a column can be compared with.
+/// Kind of the values of a column, which determines what they can be compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
     /// Numbers.

@@ -5,7 +5,7 @@
 
 use raddle_hdf5::logical::NULL_STRING;
 
-/// How the texts of a column follow one another.
+/// Storage form of the texts of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextForm {
     /// Texts of fixed length, padded with zeros.

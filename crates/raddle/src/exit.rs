@@ -50,7 +50,7 @@ impl Exit {
         Self::Terminated,
     ];
 
-    /// Returns the number that the shell sees.
+    /// Returns the exit code of the process.
     pub fn code(self) -> u8 {
         self as u8
     }

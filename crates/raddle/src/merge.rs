@@ -278,7 +278,7 @@ pub struct PlannedMerge {
     part: Option<Part>,
 }
 
-/// How several ranks read the inputs and write the output.
+/// Ways in which several ranks read the inputs and write the output.
 #[derive(Debug, Default)]
 pub struct RankIo<'a> {
     /// Interface through which chunks are written.

@@ -72,9 +72,9 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
 pub(super) struct OutputCommand<'a> {
     /// Path of the file.
     pub path: &'a PathBuf,
-    /// What is printed.
+    /// Options for printing.
     pub printing: PrintArgs,
-    /// How ranks read and write.
+    /// Input and output of ranks.
     pub io: OpenIo<'a>,
     /// Options for messages.
     pub verbosity: &'a VerbosityArgs,

@@ -1,4 +1,4 @@
-//! What a command that writes a file prints.
+//! Options for the text that a command prints when it writes a file.
 
 /// Options for printing instead of writing, and for the form of the report.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

@@ -11,13 +11,13 @@ use raddle_inflate::format::{DISTANCE_SYMBOLS, MAX_MATCH, MIN_MATCH, Symbol, dis
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token(u32);
 
-/// Number of values of either part of a token.
+/// Number of possible values of each symbol of a token.
 pub(super) const PART_VALUES: usize = 512;
-/// First value of a first part that is a match length.
+/// Smallest value of the first symbol that is a match length; smaller ones are literals.
 pub(super) const FIRST_LENGTH: usize = 256;
-/// First value of a second part that is a literal.
+/// Smallest value of the second symbol that is a literal; smaller ones are distances.
 pub(super) const SECOND_LITERAL: usize = 32;
-/// Value of an empty second part.
+/// Value of the second symbol if the token has only one.
 const NOTHING: u32 = 31;
 
 const SECOND_SHIFT: u32 = 9;

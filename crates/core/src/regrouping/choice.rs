@@ -51,7 +51,7 @@ pub struct Regrouping {
     pub chunk_shape: Vec<u64>,
     /// Mean number of times that a chunk is decoded.
     pub decodes: f64,
-    /// The same if tiles were assembled one by one.
+    /// Mean number of times that a chunk would be decoded if tiles were assembled one by one.
     pub decodes_by_tile: f64,
 }
 

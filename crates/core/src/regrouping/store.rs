@@ -28,7 +28,7 @@ pub struct TileGroup {
     pub group: u64,
 }
 
-/// A group of which this process assembles tiles.
+/// A group with tiles that this process assembles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ExpectedGroup {
     group: TileGroup,

@@ -103,7 +103,7 @@ impl Default for BenchRequest {
     }
 }
 
-/// What a measurement writes: `null`, the name of a layout, or `cce-` and the name of a layout of bytes.
+/// Output of a measurement: `null`, the name of a layout, or `cce-` and the name of a layout of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BenchSink {
@@ -114,7 +114,7 @@ pub enum BenchSink {
 }
 
 impl BenchSink {
-    /// What is measured by default.
+    /// Outputs that are measured by default.
     pub const DEFAULT: [Self; 6] = [
         Self::Null,
         Self::File(OutputLayout::Columns, None),
@@ -194,7 +194,7 @@ impl From<BenchSink> for String {
 /// One measured conversion.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredConversion {
-    /// Name of what was written.
+    /// Name of the output.
     pub sink: String,
     /// Number of ranks that shared the events.
     pub number_of_ranks: usize,

@@ -21,12 +21,12 @@ const SAMPLES_AT_ONCE: usize = 256;
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum SplitVectors {
-    /// None: the components of a sample are stored together
+    /// No vectors: the components of a sample are stored together
     #[default]
     Never,
-    /// Those that OpenVisus cannot read: samples of more than 32 bytes, except 64, 128, 256, 512 and 1024
+    /// Vectors that OpenVisus cannot read: samples of more than 32 bytes, except 64, 128, 256, 512 and 1024
     Wide,
-    /// All
+    /// All vectors
     All,
 }
 

@@ -174,11 +174,11 @@ pub enum IdxError {
         path: PathBuf,
         /// Name of the axis.
         axis: char,
-        /// First sample of the box along it.
+        /// First sample of the box along the axis.
         start: u64,
         /// End of the box along the axis, exclusive.
         end: u64,
-        /// First sample of the dataset along it.
+        /// First sample of the dataset along the axis.
         first: u64,
         /// End of the dataset along the axis, exclusive.
         limit: u64,

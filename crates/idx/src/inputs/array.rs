@@ -64,7 +64,7 @@ pub struct InputLayout {
     pub counts: Vec<u64>,
     /// Name and sample type of each field.
     pub fields: Vec<(String, SampleType)>,
-    /// Time steps that are written or compared in one go, with the range of arrays of each.
+    /// Time steps that are written or compared together, with the range of arrays of each.
     pub steps: Vec<(Option<u64>, Range<usize>)>,
 }
 

@@ -4,7 +4,7 @@ use raddle_core::ranks::communicator::Rank;
 use raddle_core::ranks::owners::insert_largest;
 use smallvec::SmallVec;
 
-/// Ranks that hold most samples, and the number of all that hold any.
+/// Ranks that hold the most samples, and the number of ranks that hold any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SampleHolders {
     count: u32,
@@ -25,7 +25,7 @@ impl SampleHolders {
         self.count.into()
     }
 
-    /// Returns the ranks that hold most samples, and how many, largest first.
+    /// Returns the ranks that hold the most samples, with their numbers of samples, largest first.
     pub(crate) fn largest(&self) -> impl Iterator<Item = (Rank, u64)> + '_ {
         self.largest.iter().map(|(rank, samples)| (*rank as Rank, (*samples).into()))
     }

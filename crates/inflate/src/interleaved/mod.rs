@@ -203,8 +203,8 @@ impl<'a> Stream<'a> {
 
     /// Decodes a word that cannot be a step.
     ///
-    /// After the end of the stream come zeros, of which each word except the end of a block produces a byte, so that
-    /// decoding ends with `out`.
+    /// The stream is followed by zeros. Each word in them produces a byte or ends a block, so decoding ends when `out` is
+    /// full, or before.
     fn word(&mut self) {
         let (litlen, distance) = self.tables.codes.at_hand();
         match self.lane.word(litlen, distance) {

@@ -74,7 +74,7 @@ pub(crate) struct Completion<'a> {
     pub inputs: u32,
     /// Paths of the inputs.
     pub paths: &'a [PathBuf],
-    /// How tiles are placed, if the inputs are tiles.
+    /// Source of the positions of tiles, if the inputs are tiles.
     pub tiles: Option<&'a Tiles>,
     /// Whether objects of the inputs may be left out, such as those along other dimensions.
     pub is_partial: bool,

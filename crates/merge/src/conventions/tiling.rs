@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// How files that are tiles of a larger grid are placed.
+/// Source of the positions of files that are tiles of a larger grid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -207,7 +207,8 @@ pub struct TileTable {
 impl FromStr for TileTable {
     type Err = String;
 
-    /// Parses lines of values separated by commas. The first line names the dimensions after a name for the paths.
+    /// Parses a table of comma-separated values. The first line is a header: a name for the column of paths, then the
+    /// names of the dimensions.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let cells = |line: &str| line.split(',').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();

@@ -56,7 +56,7 @@ impl<'a> FileView<'a> {
         &self.entries[at].attributes
     }
 
-    /// Returns the text of an attribute.
+    /// Returns the text of an attribute of entry number `at`.
     pub fn text(&self, at: usize, name: &str) -> Option<String> {
         attribute::text(self.attributes(at), name)
     }

@@ -22,7 +22,7 @@ pub enum RowLimit {
     LenBytes(u64),
 }
 
-/// Where a merge can be divided.
+/// Positions at which a merge can be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Along {
     /// At any element of this dimension, which is of this length.
@@ -136,7 +136,7 @@ fn at_rows(
     Ok(parts.collect())
 }
 
-/// Divides an output between inputs, of which each part holds as many as the limit allows.
+/// Divides an output between inputs, with as many inputs in each part as the limit allows.
 fn between_inputs(
     plan: &MergePlan,
     variable: &OutputVariable,

@@ -51,7 +51,7 @@ pub(super) struct DerivedColumn {
     pub recorded_starts: Option<Vec<u64>>,
 }
 
-/// Events of a table, with the store of their runs.
+/// Runs of rows that belong to the same event in a table, and the store that holds them.
 #[derive(Debug, Clone)]
 pub(super) struct StoredRuns {
     pub table: Arc<TableRuns>,

@@ -24,8 +24,8 @@ use std::ops::Range;
 /// Operation named in errors of other ranks.
 pub const JOIN: &str = "join the keys";
 
-/// Maximum memory of a joining thread: a reader of columns (12 MiB), blocks of the index (16 MiB), ids of one read, the
-/// runs of a stretch in which each row is a run, and messages with the runs of the stretches that wait to be sent.
+/// Maximum memory of a joining thread: a column reader (12 MiB), blocks of the index (16 MiB), the ids of one read, the
+/// runs of a stretch (one per row in the worst case), and the messages of stretches that wait to be sent.
 const JOIN_LEN_BYTES: u64 = 40 << 20;
 
 /// Minimum and maximum number of rows of a stretch. Chunks that two stretches share are decoded twice.

@@ -62,7 +62,7 @@ impl MatchedRows {
 pub struct Join<'j> {
     /// Plan with the inputs that hold the tables.
     pub plan: &'j MergePlan,
-    /// Whether rows belong to index rows of the same input.
+    /// Whether rows are joined only with index rows of the same input.
     pub by_input: bool,
     /// Domain of each position of a tuple.
     pub domains: &'j [Domain],

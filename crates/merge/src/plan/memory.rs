@@ -30,7 +30,7 @@ pub(crate) struct BufferSizes {
     pub block_len_bytes: u64,
     /// Length of the runs in which values are written to a scratch file.
     pub scratch_run_len_bytes: u64,
-    /// Room for stored tiles that are longer than their values.
+    /// Memory reserved for tiles that become longer when encoded.
     pub slack_len_bytes: u64,
 }
 

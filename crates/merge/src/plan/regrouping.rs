@@ -26,7 +26,7 @@ pub struct RegroupedDataset {
     pub chunks: u64,
     /// Mean number of times that a chunk is decoded.
     pub decodes: f64,
-    /// The same if the chunks of the output were assembled one by one.
+    /// Mean number of times that a chunk would be decoded if the chunks of the output were assembled one by one.
     pub decodes_by_tile: f64,
     /// Number of times that the values are moved: 2 if they go through a scratch file, otherwise 1.
     pub passes: u32,
@@ -40,7 +40,7 @@ pub fn scratch_space_len_bytes(datasets: &[RegroupedDataset]) -> u64 {
 }
 
 impl MergePlan {
-    /// Returns the datasets whose tiles are assembled in groups, as one process does it.
+    /// Returns the datasets whose tiles are assembled in groups, and their costs for a merge by one process.
     pub fn regrouped(&self) -> Vec<RegroupedDataset> {
         let arrays = self.tiles.arrays.iter().zip(&self.column_of_array).zip(regroupings(
             self,

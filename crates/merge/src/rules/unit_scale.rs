@@ -230,7 +230,7 @@ mod tests {
     const DOUBLE: NumberType = NumberType::Float { len_bytes: 8, is_big_endian: false };
 
     proptest! {
-        /// A program that stores the same instants with the units of the output computes the same numbers, but for rounding.
+        /// A program that stores the same instants with the units of the output computes the same numbers, except for rounding.
         #[test]
         fn nearest_times_are_those_of_whole_seconds(seconds in -8_000_000_000_i64..8_000_000_000, days in -90_000_i64..90_000) {
             let value = seconds as f64 / 86_400.0;

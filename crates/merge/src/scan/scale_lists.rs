@@ -18,9 +18,9 @@ pub(crate) const DIMENSION_LABELS: &str = "DIMENSION_LABELS";
 /// Name of a scale's attribute that lists where it is attached.
 pub(crate) const REFERENCE_LIST: &str = "REFERENCE_LIST";
 
-/// Size of a length field in canonical bytes.
+/// Size of the length that precedes a sequence or a path in canonical bytes.
 const LENGTH_LEN_BYTES: usize = 8;
-/// Size of an axis number in a place.
+/// Size of the axis number that follows the path in an entry of `REFERENCE_LIST`.
 const AXIS_LEN_BYTES: usize = 4;
 
 /// Returns the paths of the scales of each axis.

@@ -131,7 +131,7 @@ fn take_rows(column: &mut Column, rows: &Range<u64>) {
     }
 }
 
-/// Returns the boxes of which a column consists.
+/// Returns the boxes that make up a column.
 fn boxes_of(column: &Column, dims: &[u64]) -> Vec<PlacedBox> {
     if let Some(layout) = &column.boxes {
         return layout.boxes.iter().cloned().collect();

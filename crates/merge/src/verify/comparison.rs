@@ -30,7 +30,7 @@ use std::sync::{Mutex, PoisonError};
 /// Number of bytes of values compared at once; rounded to whole rows.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
-/// Comparison of two plans: of what an output should be, and of what it is.
+/// Comparison of the plan of an expected output with that of an existing file.
 pub(super) struct Comparison<'p> {
     expected: &'p MergePlan,
     found: &'p MergePlan,

@@ -196,7 +196,7 @@ impl ConventionChoices {
     }
 }
 
-/// Reads the places of tiles: a pattern of names, or a table in the file after an `@`.
+/// Parses the value of `--tiles`: a pattern of file names, or `@` and the path of a table.
 fn tiles_of(places: Option<&str>) -> Result<Tiles, Error> {
     let Some(places) = places else { return Ok(Tiles::Contents) };
     let Some(path) = places.strip_prefix('@') else {

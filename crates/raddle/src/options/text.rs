@@ -115,7 +115,7 @@ pub mod flag {
     }
 }
 
-/// Reads an option of which `true` stands for `all`.
+/// Reads an option; `true` stands for `all`.
 ///
 /// # Errors
 /// If the value is neither a Boolean nor one of the words of `T`.

@@ -1,4 +1,4 @@
-//! What runs with several outputs share: checks of their folder, the record of those that are done, and progress.
+//! Runs with several outputs: checks of their folder, the record of the finished ones, and progress.
 
 pub(crate) mod folder;
 pub(crate) mod observer;

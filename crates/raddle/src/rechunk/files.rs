@@ -1,4 +1,4 @@
-//! Planning and writing of many files, each of which is a merge of a single input.
+//! Planning and writing of many files: each file is a merge of a single input.
 //!
 //! All files are planned before the first one is written, so that bad ones are reported together. Small files are
 //! written on all threads at once, one thread and an equal share of the memory for each; then large ones follow one by

@@ -103,7 +103,7 @@ pub struct Division {
     pub size_per_file: Option<Size>,
 }
 
-/// What each output is of.
+/// Unit of which each output holds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]

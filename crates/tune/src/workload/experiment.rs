@@ -30,7 +30,7 @@ pub struct Experiment {
     pub library: Option<PathBuf>,
 }
 
-/// A kernel and its default, which settings and variants of the same case are compared with.
+/// A kernel with default settings, and the variants that are compared with this default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Name; absent if it is the only case.

@@ -59,7 +59,7 @@ impl IndexModel {
         }
     }
 
-    /// Returns the length with `count` chunks inserted in order of their origins.
+    /// Returns the length of an index into which `count` chunks were inserted, in order of their origins.
     pub fn len_bytes(&self, count: u64) -> u64 {
         if count == 0 {
             return 0;

@@ -339,7 +339,7 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
     })
 }
 
-/// Maximum number of chunks of a shard that is read: its index is held in memory.
+/// Maximum number of chunks of a shard. The index of a shard that is read is held in memory.
 const MAX_CHUNKS_PER_SHARD: u64 = 1 << 24;
 
 /// Names of codecs.

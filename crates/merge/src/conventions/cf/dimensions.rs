@@ -73,7 +73,7 @@ struct OutputDimensions {
     lengths: BTreeSet<Vec<u8>>,
 }
 
-/// Dataset with axes.
+/// Variable of netCDF: a dataset with at least one axis.
 struct Variable<'c> {
     entry: EntryIndex,
     path: &'c [u8],

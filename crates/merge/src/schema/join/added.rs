@@ -23,7 +23,7 @@ impl AddedColumn {
     /// Parses `NAME=@ATTRIBUTE` or `NAME=OBJECT@ATTRIBUTE`.
     ///
     /// # Errors
-    /// A message about what is wrong with the text.
+    /// If the text is not of this form; the error says why.
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "expected NAME=@ATTRIBUTE, such as run=@run, or NAME=OBJECT@ATTRIBUTE";
         let refuse = |what: &str| format!("{text:?}: {what}");

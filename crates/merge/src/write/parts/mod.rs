@@ -152,9 +152,9 @@ struct PartLayout {
     bounds: Vec<u64>,
     /// First address of tiles in the output.
     raw_start: u64,
-    /// Binding to everything that the output's bytes depend on.
+    /// Everything that the bytes of the output depend on.
     whole: Binding,
-    /// Binding to everything that a part depends on.
+    /// Everything that the bytes of a part depend on.
     binding: Binding,
 }
 
