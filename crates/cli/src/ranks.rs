@@ -134,7 +134,7 @@ impl Ranks {
         })
     }
 
-    /// Whether this rank prints for all.
+    /// Returns whether this rank prints for all.
     pub fn leads(&self) -> bool {
         self.ranks().rank() == 0
     }

@@ -134,7 +134,7 @@ fn dispatch(command: Command, team: &Ranks) -> Result<Exit, Error> {
     }
 }
 
-/// Whether the command should answer with JSON.
+/// Returns whether the command should answer with JSON.
 fn answers_json(words: &[OsString]) -> bool {
     words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 pub struct SignalFlag(Arc<AtomicI32>);
 
 impl SignalFlag {
-    /// Whether a signal was received.
+    /// Returns whether a signal was received.
     pub fn any(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }

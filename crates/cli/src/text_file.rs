@@ -41,7 +41,7 @@ const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const HEAD_LEN_BYTES: u64 = 8 << 10;
 
 impl Text {
-    /// Whether a file that begins with `head` may be overwritten with such text.
+    /// Returns whether a file that begins with `head` may be overwritten with such text.
     fn may_replace(self, head: &[u8]) -> bool {
         match self {
             Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),

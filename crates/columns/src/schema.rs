@@ -61,7 +61,7 @@ impl ProductGlobs {
         set.build().map(Some).map(Self)
     }
 
-    /// Whether any of the patterns matches `name`.
+    /// Returns whether any of the patterns matches `name`.
     pub fn is_match(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|set| set.is_match(name))
     }

@@ -21,7 +21,7 @@ pub trait Source: Send + Sync {
     /// Returns the number of entries.
     fn len_entries(&self) -> u64;
 
-    /// Whether blocks contain the ids of their entries.
+    /// Returns whether blocks contain the ids of their entries.
     fn has_ids(&self) -> bool;
 
     /// Returns the number of the product that holds the ids of entries and nothing else, if there is one. Formats that
@@ -45,7 +45,7 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
-    /// Whether products can be read independently at no extra cost, so that threads may share them.
+    /// Returns whether products can be read independently at no extra cost, so that threads may share them.
     fn reads_products_alone(&self) -> bool {
         false
     }

@@ -26,7 +26,7 @@ impl CancelToken {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`CancelToken::cancel`] was called.
+    /// Returns whether [`CancelToken::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }

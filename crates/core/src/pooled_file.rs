@@ -39,8 +39,8 @@ impl FileIdentity {
         }
     }
 
-    /// Whether `later` describes the same unchanged file. Device numbers are not compared, because machines sharing a
-    /// file system number its device differently.
+    /// Returns whether `later` describes the same unchanged file. Device numbers are not compared, because machines
+    /// sharing a file system number its device differently.
     pub fn is_unchanged(&self, later: &Self) -> bool {
         (self.inode, self.len_bytes, self.modified_ns) == (later.inode, later.len_bytes, later.modified_ns)
     }

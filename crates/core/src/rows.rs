@@ -56,7 +56,7 @@ impl Rows {
         Some(runs.first()?.start.max(range.start)..runs.last()?.end.min(range.end))
     }
 
-    /// Whether all rows of `range` are among the rows.
+    /// Returns whether all rows of `range` are among the rows.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         range.is_empty()
             || self.overlapping(range).first().is_some_and(|run| run.start <= range.start && range.end <= run.end)

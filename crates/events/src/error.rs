@@ -144,7 +144,7 @@ impl EventsError {
         Self::Option { name, why: why.into() }
     }
 
-    /// Whether this error only reports that another rank failed.
+    /// Returns whether this error only reports that another rank failed.
     pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Columns(ColumnsError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. })))
     }

@@ -60,7 +60,7 @@ struct Meta {
 }
 
 impl PackedTree {
-    /// Whether a tree contains packed events, judging by the names of its branches.
+    /// Returns whether a tree contains packed events, judging by the names of its branches.
     pub(crate) fn is_one(tree: &TreeSource) -> bool {
         [OFFSETS, BLOB].iter().all(|name| tree.schema().position(name).is_some())
     }

@@ -90,7 +90,7 @@ impl NumberType {
         }
     }
 
-    /// Whether it is an integer type.
+    /// Returns whether the type is an integer type.
     pub fn is_integer(self) -> bool {
         matches!(self, Self::Integer { .. })
     }

@@ -309,7 +309,7 @@ impl OpenFile {
         }
     }
 
-    /// Whether the native reader can locate and decode the values.
+    /// Returns whether the native reader can locate and decode the values.
     pub fn reads_natively(&self, prepared: &PreparedDataset) -> bool {
         let foreign = match &prepared.dataset.layout {
             Layout::Compact(data) => data.stored().is_none(),

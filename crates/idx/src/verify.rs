@@ -21,7 +21,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Whether no error was found.
+    /// Returns whether no error was found.
     pub fn is_good(&self) -> bool {
         self.check.is_whole() && self.comparison.is_equal()
     }

@@ -53,7 +53,7 @@ pub(crate) fn look(path: &Path) -> std::io::Result<ProgramKind> {
     Ok(ProgramKind::Executable(Executable { is_dynamic, is_foreign }))
 }
 
-/// Whether a program header of a 64-bit little-endian file names a dynamic linker.
+/// Returns whether a program header of a 64-bit little-endian file names a dynamic linker.
 fn has_interpreter(head: &[u8]) -> Option<bool> {
     let number = |at: usize, len: usize| -> Option<u64> {
         let bytes = head.get(at..at.checked_add(len)?)?;

@@ -275,7 +275,7 @@ fn part<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     Some(rest.split(';').next().unwrap_or(rest))
 }
 
-/// Whether a setting is named in `alignment=1048576,alignment_threshold=65536 sieve=131072`.
+/// Returns whether a setting is named in `alignment=1048576,alignment_threshold=65536 sieve=131072`.
 fn names(part: &str, knob: Knob) -> bool {
     part.split([' ', ',']).any(|pair| pair.split('=').next() == Some(knob.name()))
 }

@@ -397,13 +397,13 @@ fn first_fault(faults: &[KeyFault]) -> String {
 }
 
 impl MergeError {
-    /// Whether this error only reports that another rank failed.
+    /// Returns whether this error only reports that another rank failed.
     pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 
-    /// Whether the same run may succeed next time, so that its completed work is worth keeping: it was stopped, or the
-    /// machine failed. Damaged or changed inputs do not count.
+    /// Returns whether the same run may succeed next time, so that its completed work is worth keeping: it was stopped,
+    /// or the machine failed. Damaged or changed inputs do not count.
     pub fn is_resumable(&self) -> bool {
         let of_hdf5 = |error: &Hdf5Error| match error {
             Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),

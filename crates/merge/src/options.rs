@@ -55,7 +55,7 @@ pub enum Contiguous {
 }
 
 impl Contiguous {
-    /// Whether a dataset of `len_bytes` is stored contiguously regardless of its storage in the inputs.
+    /// Returns whether a dataset of `len_bytes` is stored contiguously regardless of its storage in the inputs.
     pub fn includes(self, len_bytes: u64) -> bool {
         match self {
             Self::Small => false,
@@ -214,7 +214,7 @@ impl MergeOptions {
         }
     }
 
-    /// Whether layout options apply to some datasets only, by their paths or dimensions.
+    /// Returns whether layout options apply to some datasets only, by their paths or dimensions.
     pub fn is_by_dataset(&self) -> bool {
         !self.layout_rules.is_empty()
             || matches!(self.chunk, Some(Chunk::Named(_)))

@@ -364,7 +364,7 @@ fn kind(kind: &ObjectKind) -> &'static str {
     }
 }
 
-/// Whether values of the type are passed as bytes or as a list of bytes.
+/// Returns whether values of the type are passed as bytes or as a list of bytes.
 fn has_form(class: &TypeClass) -> bool {
     match class {
         TypeClass::VariableString { .. } => true,

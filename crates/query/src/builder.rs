@@ -93,7 +93,7 @@ impl IndexBuilder {
         blocks.sum::<u64>().saturating_mul((size_of::<BlockStatistics>() + MAX_DISTINCT * size_of::<u128>()) as u64)
     }
 
-    /// Whether the values of a dataset are needed.
+    /// Returns whether the values of a dataset are needed.
     pub fn wants(&self, column: u32) -> bool {
         self.column(column).is_some()
     }

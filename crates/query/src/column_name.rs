@@ -26,17 +26,17 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Whether a name of a column can be written without quotes.
+/// Returns whether a name of a column can be written without quotes.
 fn is_bare(name: &str) -> bool {
     name.starts_with(is_initial) && name.chars().all(is_inner) && !RESERVED.contains(&name.to_lowercase().as_str())
 }
 
-/// Whether a name without quotes can begin with a character.
+/// Returns whether a name without quotes can begin with a character.
 pub(crate) fn is_initial(one: char) -> bool {
     one.is_alphabetic() || one == '_' || one == '/'
 }
 
-/// Whether a name without quotes can contain a character after its first.
+/// Returns whether a name without quotes can contain a character after its first.
 pub(crate) fn is_inner(one: char) -> bool {
     one.is_alphanumeric() || matches!(one, '_' | '/' | '.')
 }

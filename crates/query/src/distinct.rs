@@ -47,7 +47,7 @@ impl DistinctValues {
         }
     }
 
-    /// Whether these can be all values of a block with these limits.
+    /// Returns whether the known values can be all values of a block with these limits.
     pub(crate) fn fits(&self, limits: &Limits) -> bool {
         match (self, limits) {
             (Self::Integers(values), Limits::Integers { min, max }) => ascend(values) && are_ends(values, min, max),
@@ -59,7 +59,7 @@ impl DistinctValues {
     }
 }
 
-/// Whether values ascend, and are few. False if one of several is NaN.
+/// Returns whether values ascend, and are few. False if one of several is NaN.
 fn ascend<T: PartialOrd>(values: &[T]) -> bool {
     values.len() <= MAX_DISTINCT && values.windows(2).all(|pair| pair[0] < pair[1])
 }
@@ -132,7 +132,7 @@ impl NumberCollector {
         }
     }
 
-    /// Whether all integers from `min` to `max` are known.
+    /// Returns whether all integers from `min` to `max` are known.
     fn knows_all(&self, min: i128, max: i128) -> bool {
         max - min < MAX_DISTINCT as i128 && (min..=max).all(|one| self.integers.contains(&one))
     }

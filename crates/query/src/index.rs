@@ -224,7 +224,7 @@ impl Index {
             .fold(0, |sum, column| sum.saturating_add(column.rows.saturating_mul(column.row_len_bytes)))
     }
 
-    /// Whether the index belongs to this state of a file.
+    /// Returns whether the index belongs to this state of a file.
     pub fn is_of(&self, identity: &FileIdentity) -> bool {
         self.len_bytes == identity.len_bytes && self.modified_ns == identity.modified_ns
     }

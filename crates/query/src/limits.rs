@@ -80,7 +80,7 @@ impl Limits {
         }
     }
 
-    /// Whether the limits can be those of values of this type.
+    /// Returns whether the limits can be those of values of this type.
     pub(crate) fn is_of(&self, values: OrderedType) -> bool {
         match (self, values) {
             (Self::Empty, _) => true,

@@ -43,7 +43,7 @@ pub(crate) trait Number: Copy + PartialOrd {
     /// Number that no other is greater than.
     const HIGHEST: Self;
 
-    /// Whether this is not a number.
+    /// Returns whether the value is not a number (NaN).
     fn is_nan(self) -> bool;
 
     /// Returns a word that is equal for equal numbers, and differs for others. All NaN have the same.

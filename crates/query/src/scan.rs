@@ -83,7 +83,7 @@ pub(crate) struct RowBlock {
 }
 
 impl RowBlock {
-    /// Whether all rows match.
+    /// Returns whether all rows match.
     pub fn is_whole(&self) -> bool {
         !self.is_tested && !self.is_restricted
     }

@@ -93,7 +93,7 @@ impl BlockStatistics {
         Some(each)
     }
 
-    /// Whether all parts can be of the same `rows` values.
+    /// Returns whether all parts can be of the same `rows` values.
     pub(crate) fn is_consistent(&self, rows: u64) -> bool {
         let has_room = match self.limits {
             Limits::Floats { nans, .. } => nans <= rows,

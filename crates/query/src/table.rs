@@ -72,7 +72,7 @@ pub(crate) enum ColumnKind {
 }
 
 impl TableColumn {
-    /// Whether rows are pointers to texts of variable length.
+    /// Returns whether rows are pointers to texts of variable length.
     pub fn is_variable(&self) -> bool {
         self.kind == ColumnKind::Text(TextForm::Canonical)
     }

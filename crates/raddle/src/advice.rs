@@ -181,7 +181,7 @@ impl AvailableOptions {
         Self(options.into_iter().collect())
     }
 
-    /// Whether the command has all options that `text` names, with the values given there.
+    /// Returns whether the command has all options that `text` names, with the values given there.
     fn all_of(&self, text: &str) -> bool {
         let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-').to_owned();
         let words: Vec<String> = text.split_whitespace().map(plain).collect();

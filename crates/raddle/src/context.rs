@@ -33,7 +33,7 @@ impl<'a> Context<'a> {
         Self { watch, ranks: &SingleProcess, default_jobs: default_jobs() }
     }
 
-    /// Whether this is the first rank, which reports for all.
+    /// Returns whether this is the first rank, which reports for all.
     pub fn leads(&self) -> bool {
         self.ranks.rank() == 0
     }

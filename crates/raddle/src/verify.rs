@@ -81,7 +81,7 @@ impl VerifyRequest {
         self
     }
 
-    /// Whether the file is compared with inputs.
+    /// Returns whether the file is compared with inputs.
     pub fn has_inputs(&self) -> bool {
         !(self.against.is_empty() && self.listing.lists.is_empty())
     }

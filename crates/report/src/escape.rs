@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// message.
 const MAX_NAME_LEN: usize = 200;
 
-/// Whether a character is invisible itself but changes how the text around it is shown.
+/// Returns whether a character is invisible itself but changes how the text around it is shown.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}'           // soft hyphen, Arabic letter mark, Mongolian separator

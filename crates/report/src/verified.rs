@@ -52,7 +52,7 @@ pub struct Mismatch {
 /// Maximum number of differences listed; the others are counted.
 const MAX_ROWS: usize = 100;
 
-/// Whether the report `text` is one of `verify`.
+/// Returns whether the report `text` is one of `verify`.
 pub fn is_verification(text: &[u8]) -> bool {
     command_of(text).as_deref() == Some("verify")
 }

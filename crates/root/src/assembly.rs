@@ -391,7 +391,7 @@ impl<'t> Planner<'t> {
     }
 }
 
-/// Whether a branch holds member `id` of a class.
+/// Returns whether a branch holds member `id` of a class.
 fn is_member(branch: &Branch, class: &str, info: &StreamerInfo, id: usize, element: &Element, prefix: &str) -> bool {
     let is_stated = branch.element.as_ref().is_some_and(|of| {
         let is_version = i64::from(info.version) == of.version && (of.checksum == 0 || of.checksum == info.checksum);

@@ -151,7 +151,7 @@ impl BasketOpener {
         }
     }
 
-    /// Whether the basket read last does not record the lengths of its entries.
+    /// Returns whether the basket read last does not record the lengths of its entries.
     pub(super) fn lacks_lengths(&self) -> bool {
         matches!(self.ends, Ends::Elsewhere { .. })
     }

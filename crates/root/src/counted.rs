@@ -71,7 +71,7 @@ impl Lengths {
         }
     }
 
-    /// Whether entries may differ in length.
+    /// Returns whether entries may differ in length.
     pub(super) fn vary(&self) -> bool {
         !matches!(self, Self::Stored)
     }

@@ -204,7 +204,7 @@ impl RootFile {
         self.trees().into_iter().map(|tree| tree.path).chain(self.ntuples()).collect()
     }
 
-    /// Whether an RNTuple of this name, optionally with a cycle, exists.
+    /// Returns whether an RNTuple of this name, optionally with a cycle, exists.
     pub fn has_ntuple(&self, name: &str) -> bool {
         self.key_of(name, is_ntuple).is_some()
     }

@@ -76,7 +76,7 @@ impl Front {
     }
 }
 
-/// Whether a class derives from `TObject`, and therefore has an explicit version.
+/// Returns whether a class derives from `TObject`, and therefore has an explicit version.
 fn is_tobject(info: &StreamerInfo, infos: &StreamerInfos, depth: usize) -> bool {
     depth < MAX_DEPTH
         && info.elements.iter().any(|element| {

@@ -97,7 +97,7 @@ fn array_class(name: &str) -> Option<Number> {
     })
 }
 
-/// Whether objects of a class are stored as the file describes them.
+/// Returns whether objects of a class are stored as the file describes them.
 pub(super) fn is_as_described(class: &str) -> bool {
     let is_special = matches!(class, "TString" | "TRef" | "TRefArray" | "TDatime");
     !is_special && !HAS_OTHER_STREAMER.contains(&class) && array_class(class).is_none()
@@ -457,7 +457,7 @@ fn regular_form(content: Form, &length: &u64) -> Form {
     Form::Regular { length, content: Box::new(content) }
 }
 
-/// Whether a member has a type that ROOT uses for counts.
+/// Returns whether a member has a type that ROOT uses for counts.
 fn is_count(element: &Element) -> bool {
     let number = match element.kind {
         ElementKind::Number(basic) if basic.packing.is_none() => Some(basic.number),

@@ -399,8 +399,8 @@ fn value_of(basic: BasicType, bytes: &[u8]) -> MemberValue {
     }
 }
 
-/// Whether an object of this class contains information that is needed. Other objects are skipped if they record their
-/// length.
+/// Returns whether an object of this class contains information that is needed. Other objects are skipped if they
+/// record their length.
 fn is_needed(class: &str) -> bool {
     let is_tree = matches!(class, "TTree" | "TNtuple" | "TNtupleD" | "TObjArray" | "TNamed" | "TObject");
     is_tree || (class.starts_with("TBranch") && class != "TBranchRef") || class.starts_with("TLeaf")

@@ -492,7 +492,7 @@ fn push_entries(
     }
 }
 
-/// Whether consecutive values of an item are consecutive in its buffer.
+/// Returns whether consecutive values of an item are consecutive in its buffer.
 fn is_one_buffer(item: &Item) -> bool {
     match item {
         Item::Number { .. } | Item::Packed { .. } => true,

@@ -34,8 +34,8 @@ impl TypeName {
     }
 }
 
-/// Whether a class is a collection of the standard library, or one of ROOT's classes that is stored like one, with any
-/// elements.
+/// Returns whether a class is a collection of the standard library, or one of ROOT's classes that is stored like one,
+/// with any elements.
 pub fn is_collection(class: &str) -> bool {
     matches!(TypeName::parse(class), TypeName::List(_) | TypeName::Map(..))
 }

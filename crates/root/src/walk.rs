@@ -272,7 +272,8 @@ fn read_members(
     })
 }
 
-/// Whether ROOT stores a base class whole where members come together, because it has a streamer type of its own.
+/// Returns whether ROOT stores a base class whole where members come together, because it has a streamer type of its
+/// own.
 pub(super) fn stays_whole(class: &Class) -> bool {
     matches!(class.name.as_str(), "TObject" | "TNamed")
 }

@@ -189,7 +189,7 @@ pub(crate) fn default_of(arms: &[Arm], arm: &Arm) -> usize {
     arms.iter().position(|other| other.candidate.case == arm.candidate.case).unwrap_or(0)
 }
 
-/// Whether `arm` is the default of its case.
+/// Returns whether `arm` is the default of its case.
 pub(crate) fn is_default(arms: &[Arm], arm: &Arm) -> bool {
     std::ptr::eq(&raw const arms[default_of(arms, arm)], arm)
 }

@@ -46,8 +46,8 @@ impl Machine {
         }
     }
 
-    /// Whether a measurement on `self` may be valid on `other`: same processor and number of cores. Memory size and
-    /// kernel version are ignored because they have little influence.
+    /// Returns whether a measurement on `self` may be valid on `other`: same processor and number of cores. Memory size
+    /// and kernel version are ignored because they have little influence.
     pub fn is_like(&self, other: &Self) -> bool {
         self.processor == other.processor && self.cores == other.cores
     }

@@ -310,7 +310,7 @@ impl Kernel {
         }
     }
 
-    /// Whether it reads values, with or without writing them first.
+    /// Returns whether the kernel reads values, with or without writing them first.
     pub fn reads(&self) -> bool {
         let is_reader = match self {
             Self::Nova(nova) => nova.has_inputs(),
@@ -319,7 +319,7 @@ impl Kernel {
         is_reader || self.read_back().is_some()
     }
 
-    /// Whether it only reads or creates metadata, so that no data rate can be computed.
+    /// Returns whether the kernel only reads or creates metadata, so that no data rate can be computed.
     pub fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Nova(Nova { only: Some(_), .. }))
     }
@@ -334,7 +334,7 @@ impl Kernel {
         }
     }
 
-    /// Whether several ranks can share it.
+    /// Returns whether several ranks can share the kernel.
     pub fn is_for_ranks(&self) -> bool {
         matches!(
             self,

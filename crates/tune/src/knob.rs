@@ -235,8 +235,8 @@ impl Knob {
         }
     }
 
-    /// Whether it changes how values are laid out or filtered in the file, not only where and when they are written.
-    /// Such settings are applied to other programs only if the user allows it.
+    /// Returns whether the setting changes how values are laid out or filtered in the file, not only where and when they
+    /// are written. Such settings are applied to other programs only if the user allows it.
     pub fn changes_layout(self) -> bool {
         matches!(self.place(), PropertyListKind::DatasetCreation | PropertyListKind::FileCreation)
             || self == Self::Libver
@@ -441,7 +441,7 @@ impl Settings {
         }
     }
 
-    /// Whether the setting is switched on.
+    /// Returns whether the setting is switched on.
     pub fn is_on(&self, knob: Knob) -> bool {
         self.get(knob) == Some(&SettingValue::Flag(true))
     }

@@ -108,7 +108,7 @@ impl Nova {
         vec![self.inputs.saturating_mul(self.rows), self.columns]
     }
 
-    /// Whether the kernel needs input files.
+    /// Returns whether the kernel needs input files.
     pub fn has_inputs(&self) -> bool {
         self.only != Some(Step::Create)
     }

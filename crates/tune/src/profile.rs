@@ -220,7 +220,7 @@ impl Profile {
         self.readable_by = self.values(true).readable_by();
     }
 
-    /// Whether the profile may be valid for `machine` and `file_system`.
+    /// Returns whether the profile may be valid for `machine` and `file_system`.
     pub fn is_for(&self, machine: &Machine, file_system: &FileSystem) -> bool {
         self.machine.is_like(machine) && self.file_system == *file_system
     }

@@ -61,7 +61,7 @@ pub struct Search {
 }
 
 impl Limits {
-    /// Whether the arm may be chosen.
+    /// Returns whether the arm may be chosen.
     pub fn allow(&self, finding: &Finding) -> bool {
         let Some(medians) = &finding.medians else { return false };
         let settings = &finding.arm.candidate.settings;

@@ -83,7 +83,7 @@ impl Verdict {
         }
     }
 
-    /// Whether there is an effect.
+    /// Returns whether there is an effect.
     pub fn is_effect(self) -> bool {
         matches!(self, Self::Better | Self::Worse)
     }
@@ -243,7 +243,7 @@ impl StopRule {
         estimates.iter().zip(corrected).map(|(estimate, p)| self.verdict(estimate.as_ref(), p, doubt)).collect()
     }
 
-    /// Whether an arm that ran in `blocks` blocks, one of `comparisons`, is done.
+    /// Returns whether an arm that ran in `blocks` blocks, one of `comparisons`, is done.
     pub fn is_done(&self, blocks: usize, estimate: Option<&Estimate>, comparisons: usize) -> bool {
         if blocks >= self.max_blocks {
             return true;

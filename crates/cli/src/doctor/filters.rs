@@ -72,7 +72,7 @@ fn in_folder(name: &str, folder: &Path) -> Check {
     Check::ok(name, found).value(json!(objects))
 }
 
-/// Whether a file is a shared object by its name: `libh5zstd.so`, `libH5Zzstd.so.1.2`, `plugin.dylib`.
+/// Returns whether a file is a shared object by its name: `libh5zstd.so`, `libH5Zzstd.so.1.2`, `plugin.dylib`.
 fn is_object(name: &str) -> bool {
     name.ends_with(".so") || name.contains(".so.") || name.ends_with(".dylib")
 }

@@ -75,7 +75,7 @@ impl EventsWork {
 }
 
 impl EventsWork {
-    /// Whether the products of two blocks have the same bytes. Packed data streams pad products to whole words.
+    /// Returns whether the products of two blocks have the same bytes. Packed data streams pad products to whole words.
     fn are_equal(&self, expected: &Block, actual: &Block) -> bool {
         let padding_len_bytes = self.options.map_or(1, |options| options.layout.padding_len_bytes());
         let len_of = |len: usize| len.next_multiple_of(padding_len_bytes);

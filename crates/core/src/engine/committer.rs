@@ -48,7 +48,7 @@ impl<'a, 'c, E: std::error::Error> Committer<'a, 'c, E> {
         }
     }
 
-    /// Whether nothing is left to commit. If this execution does not commit, it ends when the workers do.
+    /// Returns whether nothing is left to commit. If this execution does not commit, it ends when the workers do.
     pub(super) fn is_complete(&self) -> bool {
         self.commit.is_some() && self.collector.is_complete()
     }

@@ -365,7 +365,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
 }
 
 impl<E: std::error::Error + 'static> EngineError<E> {
-    /// Whether the run was cancelled, here or on another rank.
+    /// Returns whether the run was cancelled, here or on another rank.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Core(CoreError::Cancelled))
     }

@@ -110,7 +110,7 @@ impl InFlightBatch {
 pub struct StopSignal(Arc<AtomicU64>);
 
 impl StopSignal {
-    /// Whether the run has failed at or before tile number `ordinal`, so that the tile is not needed.
+    /// Returns whether the run has failed at or before tile number `ordinal`, so that the tile is not needed.
     pub fn is_stopped_at(&self, ordinal: u64) -> bool {
         ordinal >= self.0.load(Ordering::Relaxed)
     }
@@ -242,7 +242,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         StopSignal(Arc::clone(&self.stop_at))
     }
 
-    /// Whether tile `ordinal` still has to be processed.
+    /// Returns whether tile `ordinal` still has to be processed.
     pub(super) fn wants(&self, ordinal: u64) -> bool {
         ordinal < self.stop_at.load(Ordering::Relaxed)
     }

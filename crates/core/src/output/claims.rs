@@ -92,7 +92,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Whether every array has been committed.
+    /// Returns whether every array has been committed.
     pub(crate) fn is_complete(&self) -> bool {
         self.array as usize == self.index.array_count()
     }

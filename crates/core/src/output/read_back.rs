@@ -28,7 +28,7 @@ impl WrittenExtent {
         Self { address, len_bytes: bytes.len() as u64, checksum: Digest::of(bytes).crc64_nvme() }
     }
 
-    /// Whether `file` contains the bytes; a file that is too short does not.
+    /// Returns whether `file` contains the bytes; a file that is too short does not.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -89,7 +89,7 @@ impl From<Boxes> for Vec<PlacedBox> {
 }
 
 impl Boxes {
-    /// Whether there are no boxes.
+    /// Returns whether there are no boxes.
     pub fn is_empty(&self) -> bool {
         self.0.boxes.is_empty()
     }

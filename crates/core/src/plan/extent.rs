@@ -34,7 +34,7 @@ impl Extent {
         self.count.len()
     }
 
-    /// Whether the box holds no element.
+    /// Returns whether the box holds no element.
     pub fn is_empty(&self) -> bool {
         self.count.contains(&0)
     }
@@ -67,7 +67,7 @@ impl Extent {
         Some(both)
     }
 
-    /// Whether this box contains every element of `other`.
+    /// Returns whether this box contains every element of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         self.rank() == other.rank()
             && (other.is_empty()

@@ -79,7 +79,7 @@ impl ArrayPlan {
         Extent { start, count }
     }
 
-    /// Whether tile `index` is entirely inside the array and needs no padding.
+    /// Returns whether tile `index` is entirely inside the array and needs no padding.
     pub fn is_full(&self, index: u64) -> bool {
         self.tile_extent(index).count.as_slice() == self.tile_shape.as_slice()
     }
@@ -99,7 +99,7 @@ impl ArrayPlan {
         self.shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
     }
 
-    /// Whether tile `index` has elements that are in no input. This is possible only for an array of boxes.
+    /// Returns whether tile `index` has elements that are in no input. This is possible only for an array of boxes.
     pub fn has_holes(&self, index: u64) -> bool {
         if self.boxes.is_empty() {
             return false;

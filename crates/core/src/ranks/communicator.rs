@@ -44,7 +44,7 @@ pub trait AgreedError: Sized {
     /// Returns the error of a rank whose own step succeeded: another rank failed, or the exchange did.
     fn of_ranks(error: CoreError) -> Self;
 
-    /// Whether the step was cancelled. A cancellation on one rank gives way to a failure on another.
+    /// Returns whether the step was cancelled. A cancellation on one rank gives way to a failure on another.
     fn is_cancellation(&self) -> bool {
         false
     }

@@ -138,7 +138,7 @@ impl Inbox {
         Ok(Self { messages, entries })
     }
 
-    /// Whether there is a piece of `tile`.
+    /// Returns whether there is a piece of `tile`.
     pub fn has(&self, tile: Tile) -> bool {
         self.entries.binary_search_by_key(&tile, |entry| entry.tile).is_ok()
     }

@@ -49,7 +49,7 @@ impl Phases {
         Self::default()
     }
 
-    /// Whether all phases are complete.
+    /// Returns whether all phases are complete.
     pub fn is_complete(&self) -> bool {
         self.lock().is_complete
     }

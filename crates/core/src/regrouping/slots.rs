@@ -60,7 +60,7 @@ impl Slots {
         self.values.len()
     }
 
-    /// Whether there are no slots.
+    /// Returns whether there are no slots.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -51,18 +51,18 @@ impl OutputLayout {
         }
     }
 
-    /// Whether products are written as columns rather than bytes.
+    /// Returns whether products are written as columns rather than bytes.
     pub fn holds_columns(self) -> bool {
         matches!(self, Self::Columns | Self::Rntuple)
     }
 
-    /// Whether the format is the HEP-CCE framework's, which stores ids apart from products and needs the serialisation
-    /// of ROOT.
+    /// Returns whether the format is the HEP-CCE framework's, which stores ids apart from products and needs the
+    /// serialisation of ROOT.
     pub fn is_of_framework(self) -> bool {
         self == Self::Pds
     }
 
-    /// Whether the framework has a form of its own of this layout; see [`Compat`](super::Compat).
+    /// Returns whether the framework has a separate form of this layout; see [`Compat`](super::Compat).
     pub fn has_compat(self) -> bool {
         matches!(self, Self::Product | Self::Event | Self::Batch)
     }

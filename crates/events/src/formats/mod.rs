@@ -31,7 +31,7 @@ pub trait Format: Sync {
     /// Returns what a file of this format is called, with an article: `a ROOT file`.
     fn title(&self) -> &'static str;
 
-    /// Whether a file that begins with `first` has this format; `first` has up to [`FIRST_LEN_BYTES`] bytes.
+    /// Returns whether a file that begins with `first` has this format; `first` has up to [`FIRST_LEN_BYTES`] bytes.
     fn is_match(&self, first: &[u8]) -> bool;
 
     /// Opens a file of this format.

@@ -37,7 +37,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Whether the output is the framework's, which stores ids apart from products.
+    /// Returns whether the output is the framework's, which stores ids apart from products.
     pub fn is_of_framework(&self) -> bool {
         self.compat.is_some() || self.layout.is_of_framework()
     }

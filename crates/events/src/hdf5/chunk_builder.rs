@@ -76,7 +76,7 @@ impl ChunkBuilder {
         }
     }
 
-    /// Whether the elements fill less than one chunk and may be stored contiguously.
+    /// Returns whether the elements fill less than one chunk and may be stored contiguously.
     pub fn is_short(&self) -> bool {
         self.len < self.chunk_len && !self.is_extensible
     }

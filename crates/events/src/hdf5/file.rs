@@ -185,7 +185,7 @@ impl<'f> GroupIn<'f> {
         self.group.links.iter().map(|link| link.name.as_slice())
     }
 
-    /// Whether an object of this name exists.
+    /// Returns whether an object of this name exists.
     pub fn has(&self, name: &str) -> bool {
         self.file.linked(self.group, name).is_some()
     }

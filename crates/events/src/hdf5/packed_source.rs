@@ -156,13 +156,13 @@ impl PackedSource {
         self.options
     }
 
-    /// Whether the file has the batch layout.
+    /// Returns whether the file has the batch layout.
     pub fn is_batched(&self) -> bool {
         self.numbers > self.count + 1
     }
 
-    /// Whether the stored bytes of an event have the same meaning as in `other`, provided that both have the same
-    /// products.
+    /// Returns whether the stored bytes of an event have the same meaning as in `other`, provided that both have the
+    /// same products.
     pub fn is_packed_as(&self, other: &Self) -> bool {
         let codec = |source: &Self| std::mem::discriminant(&source.options.codec);
         let packing = |source: &Self| (source.numbers, source.options.choice, codec(source));

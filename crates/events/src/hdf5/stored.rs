@@ -82,8 +82,8 @@ impl StoredEvents {
     }
 }
 
-/// Whether a reader could find the batches of the concatenated files. LZ4 does not record where a batch ends, so all
-/// batches except the last must have the same number of events.
+/// Returns whether a reader could find the batches of the concatenated files. LZ4 does not record where a batch ends,
+/// so all batches except the last must have the same number of events.
 fn batches_are_distinguished(files: &[&PackedSource]) -> bool {
     if files.iter().all(|file| file.options().codec != PdsCodec::Lz4) {
         return true;

@@ -19,7 +19,7 @@ const FRONT_LEN_BYTES: usize = 4 * WORD_LEN_BYTES;
 /// The only type of records, as stored.
 const RECORD_TYPES: &[u8; 8] = b"Event\0\0\0";
 
-/// Whether `first` are the first bytes of a stream of any version.
+/// Returns whether `first` are the first bytes of a stream of any version.
 pub(crate) fn is_pds(first: &[u8]) -> bool {
     first.first_chunk().is_some_and(|word| u32::from_le_bytes(*word) & !0xff == MAGIC)
 }

@@ -143,7 +143,7 @@ fn first_difference(got: &Column, expected: &Column, form: &Form, entries: u64, 
     (0..entries).find(|&at| differs(at))
 }
 
-/// Whether `one` equals `other` followed by up to three zeros, or the reverse.
+/// Returns whether `one` equals `other` followed by up to three zeros, or the reverse.
 fn is_padded(one: &[u8], other: &[u8]) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     long.strip_prefix(short).is_some_and(|rest| rest.len() < 4 && rest.iter().all(|&byte| byte == 0))

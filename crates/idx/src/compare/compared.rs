@@ -30,7 +30,7 @@ impl Tolerance {
         }
     }
 
-    /// Whether samples may differ by `difference`.
+    /// Returns whether samples may differ by `difference`.
     pub(crate) fn allows(self, difference: f64) -> bool {
         match self {
             Self::Exact => false,

@@ -53,7 +53,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether nothing differs and nothing was left out.
+    /// Returns whether nothing differs and nothing was left out.
     pub fn is_equal(&self) -> bool {
         self.unequal.is_empty() && self.not_compared.is_empty()
     }

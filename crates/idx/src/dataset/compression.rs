@@ -39,7 +39,7 @@ impl Coding {
         }
     }
 
-    /// Whether `stored_len_bytes` can decode to `block_len_bytes` with any content.
+    /// Returns whether `stored_len_bytes` can decode to `block_len_bytes` with any content.
     fn can_be(self, stored_len_bytes: u32, block_len_bytes: u64) -> bool {
         let most = match self {
             Self::Raw => return u64::from(stored_len_bytes) == block_len_bytes,
@@ -86,7 +86,7 @@ impl Compression {
         }
     }
 
-    /// Whether samples of this type on `rank` axes can be compressed this way.
+    /// Returns whether samples of this type on `rank` axes can be compressed this way.
     pub fn takes(self, sample: SampleType, rank: usize) -> bool {
         match self {
             Self::None | Self::Zip | Self::Lz4 => true,

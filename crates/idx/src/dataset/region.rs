@@ -34,7 +34,7 @@ impl SampleBox {
         product(&self.counts())
     }
 
-    /// Whether the box has no samples.
+    /// Returns whether the box has no samples.
     pub fn is_empty(&self) -> bool {
         self.counts().contains(&0)
     }
@@ -48,7 +48,7 @@ impl SampleBox {
         (!both.is_empty()).then_some(both)
     }
 
-    /// Whether this box contains all samples of `other`.
+    /// Returns whether this box contains all samples of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         (0..MAX_RANK).all(|axis| self.start[axis] <= other.start[axis] && other.end[axis] <= self.end[axis])
     }

@@ -126,8 +126,8 @@ impl SampleType {
         self.number.len_bytes() * self.count
     }
 
-    /// Whether OpenVisus reads samples of this type. It copies samples by their length, supports only these lengths,
-    /// and throws on others (2.2.149, `NeedToCopySamples` in `Array.h`).
+    /// Returns whether OpenVisus reads samples of this type. It copies samples by their length, supports only these
+    /// lengths, and throws on others (2.2.149, `NeedToCopySamples` in `Array.h`).
     pub fn is_read_by_openvisus(self) -> bool {
         matches!(self.len_bytes(), 1..=32 | 64 | 128 | 256 | 512 | 1024)
     }

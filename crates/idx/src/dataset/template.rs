@@ -126,13 +126,13 @@ impl FileTemplate {
         &self.text
     }
 
-    /// Whether the name depends on the block number.
+    /// Returns whether the name depends on the block number.
     pub fn has_conversions(&self) -> bool {
         self.parts.len() > 1
     }
 
-    /// Whether a path relative to the folder of the `.idx` file can result from this template for some block and time
-    /// step.
+    /// Returns whether a path relative to the folder of the `.idx` file can result from this template for some block
+    /// and time step.
     pub fn may_name(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(self.parts.first().map_or("", TemplatePart::text)) else { return false };
         let [.., number, last] = self.parts.as_slice() else { return rest.is_empty() };
@@ -150,8 +150,8 @@ impl FileTemplate {
         (PathBuf::from(folder), beginning.to_owned())
     }
 
-    /// Whether `name`, without the beginning that [`FileTemplate::fixed_folder`] returns, begins with the digits of a
-    /// block number.
+    /// Returns whether `name`, without the beginning that [`FileTemplate::fixed_folder`] returns, begins with the
+    /// digits of a block number.
     pub fn begins_with_number(&self, name: &str) -> bool {
         let digits = self.parts.iter().find_map(TemplatePart::digits);
         let digits = digits.and_then(|digits| name.as_bytes().get(..digits));

@@ -31,7 +31,7 @@ pub enum SplitVectors {
 }
 
 impl SplitVectors {
-    /// Whether samples of this type are split into several fields.
+    /// Returns whether samples of this type are split into several fields.
     fn takes(self, sample: SampleType) -> bool {
         match self {
             Self::Never => false,
@@ -83,7 +83,7 @@ impl FieldSplit {
         Self { originals: originals.iter().map(|(_, sample)| (*sample, which.takes(*sample))).collect(), fields }
     }
 
-    /// Whether any field is split.
+    /// Returns whether any field is split.
     pub(crate) fn is_any(&self) -> bool {
         self.originals.iter().any(|(_, is_split)| *is_split)
     }

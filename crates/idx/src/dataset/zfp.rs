@@ -24,7 +24,7 @@ pub(crate) fn name_of(mode: ZfpMode) -> String {
     format!("zfp-{mode}-{mode}")
 }
 
-/// Whether samples of this type on `rank` axes can be encoded.
+/// Returns whether samples of this type on `rank` axes can be encoded.
 pub(crate) fn takes(mode: ZfpMode, sample: SampleType, rank: usize) -> bool {
     let number = zfp_number(sample).filter(|number| number.is_float() || !matches!(mode, ZfpMode::Accuracy(_)));
     number.is_some() && (2..=3).contains(&rank)

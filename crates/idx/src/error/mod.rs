@@ -405,7 +405,7 @@ impl IdxError {
         }
     }
 
-    /// Whether this error only reports that another rank failed.
+    /// Returns whether this error only reports that another rank failed.
     pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }

@@ -41,8 +41,8 @@ pub trait RowArray {
     /// If they cannot be read, or memory cannot be allocated.
     fn read_rows(&self, rows: Range<u64>) -> Result<Vec<u8>, Self::Error>;
 
-    /// Whether writing `output`, whose contents are stored in `folder`, would replace the file of this array, or any
-    /// file of the dataset that it is part of.
+    /// Returns whether writing `output`, whose contents are stored in `folder`, would replace the file of this array,
+    /// or any file of the dataset that it is part of.
     fn is_of_output(&self, output: &Path, folder: &Path) -> bool;
 }
 

@@ -145,7 +145,8 @@ fn owner_text(folder: &Path, output: &Path) -> Vec<u8> {
     owner.into_os_string().as_bytes().to_vec()
 }
 
-/// Whether `folder` is a folder that contains only `.idx` files, folders of blocks and leftovers of their writer.
+/// Returns whether `folder` is a folder that contains only `.idx` files, folders of blocks and leftovers of their
+/// writer.
 fn holds_datasets_alone(folder: &Path) -> std::io::Result<bool> {
     if !folder.symlink_metadata()?.is_dir() {
         return Ok(false);

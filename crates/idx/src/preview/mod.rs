@@ -80,7 +80,7 @@ impl Preview {
         &self.plan
     }
 
-    /// Whether `extent` of the array of `dataset` contains a sample.
+    /// Returns whether `extent` of the array of `dataset` contains a sample.
     pub fn wants(&self, dataset: usize, extent: &Extent) -> bool {
         !self.plan.datasets[dataset].lattice.points_in(extent).is_empty()
     }

@@ -18,8 +18,8 @@ const PICTURE: u64 = 32;
 /// Smallest allowed maximum number of samples of a dataset: smaller previews show nothing.
 pub const MIN_SAMPLES: u64 = 1 << 10;
 
-/// Whether an array of this shape gets a preview: two to five axes, two of them long. Columns of a table (`N x 1`, `N x
-/// 3`) do not.
+/// Returns whether an array of this shape gets a preview: two to five axes, two of them long. Columns of a table (`N x
+/// 1`, `N x 3`) do not.
 pub fn is_worth(shape: &[u64]) -> bool {
     let long = shape.iter().filter(|count| **count >= PICTURE).count();
     (2..=MAX_RANK).contains(&shape.len()) && !shape.contains(&0) && long >= 2

@@ -34,7 +34,7 @@ pub struct DatasetCheck {
 }
 
 impl DatasetCheck {
-    /// Whether nothing is missing or damaged.
+    /// Returns whether nothing is missing or damaged.
     pub fn is_whole(&self) -> bool {
         self.missing_steps.is_empty() && !self.checks.is_empty() && self.checks.iter().all(|check| check.bad.is_empty())
     }

@@ -85,7 +85,7 @@ impl Dataset {
         &self.header
     }
 
-    /// Whether `path` is named like one of the dataset's files: its `.idx` file or a file of blocks.
+    /// Returns whether `path` is named like one of the dataset's files: its `.idx` file or a file of blocks.
     pub fn owns(&self, path: &Path) -> bool {
         let placed = |path: &Path| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
         let (Some(header_path), Some(path)) = (placed(&self.path), placed(path)) else { return false };

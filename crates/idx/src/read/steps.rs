@@ -45,7 +45,7 @@ impl Dataset {
         Ok(steps.into_iter().map(Some).collect())
     }
 
-    /// Whether `folder` contains blocks of an existing time step, also through symbolic links.
+    /// Returns whether `folder` contains blocks of an existing time step, also through symbolic links.
     pub fn has_blocks_in(&self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
         let header = self.header();

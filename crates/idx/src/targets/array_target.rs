@@ -40,7 +40,7 @@ pub trait ArrayTarget: Debug + Send + Sync {
     /// Returns the names of the options that only this format has, each with whether `request` names it.
     fn options(&self, request: &WriteRequest) -> Vec<(&'static str, bool)>;
 
-    /// Whether the file or folder at `path` has this format.
+    /// Returns whether the file or folder at `path` has this format.
     fn is_stored_at(&self, path: &Path) -> bool;
 
     /// Returns the folder that contains the samples of an output at `path`.
@@ -85,7 +85,7 @@ pub trait TargetWriter: Debug + Send {
         ranks: &dyn Communicator,
     ) -> Result<WriteReport>;
 
-    /// Whether the blocks of the output contain the same samples as those of `source`.
+    /// Returns whether the blocks of the output contain the same samples as those of `source`.
     fn has_blocks_of(&self, _source: &BlockSource<'_>) -> bool {
         false
     }

@@ -41,7 +41,7 @@ pub fn format_at(path: &Path) -> Format {
     Format::ALL.into_iter().find(|format| target(*format).is_stored_at(path)).unwrap_or(Format::Idx)
 }
 
-/// Whether an output of `format` has the option `name`, because no other format has it alone.
+/// Returns whether an output of `format` has the option `name`, because no other format has it alone.
 pub fn has_option(format: Format, name: &str) -> bool {
     let request = WriteRequest::default();
     let others = Format::ALL.into_iter().filter(|other| *other != format);
@@ -124,7 +124,7 @@ pub enum TargetCheck {
 }
 
 impl TargetCheck {
-    /// Whether nothing is missing or damaged.
+    /// Returns whether nothing is missing or damaged.
     pub fn is_whole(&self) -> bool {
         match self {
             Self::Idx(check) => check.is_whole(),

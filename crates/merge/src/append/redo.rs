@@ -326,7 +326,7 @@ fn read_log(path: &Path) -> Result<Option<Log>> {
     }
 }
 
-/// Whether the end of file in the superblock is at most `end`.
+/// Returns whether the end of file in the superblock is at most `end`.
 fn ends_before(path: &Path, end: u64) -> bool {
     let superblock = InputFile::open(path).and_then(|file| Superblock::read(&file));
     superblock.is_ok_and(|superblock| superblock.end <= end)

@@ -238,7 +238,7 @@ const GRID_MAPPING: &str = "grid_mapping_name";
 /// Number of objects that are searched for a mark of netCDF-4: files of that library store dimensions first.
 const MAX_EXAMINED: usize = 64;
 
-/// Whether an attribute holds internal information of the netCDF library.
+/// Returns whether an attribute holds internal information of the netCDF library.
 fn is_of_library(name: &[u8]) -> bool {
     name.starts_with(b"_Netcdf4")
         || [b"NAME".as_slice(), b"CLASS", b"REFERENCE_LIST", b"DIMENSION_LIST"].contains(&name)
@@ -254,7 +254,7 @@ pub(crate) fn with_length(attributes: &[AttributeValue], len: u64) -> Option<Arc
     Some(replaced(attributes, with_text(name, &format!("{NO_VARIABLE}{len:10}"))))
 }
 
-/// Whether attributes are those of a dimension without a variable.
+/// Returns whether attributes are those of a dimension without a variable.
 pub(crate) fn names_no_variable(attributes: &[AttributeValue]) -> bool {
     text(attributes, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
 }

@@ -112,7 +112,7 @@ pub(crate) fn of_choice(choice: Choice) -> Option<&'static dyn Convention> {
     ALL.into_iter().find(|convention| convention.choice() == choice)
 }
 
-/// Whether readers of the convention need all datasets of a file.
+/// Returns whether readers of the convention need all datasets of a file.
 pub(crate) fn belongs_together(choice: Choice) -> bool {
     matches!(choice, Choice::Anndata | Choice::Nexus | Choice::Nwb | Choice::Pandas)
 }

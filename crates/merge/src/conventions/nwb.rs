@@ -162,8 +162,8 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
     })
 }
 
-/// Whether a dataset of a series has an element for each of the `timestamps`, which may be a link to those of another
-/// series. Refuses a dataset that may also describe another axis of the data.
+/// Returns whether a dataset of a series has an element for each of the `timestamps`, which may be a link to those of
+/// another series. Refuses a dataset that may also describe another axis of the data.
 fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> Result<bool, Refusal> {
     let path = file.path_of(at);
     let data = file.find(&child_path(parent_path(path), b"data")).and_then(|data| file.dims(data)).unwrap_or_default();
@@ -180,7 +180,8 @@ fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> Result<bool
     Ok(true)
 }
 
-/// Whether the table at `path` describes values or axes of other datasets: the bands of a series, or meanings of values.
+/// Returns whether the table at `path` describes values or axes of other datasets: the bands of a series, or meanings
+/// of values.
 fn is_description(file: &FileView<'_>, path: &[u8]) -> bool {
     let is_of_series = [b"timestamps".as_slice(), b"data"]
         .into_iter()
@@ -193,7 +194,7 @@ fn without(path: &[u8], attribute: &str) -> Refusal {
     Refusal { object: display_path(path), reason }
 }
 
-/// Whether a dataset holds the labels to which the codes of another one refer.
+/// Returns whether a dataset holds the labels to which the codes of another one refer.
 fn is_elements_of_another(file: &FileView<'_>, group: &[u8], path: &[u8]) -> bool {
     let mut inside = file.inside(group);
     inside.any(|at| named(file.attributes(at), "elements").and_then(object_path).as_deref() == Some(path))

@@ -49,7 +49,7 @@ pub struct ConventionOptions {
 }
 
 impl ConventionOptions {
-    /// Whether the options also change a merge of a single file.
+    /// Returns whether the options also change a merge of a single file.
     pub(crate) fn is_of_one_file(&self) -> bool {
         self.new_dim.is_some() || self.tiles.is_some()
     }
@@ -254,7 +254,7 @@ impl ConcatAxis {
         }
     }
 
-    /// Whether each dataset is concatenated along its first axis.
+    /// Returns whether each dataset is concatenated along its first axis.
     pub fn is_first(self) -> bool {
         matches!(self, Self::Named(_) | Self::Number(0))
     }

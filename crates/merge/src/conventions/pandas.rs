@@ -57,7 +57,7 @@ impl Convention for Pandas {
     }
 }
 
-/// Whether the object is, or lies in, a group that pandas wrote.
+/// Returns whether the object is, or lies in, a group that pandas wrote.
 fn pandas_group(file: &FileView<'_>, path: &[u8]) -> bool {
     let mut ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
     ends.any(|end| file.find(&path[..end]).is_some_and(|at| file.has(at, "pandas_type")))

@@ -108,7 +108,7 @@ fn axis_of(number: i32, rank: usize) -> Option<usize> {
     usize::try_from(axis).ok().filter(|axis| *axis < rank)
 }
 
-/// Whether an entry is a dimension scale that describes an axis of a dataset.
+/// Returns whether an entry is a dimension scale that describes an axis of a dataset.
 fn is_attached(file: &FileView<'_>, at: usize) -> bool {
     file.column(at).is_some() && is_scale(file, at) && file.has(at, REFERENCE_LIST)
 }

@@ -34,7 +34,7 @@ impl<'a> FileView<'a> {
         self.entries.len()
     }
 
-    /// Whether the file has no objects, which is not the case for any file that was read.
+    /// Returns whether the file has no objects, which is not the case for any file that was read.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -66,12 +66,12 @@ impl<'a> FileView<'a> {
         if self.entries.is_empty() { None } else { self.text(0, name) }
     }
 
-    /// Whether an object has an attribute.
+    /// Returns whether an object has an attribute.
     pub fn has(&self, at: usize, name: &str) -> bool {
         attribute::named(self.attributes(at), name).is_some()
     }
 
-    /// Whether the entry is a group.
+    /// Returns whether the entry is a group.
     pub fn is_group(&self, at: usize) -> bool {
         matches!(self.entries[at].role, ScannedRole::Other(Role::Group { .. }))
     }

@@ -126,7 +126,7 @@ struct Graph<'p> {
 }
 
 impl Graph<'_> {
-    /// Whether a dataset is the scale of a dimension.
+    /// Returns whether a dataset is the scale of a dimension.
     fn is_scale(&self, path: &[u8]) -> bool {
         let entry = &self.plan.schema.entries[self.by_path[path] as usize];
         let rank = self.plan.schema.rank(entry);

@@ -34,7 +34,7 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
     left_out.into_iter().filter(|(_, object)| leads_to_kept(object)).map(|(index, _)| index).collect()
 }
 
-/// Whether a file has unlimited dimensions of netCDF, left out or not.
+/// Returns whether a file has unlimited dimensions of netCDF, left out or not.
 pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
     let is_unlimited = |object: &Object| match &object.kind {
         ObjectKind::Dataset(dataset) => match &dataset.dataspace {
@@ -46,7 +46,7 @@ pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
     tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
 }
 
-/// Whether the object is the one-dimensional scale of a netCDF dimension.
+/// Returns whether the object is the one-dimensional scale of a netCDF dimension.
 fn is_scale(object: &Object) -> bool {
     let ObjectKind::Dataset(dataset) = &object.kind else { return false };
     let has = |name: &[u8]| object.attributes.iter().any(|attribute| attribute.name == name);

@@ -152,7 +152,7 @@ pub fn format_list(paths: &[PathBuf]) -> Result<Vec<u8>> {
     Ok(list)
 }
 
-/// Whether two paths refer to the same file.
+/// Returns whether two paths refer to the same file.
 pub fn same_file(left: &Path, right: &Path) -> bool {
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     identity(left).is_some_and(|left| Some(left) == identity(right))

@@ -54,7 +54,7 @@ impl InputReader {
         Ok(tree)
     }
 
-    /// Whether the dataset at `path` is stored once.
+    /// Returns whether the dataset at `path` is stored once.
     pub fn keeps(&self, path: &[u8]) -> bool {
         self.selection.keeps(path)
     }

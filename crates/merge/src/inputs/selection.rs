@@ -112,12 +112,12 @@ impl Selection {
         Ok(())
     }
 
-    /// Whether objects may be left out.
+    /// Returns whether objects may be left out.
     pub fn is_partial(&self) -> bool {
         self.include.is_some() || !self.exclude.texts.is_empty()
     }
 
-    /// Whether the dataset at `path` is stored once.
+    /// Returns whether the dataset at `path` is stored once.
     pub fn keeps(&self, path: &[u8]) -> bool {
         self.keep.matches(path)
     }
@@ -158,7 +158,7 @@ impl Patterns {
         Ok(Self { set: glob_set(texts)?, texts: texts.to_vec(), matched })
     }
 
-    /// Whether any pattern matches `path`; records the patterns that do.
+    /// Returns whether any pattern matches `path`; records the patterns that do.
     fn matches(&self, path: &[u8]) -> bool {
         let path = Path::new(OsStr::from_bytes(path));
         let is_match = self.set.is_match(path);
@@ -273,7 +273,7 @@ impl PruningWalk<'_> {
         }
     }
 
-    /// Whether the object has not been visited yet, or only at paths that are not selected.
+    /// Returns whether the object has not been visited yet, or only at paths that are not selected.
     fn is_undecided(&self, index: ObjectIndex) -> bool {
         self.kept.get(index as usize).is_some_and(Option::is_none)
     }

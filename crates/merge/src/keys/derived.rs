@@ -82,7 +82,7 @@ impl DerivedColumns {
         Self { specs, replaced, ..Self::default() }
     }
 
-    /// Whether raddle computes the column.
+    /// Returns whether raddle computes the column.
     pub fn has(&self, column: ColumnIndex) -> bool {
         self.columns.contains_key(&column)
     }

@@ -84,7 +84,7 @@ impl Ids {
         self.columns.first().map_or(0, Vec::len)
     }
 
-    /// Whether there are no tuples.
+    /// Returns whether there are no tuples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -68,7 +68,7 @@ impl FirstValueSpec {
 }
 
 impl DerivedSpec {
-    /// Whether this specification computes a dataset at `path`.
+    /// Returns whether this specification computes a dataset at `path`.
     pub(crate) fn makes(&self, path: &[u8]) -> bool {
         match self {
             Self::Keys(spec) => {
@@ -80,7 +80,7 @@ impl DerivedSpec {
         }
     }
 
-    /// Whether existing datasets are recomputed.
+    /// Returns whether existing datasets are recomputed.
     fn replaces(&self) -> bool {
         match self {
             Self::Keys(spec) => spec.replace,

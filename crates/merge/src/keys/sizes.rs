@@ -143,7 +143,7 @@ pub(super) fn columns_by_group(plan: &MergePlan) -> HashMap<&[u8], Vec<ColumnInd
     columns
 }
 
-/// Whether a dataset is a partition key, which does not count as data.
+/// Returns whether a dataset is a partition key, which does not count as data.
 fn is_key(plan: &MergePlan, column: ColumnIndex) -> bool {
     let path = display_path(plan.schema.column_path(column));
     [".seq", ".seq_cnt", ".offsets"].iter().any(|ending| path.ends_with(ending))

@@ -21,7 +21,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// Whether the output consists of external links only.
+    /// Returns whether the output consists of external links only.
     pub fn is_external(self) -> bool {
         matches!(self, Self::External | Self::ExternalObjects)
     }

@@ -98,7 +98,7 @@ mod tests {
         data_chunk(Shape { dims, element_len_bytes: 4, input_chunk })
     }
 
-    /// Whether `check_cmip7_packing` accepts a data variable of 4-byte values with these chunks.
+    /// Returns whether `check_cmip7_packing` accepts a data variable of 4-byte values with these chunks.
     fn is_accepted(dims: &[u64], chunk: &[u64]) -> bool {
         let rest = if chunk.len() > 1 { 4 * chunk[1..].iter().product::<u64>() } else { 0 };
         let has_one = chunk.iter().zip(dims).all(|(chunk, dim)| chunk >= dim);

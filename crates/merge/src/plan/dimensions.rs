@@ -65,7 +65,7 @@ impl Dimensions {
         names
     }
 
-    /// Whether a dataset describes a dimension: it is a dimension scale, or holds the bounds of a coordinate.
+    /// Returns whether a dataset describes a dimension: it is a dimension scale, or holds the bounds of a coordinate.
     pub fn is_coordinate(&self, entry: &SchemaEntry) -> bool {
         is_scale(&entry.attributes) || self.bounds.contains(&entry.path)
     }

@@ -35,7 +35,7 @@ pub(crate) fn encoder_like(compress: Compress, model: &Dataset) -> Encoder {
     encoder_with(compression, has(model, KnownFilter::Shuffle), has(model, KnownFilter::Fletcher32), model)
 }
 
-/// Whether a dataset keeps the filters of its inputs.
+/// Returns whether a dataset keeps the filters of its inputs.
 pub(super) fn stay(asked: &AskedFilters, model: &Dataset) -> bool {
     asked.compress == Compress::Keep
         && shuffles(asked, model) == has(model, KnownFilter::Shuffle)
@@ -46,7 +46,7 @@ fn has_checksums(asked: &AskedFilters, model: &Dataset) -> bool {
     asked.fletcher32.unwrap_or_else(|| has(model, KnownFilter::Fletcher32))
 }
 
-/// Whether the chunks of a dataset are shuffled. Without compression, shuffling gains nothing.
+/// Returns whether the chunks of a dataset are shuffled. Without compression, shuffling gains nothing.
 fn shuffles(asked: &AskedFilters, model: &Dataset) -> bool {
     let is_compressed = compression(asked, model).is_some();
     match asked.shuffle {

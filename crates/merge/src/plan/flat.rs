@@ -9,7 +9,7 @@ use crate::schema::attribute::named;
 use crate::schema::{Column, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
-/// Whether a column can lose its second dimension. Dimension scales and labels refer to dimensions by number.
+/// Returns whether a column can lose its second dimension. Dimension scales and labels refer to dimensions by number.
 pub(super) fn can_be_flat(column: &Column, entry: &SchemaEntry) -> bool {
     let dims = column.model().dataspace.dims();
     let is_counted = [DIMENSION_LIST, DIMENSION_LABELS].iter().any(|name| named(&entry.attributes, name).is_some());

@@ -37,7 +37,7 @@ impl Growable {
         }
     }
 
-    /// Whether a column is extendible regardless of the inputs.
+    /// Returns whether a column is extendible regardless of the inputs.
     pub fn includes(self, column: &Column) -> bool {
         !column.is_once
             && match self {

@@ -151,8 +151,8 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
     names
 }
 
-/// Whether readers of a virtual dataset find every value of a column. References cannot be resolved in another file,
-/// and rows that no input has are only visible if readers show the fill value.
+/// Returns whether readers of a virtual dataset find every value of a column. References cannot be resolved in another
+/// file, and rows that no input has are only visible if readers show the fill value.
 pub(crate) fn can_be_virtual(column: &Column) -> bool {
     let has_absent_rows = column.facts.iter().any(|fact| fact.template == ABSENT && fact.rows > 0);
     let shows_fill = FillPattern::of(column.model()).is_returned_by_readers;

@@ -52,7 +52,7 @@ impl TableIndex {
         indexes.map(|entry| index(&entry.path)).collect()
     }
 
-    /// Whether the index relies on the chunks of the dataset at `path`.
+    /// Returns whether the index relies on the chunks of the dataset at `path`.
     pub(super) fn relies_on(&self, path: &[u8]) -> bool {
         path == self.table || path.starts_with(&self.prefix)
     }

@@ -10,7 +10,7 @@ pub(super) const DIRECT_LIMIT_BYTES: u64 = 4096;
 /// itself.
 pub(super) const COMPACT_LIMIT_BYTES: u64 = 64_000;
 
-/// Whether a dataset is stored unchunked unless it must be extendible.
+/// Returns whether a dataset is stored unchunked unless it must be extendible.
 pub(super) fn is_stored_whole(column: &Column) -> bool {
     let row_len_bytes = column
         .model()

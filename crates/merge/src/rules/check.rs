@@ -43,7 +43,7 @@ pub(crate) enum RecordOrder {
 pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
 
 impl RecordTrims {
-    /// Whether records along `dimension` are left out; `lengths` are their numbers in the inputs.
+    /// Returns whether records along `dimension` are left out; `lengths` are their numbers in the inputs.
     pub(super) fn leaves_out(&self, dimension: &[u8], lengths: &[u64]) -> bool {
         let is_whole = |(taken, &count): (&TakenRecords, &u64)| *taken == TakenRecords { leading: 0, count };
         self.0.get(dimension).is_some_and(|taken| !taken.iter().zip(lengths).all(is_whole))
@@ -113,7 +113,7 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
     }
 }
 
-/// Whether converting a value of the column can fail.
+/// Returns whether converting a value of the column can fail.
 fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
     let conversion = plan.schema.columns[column as usize].conversion.as_ref();
     let can_fail = |map: &ElementMap| matches!(map, ElementMap::Scale(_) | ElementMap::Cast | ElementMap::Lookup(_));

@@ -241,7 +241,8 @@ impl Rule {
         self
     }
 
-    /// Whether inputs may differ in the attribute of this name, because the rule takes it into account or ignores it.
+    /// Returns whether inputs may differ in the attribute of this name, because the rule takes it into account or
+    /// ignores it.
     pub(crate) fn accounts_for(&self, name: &[u8]) -> bool {
         self.attributes.iter().chain(&self.ignored).any(|known| known == name)
     }
@@ -254,7 +255,7 @@ impl Rule {
         }
     }
 
-    /// Whether values are concatenated along axis 0 as they are.
+    /// Returns whether values are concatenated along axis 0 as they are.
     pub fn is_plain(&self) -> bool {
         self.placement == Placement::Along(0)
             && !self.is_lifted
@@ -263,12 +264,12 @@ impl Rule {
             && self.labels.is_none()
     }
 
-    /// Whether all values must be read during the scan of the inputs.
+    /// Returns whether all values must be read during the scan of the inputs.
     pub(crate) fn needs_values(&self) -> bool {
         matches!(self.placement, Placement::Once | Placement::OnceOrLeftOut) || self.keeps_values()
     }
 
-    /// Whether the values of each input are kept until the rules are settled.
+    /// Returns whether the values of each input are kept until the rules are settled.
     pub(crate) fn keeps_values(&self) -> bool {
         matches!(self.values, ValueMeaning::Categories { .. } | ValueMeaning::Kept)
     }

@@ -129,8 +129,8 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
     }
 }
 
-/// Whether two attributes have the same meaning: numbers are compared by value and type, because the type determines
-/// the precision with which readers compute.
+/// Returns whether two attributes have the same meaning: numbers are compared by value and type, because the type
+/// determines the precision with which readers compute.
 fn is_equal(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     // Readers treat NaN as missing with or without a marker.
     let is_nan = |marker: &AttributeValue| {

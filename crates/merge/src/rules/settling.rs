@@ -249,7 +249,8 @@ fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<Strin
     is_asked.then(|| "--require-equal asks for it to be the same".to_owned())
 }
 
-/// Whether two attributes have the same meaning for readers: strings and numbers of any types are compared by value.
+/// Returns whether two attributes have the same meaning for readers: strings and numbers of any types are compared by
+/// value.
 fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) if left.value == right.value && left.datatype == right.datatype => true,

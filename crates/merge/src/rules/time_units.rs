@@ -19,7 +19,7 @@ pub struct TimeUnits {
     pub reference_ns: i128,
 }
 
-/// Whether a text has the form of units of time; its words are not checked.
+/// Returns whether a text has the form of units of time; its words are not checked.
 pub fn is_time_units(units: &str) -> bool {
     let mut words = units.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|word| word.eq_ignore_ascii_case("since"))
@@ -38,8 +38,8 @@ impl TimeUnits {
     }
 }
 
-/// Whether all readers take a reference for the same date. They disagree about dates without separators, and about
-/// years before 1 in calendars with Julian years, of which some readers have a year 0.
+/// Returns whether all readers take a reference for the same date. They disagree about dates without separators, and
+/// about years before 1 in calendars with Julian years, of which some readers have a year 0.
 fn is_read_alike(reference: &str, calendar: Calendar) -> bool {
     let date = reference.split(['T', 't', ' ']).next().unwrap_or_default();
     let mut parts = date.trim_start_matches(['-', '+']).split('-');

@@ -48,7 +48,7 @@ const MAX_DIFFERENCE_NS: u128 = 1_000;
 const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
 
 impl UnitScale {
-    /// Whether a value of this type may have a counterpart that is not exact.
+    /// Returns whether a value of this type may have a counterpart that is not exact.
     pub(super) fn rounds(&self, target: NumberType) -> bool {
         matches!(self.rounding, Rounding::Nearest { .. }) && !target.is_integer()
     }
@@ -130,7 +130,7 @@ fn narrowed(target: NumberType, value: f64) -> f64 {
     }
 }
 
-/// Whether a float type holds this value without rounding, or an integer type holds it because it is whole.
+/// Returns whether a float type holds this value without rounding, or an integer type holds it because it is whole.
 pub(super) fn holds(target: NumberType, value: f64) -> bool {
     narrowed(target, value) == value
 }

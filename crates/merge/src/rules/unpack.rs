@@ -98,7 +98,7 @@ pub(super) fn decoding(stored: NumberType, attributes: &[AttributeValue]) -> imp
     }
 }
 
-/// Whether stored signed integers are to be read as unsigned, or the reverse.
+/// Returns whether stored signed integers are to be read as unsigned, or the reverse.
 fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     match (stored, text(attributes, "_Unsigned").as_deref()) {
         (NumberType::Integer { signed, .. }, Some("true" | "True")) => signed,
@@ -107,7 +107,7 @@ fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     }
 }
 
-/// Whether readers unpack to floats of 32 bits (as xarray does, following CF section 8.1).
+/// Returns whether readers unpack to floats of 32 bits (as xarray does, following CF section 8.1).
 fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
     let float_len = |name| {
         let attribute = named(attributes, name)?;

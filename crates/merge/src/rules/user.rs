@@ -48,7 +48,7 @@ impl UserRule {
         Ok(parsed)
     }
 
-    /// Whether the rule is for the dataset at `path`.
+    /// Returns whether the rule is for the dataset at `path`.
     pub(crate) fn matches(&self, path: &[u8]) -> bool {
         self.matcher().is_ok_and(|matcher| matcher.is_match(Path::new(OsStr::from_bytes(path))))
     }
@@ -136,7 +136,7 @@ pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), Me
     }
 }
 
-/// Whether the last rule that matches the dataset at `path` stores it once.
+/// Returns whether the last rule that matches the dataset at `path` stores it once.
 pub(crate) fn keeps_once(user: &[UserRule], path: &[u8]) -> bool {
     user.iter().rev().find(|one| one.matches(path)).is_some_and(|one| one.rule.trim() == "once")
 }

@@ -157,7 +157,7 @@ impl Sender {
     }
 }
 
-/// Whether the shape of an entry is determined by its template, attributes and UTF-8 mark.
+/// Returns whether the shape of an entry is determined by its template, attributes and UTF-8 mark.
 fn is_plain(entry: &ScannedEntry) -> bool {
     entry.comment.is_none() && entry.dangling.is_empty() && entry.attribute_order == CreationOrder::default()
 }

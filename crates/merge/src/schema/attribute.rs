@@ -36,7 +36,7 @@ pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&A
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
 }
 
-/// Whether attributes are those of a group with an index of PyTables.
+/// Returns whether attributes are those of a group with an index of PyTables.
 pub(crate) fn marks_table_index(attributes: &[AttributeValue]) -> bool {
     named(attributes, "CLASS").is_some_and(|class| class.value.starts_with(b"TINDEX"))
 }
@@ -175,8 +175,8 @@ pub fn words(attribute: &AttributeValue) -> String {
     describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value)
 }
 
-/// Whether an attribute says that a netCDF file follows the classic model. That has no groups, so that programs of the
-/// netCDF library could not copy a file with the group of provenance.
+/// Returns whether an attribute says that a netCDF file follows the classic model. That has no groups, so that programs
+/// of the netCDF library could not copy a file with the group of provenance.
 pub(crate) fn marks_classic_model(path: &[u8], attribute: &AttributeValue) -> bool {
     path == b"/" && attribute.name == b"_nc3_strict"
 }

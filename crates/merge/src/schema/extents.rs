@@ -37,7 +37,7 @@ impl InputExtents {
         }
     }
 
-    /// Whether there is no input.
+    /// Returns whether there is no input.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -300,7 +300,7 @@ impl Column {
         *self.trims.as_ref()?.get(input as usize)?
     }
 
-    /// Whether the output consists of the stored values of the inputs, row by row.
+    /// Returns whether the output consists of the stored values of the inputs, row by row.
     pub fn is_plain(&self) -> bool {
         self.axis == 0
             && !self.is_lifted
@@ -378,7 +378,7 @@ impl Column {
         self.output.as_ref().unwrap_or(&self.templates[0])
     }
 
-    /// Whether elements hold addresses within their file, so that values must be copied through libhdf5.
+    /// Returns whether elements hold addresses within their file, so that values must be copied through libhdf5.
     pub fn is_file_local(&self) -> bool {
         self.model().datatype.class.is_file_local()
     }

@@ -18,7 +18,7 @@ impl StackedScalars {
         self.0.push((input, value));
     }
 
-    /// Whether no value differs.
+    /// Returns whether no value differs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

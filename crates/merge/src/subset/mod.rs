@@ -67,7 +67,7 @@ impl FromStr for DimensionRange {
 }
 
 impl DimensionRange {
-    /// Whether the range is of the dimension at `path`.
+    /// Returns whether the range is of the dimension at `path`.
     pub fn is_of(&self, path: &str) -> bool {
         is_named(path.as_bytes(), &self.dimension)
     }

@@ -99,7 +99,7 @@ fn of_times(
     Ok(SelectedValues { from, to: end.unwrap_or(f64::INFINITY), excludes_end })
 }
 
-/// Whether a date stands for a whole day, month or year.
+/// Returns whether a date stands for a whole day, month or year.
 fn is_period(text: &str) -> bool {
     !text.contains(['T', 't', ':', ' '])
 }

@@ -98,7 +98,8 @@ pub(crate) fn cut(
     check_scales(schema, &paths)
 }
 
-/// Whether a dataset has the name of a partition key, which counts rows of the whole file, and is not recomputed.
+/// Returns whether a dataset has the name of a partition key, which counts rows of the whole file, and is not
+/// recomputed.
 fn is_stale_key(path: &[u8], derived: &[DerivedSpec]) -> bool {
     let has_name = KeyDatasets::default().endings().any(|ending| path.ends_with(ending.as_bytes()));
     has_name && !derived.iter().any(|spec| spec.makes(path))

@@ -289,7 +289,7 @@ impl<'a> ResumeRequest<'a> {
     }
 }
 
-/// Whether the device returns the bytes that the batch placed.
+/// Returns whether the device returns the bytes that the batch placed.
 fn is_placed(data: &File, batch: &PlacedBatch) -> bool {
     let &PlacedBatch { address, stored_len_bytes, checksum, .. } = batch;
     WrittenExtent { address, len_bytes: stored_len_bytes, checksum }.is_in(data).unwrap_or(false)

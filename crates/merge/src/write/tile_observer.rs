@@ -20,7 +20,8 @@ pub trait TileObserver: Sync {
     /// value.
     fn len_bytes(&self) -> u64;
 
-    /// Whether the observer needs any element of this box of a column. Values of other boxes are not passed to it.
+    /// Returns whether the observer needs any element of this box of a column. Values of other boxes are not passed to
+    /// it.
     fn wants(&self, column: ColumnIndex, extent: &Extent) -> bool;
 
     /// Observes `values`, which are this box of a column. Called by many threads at once.

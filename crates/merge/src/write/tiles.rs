@@ -195,7 +195,7 @@ impl<'p> MergeWork<'p> {
         Ok(Digests { columns: columns.collect::<Result<_>>()? })
     }
 
-    /// Whether a later run may resume from the placed tiles.
+    /// Returns whether a later run may resume from the placed tiles.
     pub fn is_recorded(&self) -> bool {
         self.is_recorded
     }
@@ -306,7 +306,7 @@ impl<'p> MergeWork<'p> {
         Ok(copy_box(from, target, &count, array.element_len_bytes as usize)?)
     }
 
-    /// Whether the tile observer needs values of a tile.
+    /// Returns whether the tile observer needs values of a tile.
     fn is_wanted(&self, tile: Tile) -> bool {
         self.tile_observer.is_some_and(|tile_observer| {
             let (column, array) = self.array(tile);

@@ -70,7 +70,7 @@ fn of_read(error: &ColumnsError, failure: Error) -> Error {
     }
 }
 
-/// Whether a fault concerns the ids of events, which do not depend on the choice of products.
+/// Returns whether a fault concerns the ids of events, which do not depend on the choice of products.
 fn is_of_ids(fault: &UnlocatedError) -> bool {
     matches!(fault, UnlocatedError::IdRange { .. })
 }

@@ -51,7 +51,7 @@ pub(super) fn errno_of(error: &Hdf5Error) -> Option<i32> {
     }
 }
 
-/// Whether the machine ran out of memory or open files.
+/// Returns whether the machine ran out of memory or open files.
 pub(super) fn is_exhaustion(error: &std::io::Error) -> bool {
     /// `EMFILE` and `ENFILE` on Linux; the standard library has no kind for them.
     const TOO_MANY_OPEN_FILES: [i32; 2] = [24, 23];

@@ -158,7 +158,7 @@ impl ListingOptions {
         expand(&specs, self.order, self.duplicates).map_err(|error| Error::of_merge(&error, &[]))
     }
 
-    /// Whether one of the names stands for a list on standard input.
+    /// Returns whether one of the names stands for a list on standard input.
     pub fn is_on_standard_input(names: &[PathBuf]) -> bool {
         names.iter().any(|name| name == Path::new("-"))
     }

@@ -66,7 +66,7 @@ impl FolderRecord {
         self.known.clear();
     }
 
-    /// Whether the record lists this output of this input, and both are unchanged.
+    /// Returns whether the record lists this output of this input, and both are unchanged.
     pub(crate) fn is_done(&self, input: &Path, output: &Path) -> bool {
         let Some(known) = self.known.get(&name_of(output)) else { return false };
         let is_input_unchanged = known.input.is_none() || known.input == state(input).ok().map(|(_, stamp)| stamp);

@@ -134,7 +134,7 @@ impl RechunkRequest {
         Self { inputs: inputs.into(), destination, ..Self::default() }
     }
 
-    /// Whether the files are written to a folder or in place.
+    /// Returns whether the files are written to a folder or in place.
     pub fn is_for_files(&self) -> bool {
         self.destination.output.is_none()
     }

@@ -50,7 +50,7 @@ impl Options {
         Self { fields, reads }
     }
 
-    /// Whether `value` is one of the words, numbers or sizes that `field` takes, and not just any text.
+    /// Returns whether `value` is one of the words, numbers or sizes that `field` takes, and not just any text.
     fn takes(&self, field: &str, value: &str) -> bool {
         self.fields.contains_key(field) && (self.reads)(field, value) && !(self.reads)(field, "no such word")
     }

@@ -53,7 +53,7 @@ impl Columns {
         self.table.add_row(cells.map(|(text, &align)| cell(text.as_ref(), align)));
     }
 
-    /// Whether no row was added.
+    /// Returns whether no row was added.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }

@@ -10,7 +10,7 @@ use raddle_tune::knob::SettingValue;
 use raddle_tune::profile::IdxOption;
 use std::num::NonZeroUsize;
 
-/// Whether a request names an option.
+/// Returns whether a request names an option.
 pub fn has(request: &WriteRequest, option: IdxOption) -> bool {
     match option {
         IdxOption::Box => request.box_size.is_some(),

@@ -291,7 +291,7 @@ pub struct Calls {
     pub write: u64,
 }
 
-/// Whether `text` is a report of `bench` or `tune`, rather than of a run with stages.
+/// Returns whether `text` is a report of `bench` or `tune`, rather than of a run with stages.
 pub fn is_measurement(text: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -348,7 +348,7 @@ pub(crate) fn drawable(times: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// Whether the ratio can be drawn.
+    /// Returns whether the ratio can be drawn.
     pub fn is_fit(&self) -> bool {
         [self.ratio, self.interval[0], self.interval[1]].iter().all(|value| value.is_finite() && *value > 0.0)
     }

@@ -47,7 +47,7 @@ impl ElementForm {
         }
     }
 
-    /// Whether libhdf5 allocates memory when it reads such elements.
+    /// Returns whether libhdf5 allocates memory when it reads such elements.
     pub fn has_allocations(&self) -> bool {
         match self {
             Self::Text | Self::Sequence(_) => true,

@@ -36,7 +36,7 @@ impl<'a> Team<'a> {
         self.mpi.map_or(Ok(()), |mpi| Ok(mpi.barrier()?))
     }
 
-    /// Whether item `place` of those dealt round-robin belongs to this process.
+    /// Returns whether item `place` of those dealt round-robin belongs to this process.
     pub(super) fn has(&self, place: u64) -> bool {
         place % self.size == self.rank
     }

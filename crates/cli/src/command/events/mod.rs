@@ -26,7 +26,7 @@ pub enum EventsCommand {
 }
 
 impl EventsCommand {
-    /// Whether ranks share the work.
+    /// Returns whether ranks share the work.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Convert(_) | Self::Merge(_) | Self::Bench(_))
     }

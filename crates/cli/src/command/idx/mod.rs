@@ -32,7 +32,7 @@ pub enum IdxCommand {
 }
 
 impl IdxCommand {
-    /// Whether ranks share the work of the subcommand.
+    /// Returns whether ranks share the work of the subcommand.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Write(_) | Self::Read(_))
     }

@@ -29,7 +29,7 @@ pub enum KeysCommand {
 }
 
 impl KeysCommand {
-    /// Whether ranks can share the work.
+    /// Returns whether ranks can share the work.
     pub fn is_for_ranks(&self) -> bool {
         matches!(self, Self::Add(_) | Self::SpillIndex(_))
     }

@@ -37,14 +37,15 @@ impl<'a> RunLoads<'a> {
         Self { used_bytes: vec![0; loads.len()], loads, quotas, queue }
     }
 
-    /// Whether a rank has memory for `gets` if it gives `gives` away.
+    /// Returns whether a rank has memory for `gets` if it gives `gives` away.
     fn has_room(&self, rank: Rank, gives: ItemLoad, gets: ItemLoad) -> bool {
         let used_bytes = self.used_bytes[rank] - gives.len_bytes;
         let is_within = |quota: &u64| used_bytes == 0 || used_bytes.saturating_add(gets.len_bytes) <= *quota;
         self.quotas.get(rank).is_none_or(is_within)
     }
 
-    /// Whether a rank may exchange `gives` for `gets`: it has room, and its load exceeds `most` only if it does not grow.
+    /// Returns whether a rank may exchange `gives` for `gets`: it has room, and its load exceeds `most` only if it does
+    /// not grow.
     fn may_exchange(&self, rank: Rank, gives: ItemLoad, gets: ItemLoad, most: u64) -> bool {
         let load = self.loads[rank];
         (load - gives.cost).saturating_add(gets.cost) <= most.max(load) && self.has_room(rank, gives, gets)

@@ -307,7 +307,7 @@ const KEYS_OF_PIDX: [&str; 2] = ["io mode", "restructure box size"];
 /// Key that marks a box of five axes as complete, without PIDX's padding; readers skip unknown keys.
 const ALL_AXES: &str = "axes";
 
-/// Whether a box of `axes` axes looks like one of PIDX, which has three axes but writes five.
+/// Returns whether a box of `axes` axes looks like one of PIDX, which has three axes but writes five.
 fn is_padded(axes: usize, end: &Point) -> bool {
     axes == MAX_RANK && end[3..] == [1; 2]
 }

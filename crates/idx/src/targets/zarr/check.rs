@@ -60,7 +60,7 @@ pub struct FolderCheck {
 }
 
 impl FolderCheck {
-    /// Whether nothing is missing or damaged.
+    /// Returns whether nothing is missing or damaged.
     pub fn is_whole(&self) -> bool {
         self.checks.iter().all(|check| check.bad.is_empty())
     }

@@ -79,7 +79,7 @@ impl ComparedArrays for Images {
     }
 }
 
-/// Whether the slowest axis of an image is time.
+/// Returns whether the slowest axis of an image is time.
 fn has_steps(image: &Image) -> bool {
     image.axes().last() == Some(&'t')
 }

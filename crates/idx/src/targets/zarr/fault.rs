@@ -175,7 +175,7 @@ impl ZarrFault {
         IdxError::Target { path, is_of_options: self.is_of_options(), source: Box::new(self) }
     }
 
-    /// Whether the fault is in the request, not in an existing folder.
+    /// Returns whether the fault is in the request, not in an existing folder.
     fn is_of_options(&self) -> bool {
         matches!(
             self,

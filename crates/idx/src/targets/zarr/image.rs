@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Maximum length of a `zarr.json` that is read.
 const MAX_METADATA_LEN_BYTES: u64 = 16 << 20;
 
-/// Whether `path` is a folder of Zarr version 3.
+/// Returns whether `path` is a folder of Zarr version 3.
 pub fn is_zarr(path: &Path) -> bool {
     path.join(FILE_NAME).is_file()
 }

@@ -195,7 +195,7 @@ impl ImageLayout {
         of_array
     }
 
-    /// Whether the samples have a slowest axis that is time.
+    /// Returns whether the samples have a slowest axis that is time.
     pub(crate) fn has_local_steps(&self) -> bool {
         self.axes.last() == Some(&'t')
     }

@@ -350,7 +350,7 @@ fn names(codecs: &Value) -> String {
     codecs.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the codec `bytes`, which comes first, is little-endian.
+/// Returns whether the codec `bytes`, which comes first, is little-endian.
 fn is_little(codecs: &Value) -> bool {
     codecs[0]["configuration"]["endian"] == json!("little")
 }

@@ -40,7 +40,7 @@ pub struct BlockSource<'a> {
 }
 
 impl BlockSource<'_> {
-    /// Whether blocks of `header` hold the same samples as blocks of the source.
+    /// Returns whether blocks of `header` hold the same samples as blocks of the source.
     pub fn has_blocks_of(&self, header: &Header) -> bool {
         let of = self.dataset.header();
         let samples = |header: &Header, field: usize| header.fields.get(field).map(|field| field.sample);

@@ -42,7 +42,7 @@ impl Alignment {
         Self { len: names.len() as u64, of_inputs: input_names.iter().map(places).collect(), lens }
     }
 
-    /// Whether an input lacks an element of the output.
+    /// Returns whether an input lacks an element of the output.
     pub fn lacks(&self, input: usize) -> bool {
         self.of_inputs[input].as_ref().is_some_and(|places| places.contains(&None))
     }

@@ -55,7 +55,7 @@ impl Files {
         self.files.push(InputTree { paths, entries, by_path, children });
     }
 
-    /// Whether there are no inputs.
+    /// Returns whether there are no inputs.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -117,7 +117,7 @@ impl<'a> Node<'a> {
         self.text("encoding-type").unwrap_or_else(|| "no encoding-type".to_owned())
     }
 
-    /// Whether the object is a group.
+    /// Returns whether the object is a group.
     pub fn is_group(self) -> bool {
         matches!(self.entry().role, ScannedRole::Other(Role::Group { .. }))
     }

@@ -268,7 +268,7 @@ impl InputElement<'_> {
         })
     }
 
-    /// Whether anndata considers two elements equal.
+    /// Returns whether anndata considers two elements equal.
     pub fn equals(&self, other: &Self) -> CombineResult<bool> {
         let (kind, other_kind) = (self.node.encoding(), other.node.encoding());
         Ok(match (&self.content, &other.content) {
@@ -306,7 +306,7 @@ impl InputElement<'_> {
         })
     }
 
-    /// Whether two unordered categoricals have the same categories, in any order, and the same values.
+    /// Returns whether two unordered categoricals have the same categories, in any order, and the same values.
     fn has_same_categories(&self, other: &Self) -> bool {
         let (Some(mut known), Some(mut found)) = (self.categorical(), other.categorical()) else { return false };
         known.categories.sort();
@@ -327,7 +327,7 @@ impl InputElement<'_> {
         is_exact.then_some(DecodedCategorical { values, categories: all })
     }
 
-    /// Whether two matrices are equal as stored, or by their elements if both are small.
+    /// Returns whether two matrices are equal as stored, or by their elements if both are small.
     fn is_same_matrix(&self, other: &Self) -> CombineResult<bool> {
         let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::schema::attribute::numbers);
         if shape(self) != shape(other) {
@@ -426,7 +426,7 @@ impl ElementArray<'_> {
         self.values[at * len..(at + 1) * len] == true_value(&self.class)
     }
 
-    /// Whether types, sizes and values are equal, with NaN equal to NaN.
+    /// Returns whether types, sizes and values are equal, with NaN equal to NaN.
     fn equals(&self, other: &Self) -> bool {
         self.equals_where(other, |_| true)
     }
@@ -456,7 +456,7 @@ impl ElementArray<'_> {
     }
 }
 
-/// Whether numpy considers two scalars equal: numbers of any types are compared by value.
+/// Returns whether numpy considers two scalars equal: numbers of any types are compared by value.
 fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dataset, &[u8])) -> CombineResult<bool> {
     let is_null = |dataset: &Dataset| dataset.dataspace == Dataspace::Null;
     if is_null(left) || is_null(right) {

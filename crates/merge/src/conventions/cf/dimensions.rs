@@ -100,12 +100,12 @@ impl Variable<'_> {
         self.rule?.widened
     }
 
-    /// Whether the dataset is a text-length dimension.
+    /// Returns whether the dataset is a text-length dimension.
     fn is_length(&self) -> bool {
         self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
     }
 
-    /// Whether the dimensions are identified by ids only.
+    /// Returns whether the dimensions are identified by ids only.
     fn is_numbered(&self) -> bool {
         self.is_scale && self.column.model().dataspace.dims().len() > 1
     }

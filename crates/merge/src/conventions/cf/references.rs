@@ -91,7 +91,7 @@ struct References<'v, 'f, 'a> {
 }
 
 impl References<'_, '_, '_> {
-    /// Whether a variable is concatenated.
+    /// Returns whether a variable is concatenated.
     fn is_along(&self, at: usize) -> bool {
         self.record_of(at).is_some()
     }

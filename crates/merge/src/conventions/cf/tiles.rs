@@ -233,7 +233,7 @@ pub(super) fn complete(completion: &mut Completion<'_>) {
     }
 }
 
-/// Whether an entry is the coordinate of a dimension by which tiles can be placed.
+/// Returns whether an entry is the coordinate of a dimension by which tiles can be placed.
 fn is_coordinate(variables: &Variables<'_, '_>, at: usize) -> bool {
     let file = variables.file;
     super::is_scale(file, at)

@@ -134,7 +134,7 @@ impl<'p> Lookup<'p> {
 }
 
 impl Cursor {
-    /// Whether this block contains a tuple if it exists.
+    /// Returns whether this block contains a tuple if it exists.
     fn covers(&self, index: &Index, input: u32, ids: &Ids, at: usize) -> bool {
         let Some(run) = index.runs.get(self.run) else { return false };
         if run.input != input || self.ids.is_empty() || self.ids.order(self.ids.len() - 1, ids, at) == Ordering::Less {

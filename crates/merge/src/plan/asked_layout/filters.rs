@@ -33,7 +33,7 @@ impl AskedFilters {
         self.fletcher32 = settings.fletcher32.or(self.fletcher32);
     }
 
-    /// Whether a rule adds a filter, which needs chunks.
+    /// Returns whether a rule adds a filter, which needs chunks.
     pub fn needs_chunks(&self, settings: &LayoutSettings) -> bool {
         settings.compress.is_some_and(|compress| compress != Compress::Keep && compress.compression().is_some())
             || settings.shuffle == Some(Shuffle::Yes) && (self.compress.compression().is_some() || self.shuffles_alone)

@@ -102,7 +102,7 @@ impl AskedLayout {
         }
     }
 
-    /// Whether rules name filters.
+    /// Returns whether rules name filters.
     pub fn names_filters(&self, options: &MergeOptions) -> bool {
         self.rules.iter().any(|&rule| {
             let settings = options.layout_rules[rule as usize].settings();
@@ -110,7 +110,7 @@ impl AskedLayout {
         })
     }
 
-    /// Whether stored chunks of another shape must not be moved.
+    /// Returns whether stored chunks of another shape must not be moved.
     pub fn asks_for_chunk(&self) -> bool {
         self.chunk != AskedChunk::Policy
     }
@@ -192,7 +192,7 @@ impl<'o> AskedLayouts<'o> {
         self.options.chunk.iter().chain(of_rules)
     }
 
-    /// Whether a rule applies to the dataset of an entry.
+    /// Returns whether a rule applies to the dataset of an entry.
     fn applies(&self, rule: usize, entry: &SchemaEntry) -> bool {
         let Some(matcher) = &self.matchers[rule] else { return true };
         let links = self.links.get(&entry.path).map_or(&[][..], Vec::as_slice);

@@ -7,7 +7,7 @@ use crate::plan::chunk::Chunk;
 /// Names of settings.
 const NAMES: [&str; 7] = ["chunk", "filter", "compress", "shuffle", "fletcher32", "contiguous", "compact"];
 
-/// Whether a text begins with a setting.
+/// Returns whether a text begins with a setting.
 pub(super) fn begins(text: &str) -> bool {
     let end = text.find(|c: char| "=,".contains(c) || c.is_whitespace()).unwrap_or(text.len());
     NAMES.contains(&&text[..end])

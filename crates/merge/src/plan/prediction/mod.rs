@@ -101,7 +101,7 @@ impl Prediction {
         self.stored_len_bytes.saturating_add(self.metadata_len_bytes)
     }
 
-    /// Whether the sample determines the size of the output.
+    /// Returns whether the sample determines the size of the output.
     pub fn is_size_known(&self) -> bool {
         self.size_error <= MAX_SIZE_ERROR
     }
@@ -112,7 +112,7 @@ impl Prediction {
         ((len_bytes * (1.0 - error).max(0.0)) as u64, (len_bytes * (1.0 + error)) as u64)
     }
 
-    /// Whether the output will be more than 5 % larger than its inputs, even given the uncertainty of its size.
+    /// Returns whether the output will be more than 5 % larger than its inputs, even given the uncertainty of its size.
     pub fn grows(&self) -> bool {
         self.bounds_len_bytes().0 > self.input_len_bytes + self.input_len_bytes / 20
     }

@@ -104,7 +104,7 @@ pub(super) fn subjects(plan: &MergePlan) -> Vec<Subject> {
     arrays.map(subject).collect()
 }
 
-/// Whether libhdf5, in a child process, reads some input's part of the column.
+/// Returns whether libhdf5, in a child process, reads some input's part of the column.
 pub(super) fn needs_library(column: &Column) -> bool {
     column.templates.iter().any(|template| template.layout.is_through_library())
 }

@@ -112,7 +112,7 @@ pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes:
     Ok(all)
 }
 
-/// Whether object references, which take no space in the heap, are the only file-local parts of elements.
+/// Returns whether object references, which take no space in the heap, are the only file-local parts of elements.
 fn holds_addresses_only(class: &TypeClass) -> bool {
     use raddle_hdf5::model::ReferenceKind;
     match class {

@@ -209,7 +209,7 @@ fn known(name: &str, depth: u32) -> Option<Unit> {
     }
 }
 
-/// Whether `name` equals `full` or its plural, ignoring case.
+/// Returns whether `name` equals `full` or its plural, ignoring case.
 fn is_form_of(name: &str, full: &str) -> bool {
     let is = |form: &str| name.eq_ignore_ascii_case(form);
     is(full)

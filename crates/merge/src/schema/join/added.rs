@@ -45,7 +45,7 @@ impl AddedColumn {
         Ok(Self { name: name.to_owned(), object: object.to_owned(), attribute: attribute.to_owned() })
     }
 
-    /// Whether a dataset at `path` is this column.
+    /// Returns whether a dataset at `path` is this column.
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         match self.name.starts_with('/') {
             true => path == self.name.as_bytes(),

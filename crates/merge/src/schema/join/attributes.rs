@@ -44,7 +44,7 @@ const MEANING: [&[u8]; 13] = [
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
-    /// Whether inputs must have equal values of this attribute; `is_lacking`: the inputs so far lack it.
+    /// Returns whether inputs must have equal values of this attribute; `is_lacking`: the inputs so far lack it.
     fn holds(self, name: &[u8], is_lacking: bool) -> bool {
         let is_asked = match self {
             Self::Meaning => true,
@@ -91,7 +91,7 @@ fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
     }
 }
 
-/// Whether `list` has no attribute of this name.
+/// Returns whether `list` has no attribute of this name.
 fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
     !list.iter().any(|other| other.name == attribute.name)
 }

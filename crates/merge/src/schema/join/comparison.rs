@@ -191,7 +191,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether a scalar becomes a row of the column that an earlier merge stacked.
+    /// Returns whether a scalar becomes a row of the column that an earlier merge stacked.
     fn is_row_of(&self, column: &Column, scalar: &Dataset) -> bool {
         self.grows
             && self.options.scalars == ScalarPolicy::Stack
@@ -200,23 +200,23 @@ impl Comparison<'_> {
             && scalar.datatype == column.model().datatype
     }
 
-    /// Whether differences in values change what other datasets mean.
+    /// Returns whether differences in values change what other datasets mean.
     fn is_strict(&self) -> bool {
         self.joined.declared.as_ref().is_some_and(|declared| declared.rule.is_strict)
     }
 
-    /// Whether readers require a scalar here.
+    /// Returns whether readers require a scalar here.
     fn stays_scalar(&self) -> bool {
         self.joined.declared.as_ref().is_some_and(|declared| declared.rule.stays_scalar)
     }
 
-    /// Whether the rule of the object accounts for this kind of difference.
+    /// Returns whether the rule of the object accounts for this kind of difference.
     fn is_settled(&self, kind: DifferenceKind) -> bool {
         self.joined.declared.as_ref().is_some_and(|declared| settles(&declared.rule, kind))
     }
 }
 
-/// Whether a rule accounts for this kind of difference between datasets when it is settled.
+/// Returns whether a rule accounts for this kind of difference between datasets when it is settled.
 fn settles(rule: &Rule, kind: DifferenceKind) -> bool {
     match kind {
         DifferenceKind::Datatype => !matches!(rule.values, ValueMeaning::Plain | ValueMeaning::Categories { .. }),

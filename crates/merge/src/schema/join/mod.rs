@@ -223,8 +223,8 @@ impl Joiner {
     }
 }
 
-/// Whether the group is an index of PyTables over columns of a table, which refers to rows by their numbers in one
-/// file.
+/// Returns whether the group is an index of PyTables over columns of a table, which refers to rows by their numbers in
+/// one file.
 fn is_table_index(entry: &ScannedEntry) -> bool {
     matches!(entry.role, ScannedRole::Other(Role::Group { .. })) && marks_table_index(&entry.attributes)
 }

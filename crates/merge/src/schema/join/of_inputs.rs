@@ -373,7 +373,7 @@ impl Joiner {
 }
 
 impl JoinedEntry {
-    /// Whether an input has it as a dataset with unlimited dimensions.
+    /// Returns whether an input has the object as a dataset with unlimited dimensions.
     fn can_grow(&self) -> bool {
         self.column.iter().flat_map(|column| &column.templates).any(|template| match &template.dataspace {
             Dataspace::Simple { max_dims, .. } => max_dims.first() == Some(&u64::MAX),

@@ -90,8 +90,8 @@ impl ColumnDigester {
         }
     }
 
-    /// Whether `part`, recorded by an earlier run, belongs to a block (with stored chunks: to a tile) that is still
-    /// incomplete.
+    /// Returns whether `part`, recorded by an earlier run, belongs to a block (with stored chunks: to a tile) that is
+    /// still incomplete.
     pub fn takes_part(&self, part: BlockPart) -> bool {
         match self {
             Self::Values { digests, .. } => digests.check_part(part).is_ok(),
@@ -159,7 +159,7 @@ pub enum RankShare {
 }
 
 impl RankShare {
-    /// Whether there are none.
+    /// Returns whether there are no digests.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Values(additions) => additions.len_bytes == 0,

@@ -37,7 +37,7 @@ impl<'a> Check<'a> {
         boxes(&[(self.found, column)], rows.max(1), options.memory_limit_bytes / (4 * options.jobs.max(1) as u64))
     }
 
-    /// Whether a column is read in boxes.
+    /// Returns whether a column is read in boxes.
     pub(super) fn is_boxed(&self, column: u32, known: &StoredColumn) -> bool {
         known.digests.as_ref().is_some_and(|digests| digests.form == DigestForm::Values)
             && self.boxes_of(column).is_some()

@@ -41,8 +41,8 @@ pub struct StoredColumn {
 }
 
 impl StoredDigests {
-    /// Whether a dataset of these dimensions can be one that was assembled from a scalar of each input, whose values
-    /// are part of its digest of structure.
+    /// Returns whether a dataset of these dimensions can be one that was assembled from a scalar of each input, whose
+    /// values are part of its digest of structure.
     pub fn is_stack(&self, path: &[u8], dims: &[u64]) -> bool {
         dims == [self.inputs.len() as u64] && self.objects.contains_key(path)
     }

@@ -101,7 +101,7 @@ impl<'p> FileReading<'p> {
         COPIES.saturating_mul(len_bytes)
     }
 
-    /// Whether another rank reads the piece of `input` in a tile of this rank.
+    /// Returns whether another rank reads the piece of `input` in a tile of this rank.
     pub(crate) fn is_received(&self, work: &MergeWork<'p>, column: u32, input: u32) -> bool {
         is_sent(work, column) && is_stored(work, column, input) && self.groups.reader(self.rank, input) != self.rank
     }
@@ -222,8 +222,8 @@ impl<'p> FileReading<'p> {
     }
 }
 
-/// Whether pieces of a column are sent. They are not if a tile is a stored chunk, its column is computed, or its tiles
-/// are assembled in groups.
+/// Returns whether pieces of a column are sent. They are not if a tile is a stored chunk, its column is computed, or
+/// its tiles are assembled in groups.
 pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
     let plan = work.plan();
     matches!(plan.columns[column as usize].route, Route::Encoded { .. } | Route::Raw { .. })
@@ -231,7 +231,7 @@ pub(crate) fn is_sent(work: &MergeWork<'_>, column: u32) -> bool {
         && !work.regrouper().has(column)
 }
 
-/// Whether an input stores its rows of a column.
+/// Returns whether an input stores its rows of a column.
 fn is_stored(work: &MergeWork<'_>, column: u32, input: u32) -> bool {
     work.plan().schema.columns[column as usize].facts[input as usize].template != ABSENT
 }

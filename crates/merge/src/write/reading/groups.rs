@@ -50,7 +50,7 @@ impl ReadingGroups {
         self.order[(u64::from(input) * self.order.len() as u64 / self.inputs.max(1)) as usize]
     }
 
-    /// Whether each group lies within one node.
+    /// Returns whether each group lies within one node.
     pub(crate) fn are_within(&self, machines: &[u32]) -> bool {
         self.members.iter().all(|group| group.iter().all(|rank| machines[*rank] == machines[group[0]]))
     }

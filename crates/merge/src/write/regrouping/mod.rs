@@ -66,7 +66,7 @@ impl<'p> Regrouper<'p> {
         Self { observer, ..self }
     }
 
-    /// Whether the tiles of a column are assembled in groups, from values that their owner reads.
+    /// Returns whether the tiles of a column are assembled in groups, from values that their owner reads.
     pub(crate) fn has(&self, column: ColumnIndex) -> bool {
         let array = self.plan.columns[column as usize].route.array();
         array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))

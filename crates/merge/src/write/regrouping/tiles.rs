@@ -106,8 +106,8 @@ impl RegroupedTiles {
         self.scratch.as_ref().map_or(0, ScratchArrays::moved_len_bytes)
     }
 
-    /// Whether a box of an array may overlap tiles of the run: in plan order, they are between the first and the last
-    /// tile of the box. This is exact for the box of a tile.
+    /// Returns whether a box of an array may overlap tiles of the run: in plan order, they are between the first and
+    /// the last tile of the box. This is exact for the box of a tile.
     pub(super) fn needs(&self, number: u32, array: &ArrayPlan, region: &Extent) -> bool {
         let ordinal = |corner: &dyn Fn(usize) -> u64| {
             let along =
