@@ -1,6 +1,6 @@
 """Scans as datasets of pyarrow, to which DuckDB and others pass columns and conditions on.
 
-A condition arrives as an expression of pyarrow. Its serialized form, which pickling uses, is a record batch of the literals;
+A condition arrives as an expression of pyarrow. Its serialised form, which pickling uses, is a record batch of the literals;
 the metadata of the schema list the steps of the expression. Comparisons among them become a condition of the scan that
 excludes no row which Arrow would keep; Arrow then evaluates the whole expression on what was read.
 """
@@ -125,7 +125,7 @@ def _narrowed(scan: Scan, names: list[str], columns: Any, filter: Any) -> Scan:
         try:
             condition = _understood(_parsed(filter), Columns(scan))
         except Exception:
-            # The serialized form is not a documented one.
+            # The serialised form is not a documented one.
             condition = None
         if condition is not None:
             scan = scan.filter(condition)

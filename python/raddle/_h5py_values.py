@@ -1,4 +1,4 @@
-"""Serialization of h5py values and types as plain bytes, for the process that runs h5py.
+"""Serialisation of h5py values and types as plain bytes, for the process that runs h5py.
 
 A message is a JSON document followed by bytes that the document splits in order. The sending process may have been
 compromised by the file it reads, so nothing is unpickled: a message becomes numpy arrays, texts, numbers and h5py

@@ -19,7 +19,7 @@ const STYLES: Styles = Styles::styled()
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
     override_usage = "raddle <COMMAND>\n       raddle --version [--verbose]",
-    about = "Merge many HDF5 files into one file optimized for reading",
+    about = "Merge many HDF5 files into one file optimised for reading",
     long_about = "raddle merges the many small HDF5 files that a detector, a simulation or a camera produces into one file: \
 it concatenates their datasets along the first axis and stores them in chunks laid out for reading, \
 at hardware speed, within a fixed memory budget, and verifiably lossless.\n\n\

@@ -482,7 +482,7 @@ fn filter_name(filter: &Filter) -> String {
     }
 }
 
-/// Serializes paths as text: UTF-8 unchanged, other bytes as `\xHH`.
+/// Serialises paths as text: UTF-8 unchanged, other bytes as `\xHH`.
 fn as_text<S: Serializer>(path: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
     let mut text = String::new();
     for part in path.utf8_chunks() {

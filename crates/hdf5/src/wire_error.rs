@@ -1,4 +1,4 @@
-//! Serializable errors about an input, for sending to another process that knows the file under the user's path: from
+//! Serialisable errors about an input, for sending to another process that knows the file under the user's path: from
 //! the child that runs libhdf5 to its parent, and from one rank of a scan to the others.
 //!
 //! Invariant: errors about metadata arrive unchanged; of other errors at least the message arrives.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// An error in serializable form, without the path of the file.
+/// An error in serialisable form, without the path of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WireError {
     object: Option<String>,

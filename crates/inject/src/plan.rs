@@ -249,7 +249,7 @@ fn reason_against_adapting(route: &Route) -> Option<&'static str> {
     }
 }
 
-/// Serializes settings for both objects: `NAME=VALUE` separated by `;`, with `!` before a forced one.
+/// Serialises settings for both objects: `NAME=VALUE` separated by `;`, with `!` before a forced one.
 fn encode(settings: &Settings, forced: &BTreeSet<Knob>) -> String {
     let pair = |(knob, value): (&Knob, &SettingValue)| {
         let mark = if forced.contains(knob) { "!" } else { "" };

@@ -29,9 +29,9 @@ pub(crate) fn integer(class: &TypeClass, stored: &[u8]) -> Option<i128> {
 }
 
 /// Returns the number in an element of a floating-point `class`; `None` for other classes, for elements of more than 16
-/// bytes and for formats whose mantissa is not normalized.
+/// bytes and for formats whose mantissa is not normalised.
 pub(crate) fn float(class: &TypeClass, stored: &[u8]) -> Option<Float> {
-    /// Normalization of the mantissa (`H5T_norm_t`): its highest bit is stored and set, or implied.
+    /// Normalisation of the mantissa (`H5T_norm_t`): its highest bit is stored and set, or implied.
     const HIGHEST_SET: u8 = 1;
     const IMPLIED: u8 = 2;
     let TypeClass::Float { order, normalization, sign_bit, exponent, mantissa, exponent_bias, .. } = class else {

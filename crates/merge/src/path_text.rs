@@ -3,7 +3,7 @@
 use serde::Serializer;
 use std::path::{Path, PathBuf};
 
-/// Serializes a path; for `#[serde(serialize_with)]`.
+/// Serialises a path; for `#[serde(serialize_with)]`.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -11,7 +11,7 @@ pub fn of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.collect_str(&path.display())
 }
 
-/// Serializes a path that may be absent.
+/// Serialises a path that may be absent.
 ///
 /// # Errors
 /// Those of the serializer.

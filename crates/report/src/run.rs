@@ -141,7 +141,7 @@ pub(crate) fn command(invocation: &[String]) -> Option<&str> {
     invocation.get(1).map(String::as_str)
 }
 
-/// Deserializes `null` as the default value.
+/// Deserialises `null` as the default value.
 fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
     from: D,
 ) -> std::result::Result<T, D::Error> {

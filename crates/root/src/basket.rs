@@ -281,7 +281,7 @@ impl Basket {
     pub(super) fn push_ends(&self, range: std::ops::Range<usize>, shift: u32, offsets: &mut Vec<u64>) {
         let last = offsets.last().copied().unwrap_or(0);
         match &self.opener.ends {
-            // A shift instead of a division allows the compiler to vectorize the loop.
+            // A shift instead of a division allows the compiler to vectorise the loop.
             Ends::Offsets(starts) => {
                 let starts = &starts[range.start..=range.end];
                 let first = starts[0];

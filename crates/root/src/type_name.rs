@@ -1,6 +1,6 @@
 //! Names of C++ types as ROOT writes them: `vector<pair<int,string> >`.
 //!
-//! Invariant: a name that is not recognized becomes [`TypeName::Class`], never anything else.
+//! Invariant: a name that is not recognised becomes [`TypeName::Class`], never anything else.
 
 use raddle_columns::schema::Number;
 

@@ -185,7 +185,7 @@ impl Profile {
         }
     }
 
-    /// Serializes the profile as TOML.
+    /// Serialises the profile as TOML.
     pub fn to_toml(&self) -> String {
         let head = "# Settings of HDF5 that raddle measured on this machine. `ratio` is that of `metric` to the default,\n\
                     # `interval` its 95 % confidence interval. What stands under [layout] changes what files hold.\n";

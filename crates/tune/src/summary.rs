@@ -99,7 +99,7 @@ fn parts(paper: &str) -> (Option<String>, Option<String>) {
 }
 
 impl Line {
-    /// Summarizes the findings of the experiment `name`; `paper` is its reference to a paper and the paper's result.
+    /// Summarises the findings of the experiment `name`; `paper` is its reference to a paper and the paper's result.
     pub fn of(name: &str, paper: Option<&str>, findings: &Findings) -> Self {
         let (place, paper) = paper.map_or((None, None), parts);
         Self { experiment: name.to_owned(), place, paper, here: Here::of(findings) }

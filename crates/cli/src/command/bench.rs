@@ -51,7 +51,7 @@ Examples:
   raddle bench tables --hdf5 libhdf5_serial.so.103
       a different HDF5 than raddle's own
 
-Every run is a separate process. Runs are organized in blocks in which every setting is measured once, in \
+Every run is a separate process. Runs are organised in blocks in which every setting is measured once, in \
 random order; a setting is compared with the default in the same blocks. A ratio below 1 means less time. If \
 runs vary too much, the verdict is: cannot tell.";
 

@@ -95,7 +95,7 @@ pub enum Choice {
     Both,
 }
 
-/// Serialization of products.
+/// Serialisation of products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SerializationArg {
     /// As ROOT does
@@ -137,7 +137,7 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Choice::Events)]
     pub choice: Choice,
 
-    /// Reserialize products [default: as stored, or as ROOT does if the layout supports nothing else]
+    /// Reserialise products [default: as stored, or as ROOT does if the layout supports nothing else]
     #[arg(long, value_name = "HOW", value_enum)]
     pub serialize: Option<SerializationArg>,
 

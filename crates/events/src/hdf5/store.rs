@@ -239,7 +239,7 @@ impl Hdf5Sink {
         Ok(summary)
     }
 
-    /// Summarizes what has been written to a file of length `len_bytes`.
+    /// Summarises what has been written to a file of length `len_bytes`.
     pub(super) fn summary(&self, datasets: u64, len_bytes: u64) -> Hdf5Summary {
         let in_chunks = self.growing.iter().filter(|growing| matches!(growing.storage(), Storage::Chunks { .. }));
         Hdf5Summary {

@@ -238,7 +238,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     (u128::from(part) * 100 / u128::from(whole.max(1))) as u64
 }
 
-/// Serializes as an object with the rule's name and its text.
+/// Serialises as an object with the rule's name and its text.
 impl Serialize for Advice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

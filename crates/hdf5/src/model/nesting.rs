@@ -1,7 +1,7 @@
-//! Depth limit for deserialized datatypes, the same as in the readers.
+//! Depth limit for deserialised datatypes, the same as in the readers.
 //!
-//! Types nest, and deserialization is recursive: bytes from elsewhere (a child process, a plan on disk) must not be
-//! able to exhaust the stack. Invariant: a deserialized [`TypeClass`] nests at most [`MAX_DEPTH`] deep.
+//! Types nest, and deserialisation is recursive: bytes from elsewhere (a child process, a plan on disk) must not be
+//! able to exhaust the stack. Invariant: a deserialised [`TypeClass`] nests at most [`MAX_DEPTH`] deep.
 
 use super::TypeClass;
 use crate::native::datatype::MAX_DEPTH;

@@ -140,7 +140,7 @@ fn parse_float(cursor: &mut Cursor<'_>, head: &Head, start: &Cursor<'_>) -> Resu
     };
     let normalization = (head.bits >> 4 & 3) as u8;
     if normalization == 3 {
-        return Err(start.unsupported("mantissa normalization 3"));
+        return Err(start.unsupported("mantissa normalisation 3"));
     }
     let bits = bit_range(cursor, head.len_bytes)?;
     let exponent = BitRange { offset: cursor.u8()?.into(), count: cursor.u8()?.into() };

@@ -193,7 +193,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Serializes the record as big-endian words.
+    /// Serialises the record as big-endian words.
     pub fn to_bytes(self) -> [u8; RECORD_LEN_BYTES as usize] {
         let layout = if self.layout == Layout::RowMajor { ROW_MAJOR } else { 0 };
         let words = [self.offset as u32, (self.offset >> 32) as u32, self.len_bytes, self.coding.flag() | layout];

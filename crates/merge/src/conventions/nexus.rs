@@ -28,7 +28,7 @@ const MEANING: [&str; 10] = [
 ];
 /// Fields with one element per event.
 const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
-/// Fields that summarize all events or entries, even if they are arrays of one element.
+/// Fields that summarise all events or entries, even if they are arrays of one element.
 const SUMMARIES: [&[u8]; 8] = [
     b"average_value",
     b"average_value_error",

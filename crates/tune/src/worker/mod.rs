@@ -239,7 +239,7 @@ fn serve_rank(request: &Request, file: &Path) -> Result<()> {
     let answer = answer(done);
     say_of_rank(file, mpi.rank(), &answer)?;
     match answer {
-        // MPI is not finalized, so the launcher ends the ranks that wait for this one.
+        // MPI is not finalised, so the launcher ends the ranks that wait for this one.
         Answer::Failed(message) => Err(TuneError::Run { message }),
         // All ranks give the same answer.
         _ => Ok(mpi.finish()?),

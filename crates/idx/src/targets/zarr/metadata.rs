@@ -23,9 +23,9 @@ const OME_VERSION: &str = "0.5";
 /// Attribute of arrays and images that only raddle uses.
 const ATTRIBUTE: &str = "raddle";
 
-/// Serializes a group or array.
+/// Serialises a group or array.
 fn text(node: &Value) -> String {
-    // Plain values with string keys can always be serialized.
+    // Plain values with string keys can always be serialised.
     let mut text = serde_json::to_string_pretty(node).unwrap_or_default();
     text.push('\n');
     text

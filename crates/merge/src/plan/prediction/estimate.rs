@@ -123,7 +123,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The trials of one dataset, summarized.
+/// The trials of one dataset, summarised.
 struct Fit {
     /// Value per unit of the dataset.
     ratio: f64,
