@@ -168,7 +168,7 @@ impl Tree {
         })
     }
 
-    /// Returns the branch whose only leaf holds the number of values that the only leaf of `branch` has in each entry.
+    /// Returns the branch that counts the values of `branch` in each entry; both have a single leaf.
     pub(super) fn counter_of(&self, branch: &Branch) -> Option<usize> {
         let [Leaf { counter: Some(counter), .. }] = branch.leaves.as_slice() else { return None };
         self.branches.iter().position(|branch| matches!(branch.leaves.as_slice(), [leaf] if leaf.id == *counter))

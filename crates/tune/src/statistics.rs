@@ -179,7 +179,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// When to stop running an arm, and how to judge it.
+/// Rule for when to stop running an arm, and for its verdict.
 ///
 /// Stopping at the first positive result would find effects everywhere. Therefore arms are tested only a few times,
 /// each with a smaller probability of error, so that the total is 5 %.

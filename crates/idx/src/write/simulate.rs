@@ -442,7 +442,7 @@ mod tests {
         }
     }
 
-    /// A simulated write, and what it is compared with.
+    /// A simulated write, and the bytes that it is compared with.
     struct Balance {
         simulation: Simulation,
         /// Bytes that all ranks send to the owners of blocks.

@@ -235,7 +235,7 @@ unsafe fn copy_long(long: &LongMatch, target: *mut u8) {
 /// Copies 16 bytes.
 ///
 /// # Safety
-/// They must be readable at `source` and writable at `target`.
+/// 16 bytes must be readable at `source` and writable at `target`.
 #[inline(always)]
 unsafe fn copy_step(source: *const u8, target: *mut u8) {
     // SAFETY: guaranteed by the caller; arrays of bytes need no alignment.

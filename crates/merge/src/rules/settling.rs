@@ -117,7 +117,7 @@ impl Settling<'_> {
         self.columns.get(path).copied()
     }
 
-    /// Returns the attributes in an input.
+    /// Returns the attributes that the object of `declared` has in an input.
     pub fn attributes(&self, declared: &DeclaredRule, input: u32) -> Arc<[AttributeValue]> {
         let known = declared.attributes.binary_search_by_key(&input, |(input, _)| *input);
         known.map_or_else(|_| Arc::clone(&declared.first), |at| Arc::clone(&declared.attributes[at].1))

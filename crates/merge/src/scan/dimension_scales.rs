@@ -75,7 +75,7 @@ pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
     differences
 }
 
-/// Removes datasets missing from the schema from the lists of where dimension scales are attached.
+/// Removes datasets that the schema lacks from the `REFERENCE_LIST` of dimension scales.
 pub(crate) fn drop_missing(schema: &mut Schema) {
     let paths: HashSet<Vec<u8>> = schema.entries.iter().map(|entry| entry.path.clone()).collect();
     for entry in &mut schema.entries {

@@ -47,8 +47,8 @@ impl Error {
     }
 }
 
-/// Adds cause and advice to the error of a source whose products are only read. Readers choose products by other
-/// names of options than writers, and cannot leave out unreadable products.
+/// Adds cause and advice to the error of a source that is only read. Readers choose products by other options than
+/// writers, and cannot leave out unreadable products.
 fn of_read(error: &ColumnsError, failure: Error) -> Error {
     const OTHERS: &str = "read the other products only";
     const CONVERT: &str =

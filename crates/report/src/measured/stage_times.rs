@@ -30,7 +30,7 @@ struct TitledStage {
 }
 
 impl TitledStage {
-    /// Returns the sum of its times in `stages`; `None` if it does not occur.
+    /// Returns the total time of the stage in `stages`; `None` if the stage does not occur.
     fn seconds(&self, stages: &[StageTime]) -> Option<f64> {
         let times = stages.iter().filter(|time| time.stage == self.stage && time.phase == self.phase);
         times.map(|time| time.wall_s).reduce(|sum, more| sum + more)

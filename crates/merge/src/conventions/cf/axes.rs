@@ -11,7 +11,7 @@ use crate::schema::attribute::text;
 pub(crate) enum AxisRole {
     /// The time: attribute `axis` is `T`, or `standard_name` is `time`.
     Time,
-    /// Times that no attribute calls the time axis, recognised by units such as `days since 1970-01-01`.
+    /// Another time: no attribute marks it as the time axis, but it has units such as `days since 1970-01-01`.
     OtherTime,
     /// Height, depth or pressure: `axis` is `Z`, or `positive` is given.
     Vertical,

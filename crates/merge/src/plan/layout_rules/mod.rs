@@ -57,9 +57,9 @@ pub struct LayoutSettings {
 /// Storage without chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnchunkedStorage {
-    /// One block of the file.
+    /// In one block of the file.
     Contiguous,
-    /// The object header.
+    /// In the object header.
     Compact,
 }
 
