@@ -6,7 +6,7 @@
 * `raddle.plan`, `raddle.merge`, `raddle.append`, `raddle.rechunk`, `raddle.split`, `raddle.verify` and
   `raddle.inspect` do the same as the commands of these names and return their reports.
 * `raddle.scan` finds the rows of a table that satisfy a condition; `raddle.index` writes statistics that make it fast.
-* `raddle.sql` runs queries of SQL on such tables.
+* `raddle.sql` runs SQL queries on such tables.
 * `raddle.idx` writes and reads arrays in IDX, which can be read at any resolution.
 * `raddle.doctor` reports what the machine and the installation have and lack.
 * `raddle.gpu` reads columns to a GPU and decodes them there.

@@ -55,7 +55,7 @@ PACKAGES = (
     Package("pandas", "get tables as data frames of pandas", "pandas", "2"),
     Package("pyarrow", "get scans as tables and datasets of Arrow"),
     Package("polars", "use raddle.scan_polars"),
-    Package("datafusion", "run queries of SQL (raddle.sql, raddle sql)", "sql", "55"),
+    Package("datafusion", "run SQL queries (raddle.sql, raddle sql)", "sql", "55"),
     Package("boost-histogram", "fill histograms (Scan.hist)", "hist", "1.4"),
     Package("awkward", "get events and lists as awkward arrays", "awkward", "2"),
     Package("fastparquet", "write references to chunks as Parquet", "parquet", "2024.11"),

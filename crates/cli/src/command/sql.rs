@@ -14,11 +14,11 @@ pub struct SqlArgs {
 }
 
 const EXAMPLES: &str = "\
-Queries run in the Python package, with DataFusion: pip install 'raddle[sql]'. Its command has \
-more options: raddle sql --help.";
+Queries run in the Python package, with DataFusion. Install it with pip install 'raddle[sql]'; then \
+raddle sql --help lists more options.";
 
 /// Refuses the query: the program that contains this command has no engine.
 pub fn run() -> Result<Exit, Error> {
-    Err(Error::usage("queries of SQL run in the Python package")
-        .hint("pip install 'raddle[sql]' installs it, with a command that has sql"))
+    Err(Error::usage("raddle sql needs the Python package")
+        .hint("install it with pip install 'raddle[sql]', and use the command raddle that it installs"))
 }
