@@ -226,22 +226,7 @@ fn execute<W: TileWork>(
     std::thread::scope(|scope| {
         // A panic in `commit` must not leave the workers waiting forever.
         let _stop = StopOnPanic(&window);
-        let mut workers = Vec::new();
-        for number in 0..if has_batches { setup.jobs } else { 0 } {
-            window.worker_starts();
-            let thread = std::thread::Builder::new().name(format!("raddle-{number}"));
-            match thread.spawn_scoped(scope, || worker_context.run()) {
-                Ok(worker) => workers.push(worker),
-                Err(source) => {
-                    window.worker_ends();
-                    // One worker is enough to finish the run, only slower.
-                    if workers.is_empty() {
-                        window.fail(0, EngineError::Core(CoreError::Threads { source }));
-                    }
-                    break;
-                }
-            }
-        }
+        let workers = worker_context.start(scope, if has_batches { setup.jobs } else { 0 });
         counts.jobs = workers.len() as u64;
         let cpu_before_ns = thread_cpu_ns();
         let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
@@ -278,11 +263,7 @@ fn execute<W: TileWork>(
         ..EngineReport::default()
     };
     for (rank, bytes) in (0..).zip(&counts) {
-        let counts = RankCounts::from_bytes(bytes)?;
-        report.fill_tiles += counts.fill_tiles;
-        report.verbatim_tiles += counts.verbatim_tiles;
-        report.jobs += counts.jobs as usize;
-        report.stages.extend(counts.stages.reports(rank));
+        RankCounts::from_bytes(bytes)?.add_to(&mut report, rank);
     }
     for stage in [Stage::Encode, Stage::Place, Stage::Commit] {
         context.observer.event(&Event::StageFinished { stage, elapsed_s: report.elapsed_s });
@@ -346,6 +327,13 @@ impl RankCounts {
         let mut words = MessageReader::new("gather the report", bytes);
         let [fill_tiles, verbatim_tiles, jobs] = words.words()?;
         Ok(Self { fill_tiles, verbatim_tiles, jobs, stages: StageTable::from_words(&mut words)? })
+    }
+
+    fn add_to(self, report: &mut EngineReport, rank: u32) {
+        report.fill_tiles += self.fill_tiles;
+        report.verbatim_tiles += self.verbatim_tiles;
+        report.jobs += self.jobs as usize;
+        report.stages.extend(self.stages.reports(rank));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::plan::{Plan, Tile, TileIndex};
 use crate::report::progress::{Event, Observer, Stage};
 use crate::report::{StageTable, StageTotals, elapsed_ns, thread_cpu_ns};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 /// State shared by all workers of a rank.
@@ -32,8 +33,33 @@ pub(super) struct WorkerContext<'a, W: TileWork> {
 }
 
 impl<W: TileWork> WorkerContext<'_, W> {
+    /// Starts up to `jobs` workers. If the system refuses a thread, those already started finish the run, only slower;
+    /// the run fails if there are none.
+    pub(super) fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        jobs: usize,
+    ) -> Vec<ScopedJoinHandle<'scope, StageTable>> {
+        let mut workers = Vec::with_capacity(jobs);
+        for number in 0..jobs {
+            self.window.worker_starts();
+            let thread = std::thread::Builder::new().name(format!("raddle-{number}"));
+            match thread.spawn_scoped(scope, || self.run()) {
+                Ok(worker) => workers.push(worker),
+                Err(source) => {
+                    self.window.worker_ends();
+                    if workers.is_empty() {
+                        self.window.fail(0, EngineError::Core(CoreError::Threads { source }));
+                    }
+                    break;
+                }
+            }
+        }
+        workers
+    }
+
     /// Runs one worker to its end and returns its counters. A panic becomes a failure of the run.
-    pub(super) fn run(&self) -> StageTable {
+    fn run(&self) -> StageTable {
         let mut stages = StageTable::default();
         // State that a panic leaves inconsistent is dropped with the run and never read again.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work_until_done(&mut stages)));
