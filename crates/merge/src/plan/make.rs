@@ -1,49 +1,46 @@
-//! Planning: scans and joins the inputs, then plans each column of the joined schema.
+//! Planning: scans and joins the inputs, settles the rules of the joined schema, then plans each of its columns.
 //!
-//! Storage of a column is planned in `column`, growth of a column in [`crate::append`]. Invariant: the engine's arrays
-//! and the columns they belong to are added together and in the same order.
+//! Inputs are collected in `found`, storage of a column is planned in `column`, growth of a column in [`crate::append`].
+//! Invariant: the engine's arrays and the columns they belong to are added together and in the same order.
 
 use super::flat;
+use super::found::{FoundInputs, LearnedValues};
 use super::growable::Growable;
-use super::growth::Growth;
+use super::growth::{ColumnGrowth, Growth};
 use super::new_columns::table_rows;
 use super::null::make_null;
-use super::{MergePlan, PlannedInput, Planner, sizes};
+use super::{ColumnPlan, MergePlan, PlannedInput, Planner, sizes};
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
-use crate::error::{BadInput, MergeError, Result};
-use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
+use crate::error::{MergeError, Result};
+use crate::keys::{self, derived::DerivedColumns};
 use crate::options::Link;
 use crate::options::{Empty, MergeOptions, Watch};
 use crate::plan::alignment;
 use crate::plan::asked_layout::AskedLayouts;
 use crate::plan::fill_references;
 use crate::plan::layout::LayoutPolicy;
-use crate::plan::links::{self, RootObjects};
+use crate::plan::links;
 use crate::plan::memory::ReaderMemory;
-use crate::rules::pick::SelectedCounts;
 use crate::rules::{
     self,
     check::{RecordOrder, RecordTrims},
-    packed::Ranges,
     repack, user,
 };
+use crate::scan;
 use crate::scan::dimension_scales;
-use crate::scan::{self, ScannedFile, ScannedInput};
 use crate::schema::ColumnIndex;
-use crate::schema::join::{Difference, DifferenceKind, Join, JoinResult, Joiner};
+use crate::schema::join::{Difference, DifferenceKind, Join, JoinResult};
 use crate::schema::parent_path;
 use crate::subset;
 use crate::subset::selected::SelectedElements;
-use crate::verify::digests::{Records, StoredDigests};
-use crate::verify::record::StoredRecord;
+use crate::verify::digests::StoredDigests;
 use crate::write::counting;
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Severity, Stage};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Operation named in errors on other ranks.
 const PLANNING: &str = "plan the merge";
@@ -94,39 +91,37 @@ pub(crate) fn plan_from(
     let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
     let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
     ranks.agree("complete an interrupted append", settled)?;
-    let (mut inputs, mut taken) = (inputs.to_vec(), RecordTrims::default());
+    let mut inputs = inputs.to_vec();
+    let mut learned = LearnedValues::default();
     let mut is_ordered = false;
-    let (mut counts, mut ranges) = (SelectedCounts::new(), Ranges::new());
-    let mut selected: Option<SelectedElements> = None;
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
         if let OutputState::Grows(_) = &beginning {
-            found.joiner = found.joiner.growing(&options.derived);
+            found = found.growing(&options.derived);
         }
-        (found.taken, found.counts, found.ranges) = (taken.clone(), counts.clone(), ranges.clone());
-        found.selected.clone_from(&selected);
+        found.learned.clone_from(&learned);
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
         if !plan.uncounted.is_empty() {
-            counts.extend(ranks.agree(PLANNING, counting::count(&plan, &plan.uncounted, watch))?);
-            taken = RecordTrims::default();
+            learned.counts.extend(ranks.agree(PLANNING, counting::count(&plan, &plan.uncounted, watch))?);
+            learned.taken = RecordTrims::default();
             continue;
         }
         if !plan.unranged.is_empty() {
-            ranges.extend(ranks.agree(PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
-            taken = RecordTrims::default();
+            learned.ranges.extend(ranks.agree(PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
+            learned.taken = RecordTrims::default();
             continue;
         }
-        let order = match &selected {
+        let order = match &learned.selected {
             None => ranks.agree(PLANNING, rules::check::check(&plan, watch))?,
             // Values were checked, and records ordered, before the output was restricted.
             Some(_) => RecordOrder::Kept,
         };
         match order {
-            RecordOrder::Kept if selected.is_none() && !options.subset.is_empty() => {
+            RecordOrder::Kept if learned.selected.is_none() && !options.subset.is_empty() => {
                 ranks.agree(PLANNING, rules::overlaps::check(&plan, watch, ranks))?;
-                selected = Some(ranks.agree(PLANNING, subset::resolve::resolve(&plan))?);
+                learned.selected = Some(ranks.agree(PLANNING, subset::resolve::resolve(&plan))?);
             }
             RecordOrder::Kept => {
                 plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
@@ -140,7 +135,7 @@ pub(crate) fn plan_from(
             }
             RecordOrder::Other(order, coordinate) if !is_ordered => {
                 is_ordered = true;
-                taken = RecordTrims::default();
+                learned.taken = RecordTrims::default();
                 let by_record = order.iter().map(|&input| plan.inputs[input as usize].path.clone());
                 inputs = by_record.chain(plan.skipped.iter().map(|bad| bad.path.clone())).collect();
                 if ranks.rank() == 0 {
@@ -148,96 +143,11 @@ pub(crate) fn plan_from(
                     watch.observer.event(&Event::Message { severity: Severity::Warning, text });
                 }
             }
-            RecordOrder::Trimmed(trims) => taken = trims,
+            RecordOrder::Trimmed(trims) => learned.taken = trims,
             RecordOrder::Other(_, coordinate) => {
                 let reason = "does not order the inputs in a way that all coordinates agree on".to_owned();
                 return Err(MergeError::Object { object: coordinate, reason });
             }
-        }
-    }
-}
-
-/// Inputs that have been scanned and joined, before planning.
-pub(crate) struct FoundInputs {
-    started: Instant,
-    joiner: Joiner,
-    /// AnnData inputs, which are not joined path by path.
-    anndata: anndata::Files,
-    planned: Vec<PlannedInput>,
-    /// Number of each planned input in the caller's list, in which skipped inputs are counted too.
-    places: Vec<u32>,
-    skipped: Vec<BadInput>,
-    chunk_count: u64,
-    /// Wall time of opening all inputs.
-    open_s: f64,
-    link: Link,
-    /// Link targets, if each object in a root group gets a link.
-    objects: Vec<RootObjects>,
-    /// Records taken from each input, if inputs overlap.
-    taken: RecordTrims,
-    /// Counts of elements that are picked.
-    counts: SelectedCounts,
-    /// Ranges of values that are repacked.
-    ranges: Ranges,
-    /// Elements to which the output is restricted, if they are known.
-    selected: Option<SelectedElements>,
-    /// Records in the inputs about the merges that wrote them.
-    remembered: Option<StoredRecord>,
-    /// Datasets that those merges added to the inputs.
-    recorded_specs: Vec<DerivedSpec>,
-}
-
-impl FoundInputs {
-    /// Creates an empty set that expects `expected` inputs.
-    pub(crate) fn new(options: &MergeOptions, expected: usize) -> Self {
-        let guards_meaning = options.conventions.convention != Some(Choice::None);
-        let joiner = Joiner::new(options.join.clone(), guards_meaning, expected);
-        let has_some_rows = options.rows.is_some() || !options.subset.is_empty();
-        Self {
-            started: Instant::now(),
-            joiner: if has_some_rows { joiner.with_some_rows() } else { joiner },
-            anndata: anndata::Files::default(),
-            planned: Vec::with_capacity(expected),
-            places: Vec::with_capacity(expected),
-            skipped: Vec::new(),
-            chunk_count: 0,
-            open_s: 0.0,
-            link: options.link,
-            objects: Vec::new(),
-            taken: RecordTrims::default(),
-            counts: SelectedCounts::new(),
-            ranges: Ranges::new(),
-            selected: None,
-            remembered: None,
-            recorded_specs: Vec::new(),
-        }
-    }
-
-    /// Adds an input, number `place` of the caller's list. Inputs must be added in list order.
-    pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
-        let ScannedInput { paths, entries, file } = scanned;
-        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, open_s } = file;
-        let Records { remembered, made: specs } = records;
-        self.recorded_specs
-            .extend(specs.into_iter().filter(|spec| !self.recorded_specs.contains(spec)).collect::<Vec<_>>());
-        self.remembered = match (self.remembered.take(), remembered) {
-            (Some(known), Some(other)) if known != other => Some(known.of_parts().united(&other.of_parts())),
-            (known, other) => known.or(other),
-        };
-        self.places.push(place as u32);
-        self.planned.push(PlannedInput { path, identity, encoding, userblock_len_bytes });
-        self.chunk_count += chunk_count;
-        self.open_s += open_s;
-        match self.link {
-            Link::External => return,
-            Link::ExternalObjects => return self.objects.push(RootObjects::of(&paths, &entries)),
-            Link::No | Link::Virtual => {}
-        }
-        if recognised.choice == Some(Choice::Anndata) {
-            self.joiner.add(&paths, Vec::new(), &recognised);
-            self.anndata.add(paths, entries);
-        } else {
-            self.joiner.add(&paths, entries, &recognised);
         }
     }
 }
@@ -274,91 +184,25 @@ fn plan_read(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    let FoundInputs {
-        started,
-        joiner,
-        anndata,
-        planned,
-        places,
-        skipped,
-        chunk_count: input_chunk_count,
-        open_s,
-        objects,
-        taken,
-        counts,
-        ranges,
-        selected,
-        remembered,
-        recorded_specs,
-        ..
-    } = found;
+    let FoundInputs { started, contents, inputs, places, skipped, chunk_count, open_s, learned, recorded } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
-    let paths: Vec<PathBuf> = planned.iter().map(|input| input.path.clone()).collect();
+    let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
     let link_names = match options.link {
         Link::No => Vec::new(),
         _ => links::names(&options.output, paths.iter().map(PathBuf::as_path), options.link_paths)?,
     };
-    let mut joined = match options.link {
-        Link::External => JoinResult { schema: links::external_schema(&paths, &link_names), ..JoinResult::default() },
-        Link::ExternalObjects => {
-            let (schema, differences) = links::object_schema(&objects, &link_names);
-            JoinResult { schema, differences, ..JoinResult::default() }
-        }
-        _ => joiner.finish(),
-    };
-    if joined.convention == Some(Choice::Anndata) && joined.differences.is_empty() && !anndata.is_empty() {
-        let because = std::mem::take(&mut joined.because);
-        joined = JoinResult { because, ..anndata::join(&anndata, options.join.join, &options.conventions, &counts) };
-        if let OutputState::Grows(_) = &beginning {
-            joined.differences.push(anndata::refuse_append());
-        }
-    }
-    user::check_matched(&options.conventions.rules, &joined.schema)?;
-    joined.differences.extend(misplaced_option(&joined, &options.conventions, planned.len() as u32));
     let is_new = !matches!(beginning, OutputState::Grows(_));
+    let mut joined = contents.join(&paths, &link_names, options, &learned.counts, is_new);
+    let unranged = settle_join(&mut joined, options, &inputs, &paths, &learned, is_new)?;
     if !is_new {
-        keys::growth::set_apart(&mut joined, &options.derived)?;
+        refuse_in_growing_file(&mut joined, options.join.join);
     }
-    let (unsettled, unranged) = settle(&mut joined, options, &paths, (&taken, &ranges), is_new);
-    let is_reported = |new: &Difference| {
-        let is_same =
-            |old: &Difference| (&old.path, &old.expected, &old.found) == (&new.path, &new.expected, &new.found);
-        joined.differences.iter().any(is_same)
-    };
-    let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_reported(new)).collect();
-    joined.differences.extend(unsettled);
-    let is_once_by_user =
-        |path: &[u8]| options.selection.keeps(path) || user::keeps_once(&options.conventions.rules, path);
-    joined.differences.extend(dimension_scales::once_along_rows(&joined.schema, is_once_by_user));
-    if options.join.join == Join::Inner || options.selection.is_partial() {
-        dimension_scales::drop_missing(&mut joined.schema);
-    }
-    rules::once::explain(&joined.schema, &mut joined.differences, &planned, options)?;
-    rules::once::explain(&joined.schema, &mut joined.warnings, &planned, options)?;
-    conventions::explain_plain(&mut joined.differences, &joined.schema, &joined.declared, &options.conventions);
-    if let OutputState::Grows(_) = &beginning {
-        // Objects cannot be added to an existing file, and rows missing from its inputs are filled. An index in it
-        // would remain.
-        let refused = |warning: &Difference| match warning.kind {
-            // With an inner join it is left out.
-            DifferenceKind::Extra => options.join.join != Join::Inner,
-            DifferenceKind::Missing => options.join.join == Join::Inner,
-            DifferenceKind::Index => warning.inputs.first() == Some(&0),
-            _ => false,
-        };
-        let (refused, rest) = joined.warnings.into_iter().partition(refused);
-        joined.warnings = rest;
-        joined.differences.extend::<Vec<_>>(refused);
-    }
-    let has_other_rows = planned.len() > 1 || options.rows.is_some();
+    let has_other_rows = inputs.len() > 1 || options.rows.is_some();
     if is_new && has_other_rows && options.join.join != Join::Union {
-        joined.differences.extend(keys::attach::stale(
-            &joined.schema,
-            &recorded_specs,
-            &options.derived,
-            planned.len() as u32,
-        )?);
+        let stale =
+            keys::attach::stale(&joined.schema, &recorded.derived_specs, &options.derived, inputs.len() as u32)?;
+        joined.differences.extend(stale);
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
@@ -367,85 +211,35 @@ fn plan_read(
         }
         return Err(MergeError::Differences { differences });
     }
-    if let Some(selected) = &selected {
-        subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
-    }
-    if let Some(rows) = &options.rows {
-        subset::tables::cut(&mut joined.schema, &joined.declared, &options.derived, rows)?;
-    }
-    sizes::check(&joined.schema, &planned)?;
-    joined.warnings.extend(fill_references::settle(&mut joined.schema, planned.len() as u32));
-    let stays = usize::from(matches!(beginning, OutputState::Grows(_)));
-    joined.warnings.extend(user_blocks(&planned, stays));
-    let replaced = match is_new {
-        true => keys::attach::remove_replaced(&mut joined.schema, &options.derived)?,
-        false => 0,
-    };
-    if options.empty == Empty::Null && is_new {
-        make_null(&mut joined)?;
-    }
-    let (tiles, column_of_array, segments) = (Vec::new(), Vec::new(), SegmentLists::default());
-    let is_plain = joined.convention.is_none()
-        && matches!(beginning, OutputState::New)
-        && options.link == Link::No
-        && options.join.join != Join::Union;
-    let growable = Growable::of(&joined.schema, options.extendible, is_plain);
-    flat::check_regions(&joined.schema)?;
-    if options.rank_1 && is_new {
-        flat::check(&joined.schema)?;
-    }
-    let mut planner = Planner { options, tiles, column_of_array, segments, link: options.link, growable };
-    let table_rows = table_rows(&joined.schema, options.layout);
-    let layouts = AskedLayouts::new(options, &joined.schema)?;
-    let mut columns = Vec::with_capacity(joined.schema.columns.len());
-    let mut grown = Vec::new();
-    for (index, column) in joined.schema.columns.iter().enumerate() {
-        let path = joined.schema.column_path(index as ColumnIndex);
-        let rows = table_rows.get(parent_path(path)).copied().unwrap_or(1);
-        if let OutputState::Grows(_) = &beginning {
-            let (column, growth) = planner.grown_column(index as ColumnIndex, column, path)?;
-            columns.push(column);
-            grown.push(growth);
-            continue;
-        }
-        let entry = &joined.schema.entries[column.entry as usize];
-        columns.push(planner.column(index as ColumnIndex, column, entry, &layouts, rows)?);
-    }
-    let remembered = match planned.len() {
-        1 => remembered,
-        _ => remembered.map(|remembered| remembered.of_parts()),
-    };
+    let replaced = complete_schema(&mut joined, options, &inputs, learned.selected.as_ref(), is_new)?;
+    let PlannedColumns { columns, grown, tiles, column_of_array } = plan_columns(&joined, options, &beginning)?;
     let (carried, growth) = match beginning {
         OutputState::New => (None, None),
         OutputState::Rewritten(carried) => (carried, None),
         OutputState::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
     };
-    let Planner { tiles, column_of_array, .. } = planner;
-    let tiles = Plan { arrays: tiles };
     let has_room = joined.schema.reader_without_provenance().is_none();
-    let open_s = open_s / planned.len().max(1) as f64;
     let plan = MergePlan {
-        inputs: planned,
         skipped,
         schema: joined.schema,
         columns,
         tiles,
         column_of_array,
         warnings: joined.warnings,
-        input_chunk_count,
+        input_chunk_count: chunk_count,
         elapsed_s: started.elapsed().as_secs_f64(),
         scan_s,
-        open_s,
+        open_s: open_s / inputs.len().max(1) as f64,
         derived: DerivedColumns::new(options.derived.clone(), replaced),
         link_names,
-        remembered,
+        remembered: recorded.record_for(inputs.len()),
         carried,
         growth,
         alignment: None,
         convention: joined.convention,
         uncounted: joined.uncounted,
         unranged,
-        selected,
+        selected: learned.selected,
         because: joined.because,
         rules: joined.declared.into_iter().map(|declared| (declared.entry, declared.rule)).collect(),
         // A foreign group makes the readers of some formats fail; the classic model of CMIP7 files has no groups.
@@ -453,24 +247,151 @@ fn plan_read(
             provenance: options.provenance && has_room && options.layout != LayoutPolicy::Cmip7,
             ..options.clone()
         },
+        inputs,
     };
     plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
     links::check_sources(&plan, watch)?;
     Ok(plan)
 }
 
+/// Settles the rules of the joined inputs, and adds the differences that the rules and options do not bridge. Returns
+/// the paths of values whose range must be determined before planning again.
+fn settle_join(
+    joined: &mut JoinResult,
+    options: &MergeOptions,
+    inputs: &[PlannedInput],
+    paths: &[PathBuf],
+    learned: &LearnedValues,
+    is_new: bool,
+) -> Result<Vec<Vec<u8>>> {
+    let rules = &options.conventions.rules;
+    user::check_matched(rules, &joined.schema)?;
+    joined.differences.extend(misplaced_option(joined, &options.conventions, inputs.len() as u32));
+    if !is_new {
+        keys::growth::set_apart(joined, &options.derived)?;
+    }
+    let (unsettled, unranged) = settle_rules(joined, options, paths, learned, is_new);
+    let is_reported = |new: &Difference| {
+        let is_same =
+            |old: &Difference| (&old.path, &old.expected, &old.found) == (&new.path, &new.expected, &new.found);
+        joined.differences.iter().any(is_same)
+    };
+    let unsettled: Vec<_> = unsettled.into_iter().filter(|new| !is_reported(new)).collect();
+    joined.differences.extend(unsettled);
+    let is_once_by_user = |path: &[u8]| options.selection.keeps(path) || user::keeps_once(rules, path);
+    joined.differences.extend(dimension_scales::once_along_rows(&joined.schema, is_once_by_user));
+    if options.join.join == Join::Inner || options.selection.is_partial() {
+        dimension_scales::drop_missing(&mut joined.schema);
+    }
+    rules::once::explain(&joined.schema, &mut joined.differences, inputs, options)?;
+    rules::once::explain(&joined.schema, &mut joined.warnings, inputs, options)?;
+    conventions::explain_plain(&mut joined.differences, &joined.schema, &joined.declared, &options.conventions);
+    Ok(unranged)
+}
+
+/// Refuses what is only reported for a new file: objects cannot be added to an existing file, rows that are missing from
+/// its inputs are filled, and an index in it would remain.
+fn refuse_in_growing_file(joined: &mut JoinResult, join: Join) {
+    let is_refused = |warning: &Difference| match warning.kind {
+        // An inner join leaves it out.
+        DifferenceKind::Extra => join != Join::Inner,
+        DifferenceKind::Missing => join == Join::Inner,
+        DifferenceKind::Index => warning.inputs.first() == Some(&0),
+        _ => false,
+    };
+    let (refused, rest) = std::mem::take(&mut joined.warnings).into_iter().partition(is_refused);
+    joined.warnings = rest;
+    joined.differences.extend::<Vec<_>>(refused);
+}
+
+/// Restricts the joined schema to the requested elements, and completes it. Returns the number of datasets that derived
+/// columns replace.
+fn complete_schema(
+    joined: &mut JoinResult,
+    options: &MergeOptions,
+    inputs: &[PlannedInput],
+    selected: Option<&SelectedElements>,
+    is_new: bool,
+) -> Result<u64> {
+    if let Some(selected) = selected {
+        subset::cut::cut(&mut joined.schema, &joined.declared, selected)?;
+    }
+    if let Some(rows) = &options.rows {
+        subset::tables::cut(&mut joined.schema, &joined.declared, &options.derived, rows)?;
+    }
+    sizes::check(&joined.schema, inputs)?;
+    joined.warnings.extend(fill_references::settle(&mut joined.schema, inputs.len() as u32));
+    joined.warnings.extend(user_blocks(inputs, usize::from(!is_new)));
+    if !is_new {
+        return Ok(0);
+    }
+    let replaced = keys::attach::remove_replaced(&mut joined.schema, &options.derived)?;
+    if options.empty == Empty::Null {
+        make_null(joined)?;
+    }
+    Ok(replaced)
+}
+
+/// Planned columns of a schema, and the arrays of the engine that belong to them.
+struct PlannedColumns {
+    columns: Vec<ColumnPlan>,
+    /// Growth of each column, if the output grows.
+    grown: Vec<ColumnGrowth>,
+    tiles: Plan,
+    column_of_array: Vec<ColumnIndex>,
+}
+
+/// Plans the storage of each column of the joined schema.
+fn plan_columns(joined: &JoinResult, options: &MergeOptions, beginning: &OutputState) -> Result<PlannedColumns> {
+    let schema = &joined.schema;
+    let grows = matches!(beginning, OutputState::Grows(_));
+    let is_plain = joined.convention.is_none()
+        && matches!(beginning, OutputState::New)
+        && options.link == Link::No
+        && options.join.join != Join::Union;
+    flat::check_regions(schema)?;
+    if options.rank_1 && !grows {
+        flat::check(schema)?;
+    }
+    let mut planner = Planner {
+        options,
+        tiles: Vec::new(),
+        column_of_array: Vec::new(),
+        segments: SegmentLists::default(),
+        link: options.link,
+        growable: Growable::of(schema, options.extendible, is_plain),
+    };
+    let table_rows = table_rows(schema, options.layout);
+    let layouts = AskedLayouts::new(options, schema)?;
+    let (mut columns, mut grown) = (Vec::with_capacity(schema.columns.len()), Vec::new());
+    for (index, column) in (0..).zip(&schema.columns) {
+        let path = schema.column_path(index);
+        if grows {
+            let (column, growth) = planner.grown_column(index, column, path)?;
+            columns.push(column);
+            grown.push(growth);
+        } else {
+            let rows = table_rows.get(parent_path(path)).copied().unwrap_or(1);
+            let entry = &schema.entries[column.entry as usize];
+            columns.push(planner.column(index, column, entry, &layouts, rows)?);
+        }
+    }
+    let Planner { tiles, column_of_array, .. } = planner;
+    Ok(PlannedColumns { columns, grown, tiles: Plan { arrays: tiles }, column_of_array })
+}
+
 /// Settles the rules of the joined inputs. In a new file, also completes attributes and datasets that the inputs'
 /// convention derives from the data; a file that is appended to keeps its attributes.
-fn settle(
+fn settle_rules(
     joined: &mut JoinResult,
     options: &MergeOptions,
     paths: &[PathBuf],
-    (taken, ranges): (&RecordTrims, &Ranges),
+    learned: &LearnedValues,
     is_new: bool,
 ) -> (Vec<Difference>, Vec<Vec<u8>>) {
     let JoinResult { schema, declared, convention, warnings, .. } = joined;
     let (mut differences, unranged) =
-        rules::settle::settle(schema, declared, &options.conventions, taken, ranges, is_new);
+        rules::settle::settle(schema, declared, &options.conventions, &learned.taken, &learned.ranges, is_new);
     differences.extend(rules::absent::unfillable(schema));
     if options.join.join == Join::Union {
         conventions::settle_union(schema);
