@@ -150,103 +150,135 @@ pub(crate) fn convert(
     Ok(())
 }
 
+const BEYOND: &str = "is beyond 63 bits";
+const MISFIT: &str = "does not fit the type of the output";
+
 fn convert_block(
     map: &ElementMap,
     block: &[u8],
     source: NumberType,
     target: NumberType,
-    ConvertBuffers { integers, floats }: &mut ConvertBuffers,
+    buffers: &mut ConvertBuffers,
     out: &mut Vec<u8>,
 ) -> Result<(), Inexact> {
-    const BEYOND: &str = "is beyond 63 bits";
-    const MISFIT: &str = "does not fit the type of the output";
-    let inexact = |value: &dyn std::fmt::Display, reason: &str| Err(Inexact::new(value, reason));
-    if let ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } = map {
-        let source = if *reinterpret { other_signedness(source) } else { source };
-        source.decode_floats(block, integers, floats);
-        match in_single {
-            true => {
-                let (scale, offset) = (*scale as f32, *offset as f32);
-                unpack(floats, missing, |value| f64::from(value as f32 * scale + offset));
-            }
-            false => unpack(floats, missing, |value| value * scale + offset),
-        }
-        target.encode_floats(floats, out);
-        return Ok(());
-    }
-    if let ElementMap::Repack { scale, offset, missing, reinterpret, packing } = map {
-        let source = if *reinterpret { other_signedness(source) } else { source };
-        source.decode_floats(block, integers, floats);
-        integers.clear();
-        integers.extend(floats.iter().map(|value| match missing.contains(value) {
-            true => packing.missing,
-            false => packing.stored(value * scale + offset),
-        }));
-        return target.encode_integers(integers, out).map_err(|at| Inexact::new(&integers[at], MISFIT));
-    }
-    if source.is_integer() {
-        if !source.decode_integers(block, integers) {
-            let at = integers.iter().position(|&value| value < 0).unwrap_or(0);
-            return inexact(&(integers[at] as u64), BEYOND);
-        }
-        match map {
-            ElementMap::Shift(by) => {
-                for value in integers.iter_mut().filter(|value| **value >= 0) {
-                    *value = match value.checked_add(*by) {
-                        Some(sum) => sum,
-                        None => return inexact(value, BEYOND),
-                    };
+    let ConvertBuffers { integers, floats } = buffers;
+    let as_read = |reinterpret: bool| if reinterpret { other_signedness(source) } else { source };
+    match map {
+        ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } => {
+            as_read(*reinterpret).decode_floats(block, integers, floats);
+            match in_single {
+                true => {
+                    let (scale, offset) = (*scale as f32, *offset as f32);
+                    unpack(floats, missing, |value| f64::from(value as f32 * scale + offset));
                 }
+                false => unpack(floats, missing, |value| value * scale + offset),
             }
-            ElementMap::Lookup(table) => {
-                for value in integers.iter_mut().filter(|value| **value >= 0) {
-                    match usize::try_from(*value).ok().and_then(|at| table.get(at)) {
-                        Some(found) => *value = *found,
-                        None => return inexact(value, "refers to an element beyond the last"),
-                    }
-                }
+            target.encode_floats(floats, out);
+            Ok(())
+        }
+        ElementMap::Repack { scale, offset, missing, reinterpret, packing } => {
+            as_read(*reinterpret).decode_floats(block, integers, floats);
+            integers.clear();
+            integers.extend(floats.iter().map(|value| match missing.contains(value) {
+                true => packing.missing,
+                false => packing.stored(value * scale + offset),
+            }));
+            encode_integers(integers, target, out)
+        }
+        _ if source.is_integer() => {
+            if !source.decode_integers(block, integers) {
+                let at = integers.iter().position(|&value| value < 0).unwrap_or(0);
+                return Err(Inexact::new(&(integers[at] as u64), BEYOND));
             }
-            // As floats, below.
-            ElementMap::Scale(scale) if scale.rounds(target) => {}
-            ElementMap::Scale(scale) => {
-                for value in integers.iter_mut() {
-                    *value = scale.integer(*value, target)?;
-                }
-            }
-            ElementMap::Linear { .. } => return inexact(&integers[0], "is an integer, which other units would round"),
-            ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } | ElementMap::Repack { .. } => {}
-            ElementMap::Suffix(_) | ElementMap::Blank => return inexact(&"a number", "is not a text"),
-        }
-        if target.is_integer() {
-            return match target.encode_integers(integers, out) {
-                Ok(()) => Ok(()),
-                Err(at) => inexact(&integers[at], MISFIT),
-            };
-        }
-        if integers.contains(&NO_TIME) {
-            return inexact(&NO_TIME, "stands for a missing value, which the floats of the output cannot represent");
-        }
-        floats.clear();
-        floats.extend(integers.iter().map(|&value| value as f64));
-        let rounded = match map {
-            ElementMap::Scale(scale) if scale.rounds(target) => Some(scale),
-            _ => None,
-        };
-        // A float holds every integer up to its precision.
-        let is_exact =
-            |at: usize| floats[at] as i64 == integers[at] && (rounded.is_some() || holds(target, floats[at]));
-        if let Some(at) = (0..floats.len()).find(|&at| !is_exact(at)) {
-            return inexact(&integers[at], MISFIT);
-        }
-        if let Some(scale) = rounded {
-            for value in floats.iter_mut() {
-                *value = scale.float(*value, target)?;
+            map_integers(map, integers, target)?;
+            match target.is_integer() {
+                true => encode_integers(integers, target, out),
+                false => encode_as_floats(map, buffers, target, out),
             }
         }
-        target.encode_floats(floats, out);
-        return Ok(());
+        _ => {
+            source.decode_floats(block, integers, floats);
+            map_floats(map, floats, target)?;
+            if !target.is_integer() {
+                target.encode_floats(floats, out);
+                return Ok(());
+            }
+            if let Some(value) = floats.iter().find(|value| value.fract() != 0.0 || value.abs() >= 9.2e18) {
+                return Err(Inexact::new(value, MISFIT));
+            }
+            integers.clear();
+            integers.extend(floats.iter().map(|value| *value as i64));
+            encode_integers(integers, target, out)
+        }
     }
-    source.decode_floats(block, integers, floats);
+}
+
+fn encode_integers(integers: &[i64], target: NumberType, out: &mut Vec<u8>) -> Result<(), Inexact> {
+    target.encode_integers(integers, out).map_err(|at| Inexact::new(&integers[at], MISFIT))
+}
+
+/// Replaces integers by their converted values. Leaves integers whose scale rounds to `target` for [`encode_as_floats`].
+fn map_integers(map: &ElementMap, integers: &mut [i64], target: NumberType) -> Result<(), Inexact> {
+    match map {
+        ElementMap::Shift(by) => {
+            for value in integers.iter_mut().filter(|value| **value >= 0) {
+                *value = value.checked_add(*by).ok_or_else(|| Inexact::new(value, BEYOND))?;
+            }
+        }
+        ElementMap::Lookup(table) => {
+            for value in integers.iter_mut().filter(|value| **value >= 0) {
+                let found = usize::try_from(*value).ok().and_then(|at| table.get(at));
+                *value = *found.ok_or_else(|| Inexact::new(value, "refers to an element beyond the last"))?;
+            }
+        }
+        ElementMap::Scale(scale) if scale.rounds(target) => {}
+        ElementMap::Scale(scale) => {
+            for value in integers.iter_mut() {
+                *value = scale.integer(*value, target)?;
+            }
+        }
+        ElementMap::Linear { .. } => {
+            return Err(Inexact::new(&integers[0], "is an integer, which other units would round"));
+        }
+        ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } | ElementMap::Repack { .. } => {}
+        ElementMap::Suffix(_) | ElementMap::Blank => return Err(Inexact::new(&"a number", "is not a text")),
+    }
+    Ok(())
+}
+
+/// Appends the integers in `buffers` as floats of type `target`, after the scales that round.
+fn encode_as_floats(
+    map: &ElementMap,
+    ConvertBuffers { integers, floats }: &mut ConvertBuffers,
+    target: NumberType,
+    out: &mut Vec<u8>,
+) -> Result<(), Inexact> {
+    if integers.contains(&NO_TIME) {
+        let reason = "stands for a missing value, which the floats of the output cannot represent";
+        return Err(Inexact::new(&NO_TIME, reason));
+    }
+    floats.clear();
+    floats.extend(integers.iter().map(|&value| value as f64));
+    let rounded = match map {
+        ElementMap::Scale(scale) if scale.rounds(target) => Some(scale),
+        _ => None,
+    };
+    // A float holds every integer up to its precision.
+    let is_exact = |at: usize| floats[at] as i64 == integers[at] && (rounded.is_some() || holds(target, floats[at]));
+    if let Some(at) = (0..floats.len()).find(|&at| !is_exact(at)) {
+        return Err(Inexact::new(&integers[at], MISFIT));
+    }
+    if let Some(scale) = rounded {
+        for value in floats.iter_mut() {
+            *value = scale.float(*value, target)?;
+        }
+    }
+    target.encode_floats(floats, out);
+    Ok(())
+}
+
+/// Replaces floats by their converted values.
+fn map_floats(map: &ElementMap, floats: &mut [f64], target: NumberType) -> Result<(), Inexact> {
     match map {
         ElementMap::Scale(scale) => {
             for value in floats.iter_mut() {
@@ -260,25 +292,11 @@ fn convert_block(
         }
         ElementMap::Cast => {
             if let Some(value) = floats.iter().find(|value| !value.is_nan() && !holds(target, **value)) {
-                return inexact(value, MISFIT);
+                return Err(Inexact::new(value, MISFIT));
             }
         }
-        _ => return inexact(&"a float", "is not a whole number"),
+        _ => return Err(Inexact::new(&"a float", "is not a whole number")),
     }
-    if target.is_integer() {
-        integers.clear();
-        for value in floats.iter() {
-            if value.fract() != 0.0 || value.abs() >= 9.2e18 {
-                return inexact(value, MISFIT);
-            }
-            integers.push(*value as i64);
-        }
-        return match target.encode_integers(integers, out) {
-            Ok(()) => Ok(()),
-            Err(at) => inexact(&integers[at], MISFIT),
-        };
-    }
-    target.encode_floats(floats, out);
     Ok(())
 }
 
