@@ -9,7 +9,7 @@ use super::output::{AssembledTree, InputPiece, PieceDifferences, cast, constant_
 use super::tree::{CombineResult, Node};
 use crate::conventions::Axis;
 use crate::rules::{ElementMap, InputConversion, Pick, PickForm, PositionForm, Rule};
-use crate::schema::attribute::{named, numbers, replaced, with_integers};
+use crate::schema::attribute::{named, numbers, replaced, with_integers, words};
 use crate::schema::child_path;
 use raddle_core::plan::Segment;
 use raddle_hdf5::number::NumberType;
@@ -23,6 +23,80 @@ pub(super) enum Columns<'a> {
     Observations,
 }
 
+impl Columns<'_> {
+    /// Returns the number of columns of `node`, which has `rows` rows.
+    fn of_input(self, node: Node<'_>, rows: u64) -> u64 {
+        match self {
+            Self::Aligned(alignment) => alignment.lens[node.input as usize],
+            Self::Observations => rows,
+        }
+    }
+
+    /// Whether scipy creates the matrix of `node` anew because no column of the output is one of its own.
+    fn is_new(self, node: Node<'_>) -> bool {
+        let input = node.input as usize;
+        match self {
+            Self::Aligned(alignment) => alignment.lens[input] == 0 && alignment.of_inputs[input].is_some(),
+            Self::Observations => false,
+        }
+    }
+}
+
+/// Storage of sparse matrices that are concatenated along an axis.
+struct MatrixForm {
+    axis: Axis,
+    /// Encoding of all matrices: `csr_matrix` or `csc_matrix`.
+    encoding: String,
+    /// Whether the matrices are stored column by column.
+    is_by_columns: bool,
+}
+
+impl MatrixForm {
+    fn new(first: Node<'_>, axis: Axis) -> Self {
+        let by_columns = match axis {
+            Axis::Obs => "csc_matrix",
+            Axis::Var => "csr_matrix",
+        };
+        let encoding = first.encoding();
+        Self { axis, is_by_columns: encoding == by_columns, encoding }
+    }
+
+    /// Returns the value of `shape` of a matrix.
+    fn shape(&self, rows: u64, columns: u64) -> [u64; 2] {
+        match self.axis {
+            Axis::Obs => [rows, columns],
+            Axis::Var => [columns, rows],
+        }
+    }
+
+    /// Refuses a matrix whose parts do not have the form and sizes that readers expect.
+    fn check(&self, node: Node<'_>, rows: u64, columns: u64) -> CombineResult<()> {
+        node.expect(&[("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")])?;
+        if node.encoding() != self.encoding {
+            return node.refuse(&self.encoding, format!("{}; convert one of them with tocsr()", node.encoding()));
+        }
+        let Some(shape) = named(node.attributes(), "shape") else { return node.refuse("an attribute shape", "none") };
+        let expected = self.shape(rows, columns);
+        if numbers(shape) != Some(expected.map(|size| size as f64).to_vec()) {
+            return node.refuse(format!("shape {expected:?}"), format!("shape {}", words(shape)));
+        }
+        if let Some(stray) = node.children().find(|child| !PARTS.contains(&child.name())) {
+            return stray.refuse("only data, indices and indptr in a sparse matrix", "another object");
+        }
+        let [data, indices, bounds] = [node.dataset(PARTS[0])?, node.dataset(PARTS[1])?, node.dataset(PARTS[2])?];
+        let sizes = |node: Node<'_>| format!("sizes {:?}", node.dims().unwrap_or_default());
+        if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
+            return data
+                .refuse(format!("one axis, as long as that of indices, which has {}", sizes(indices)), sizes(data));
+        }
+        let groups = if self.is_by_columns { columns } else { rows };
+        match bounds.dims().as_deref() == Some(&[groups + 1]) {
+            true => Ok(()),
+            false => bounds.refuse(format!("{} positions", groups + 1), sizes(bounds)),
+        }
+    }
+}
+
 /// Adds sparse matrices. Those stored by the axis of concatenation (CSR for observations) are concatenated; others are
 /// interleaved, column by column.
 pub(super) fn rows(
@@ -33,140 +107,126 @@ pub(super) fn rows(
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];
-    let total: u64 = along.rows.iter().sum();
-    let kind = first.encoding();
-    let (by_columns, advice) = match along.axis {
-        Axis::Obs => ("csc_matrix", "CSR first, by tocsr()"),
-        Axis::Var => ("csr_matrix", "CSC first, by tocsc()"),
-    };
-    let shape_of = |rows: u64, columns: u64| match along.axis {
-        Axis::Obs => [rows, columns],
-        Axis::Var => [columns, rows],
-    };
+    let form = MatrixForm::new(first, along.axis);
     // Row numbers are shifted by the number of rows of the earlier inputs.
-    let is_shifted = kind == by_columns || matches!(columns, Columns::Observations);
-    let mut maps = Vec::with_capacity(nodes.len());
-    let mut picks: Vec<Option<Pick>> = vec![None; nodes.len()];
+    let is_shifted = form.is_by_columns || matches!(columns, Columns::Observations);
+    let mut conversions = Vec::with_capacity(nodes.len());
     let mut before = 0;
-    for (node, &rows) in nodes.iter().zip(along.rows) {
-        node.expect(&[("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")])?;
-        if node.encoding() != kind {
-            return node.refuse(kind, format!("{}; convert one of them with tocsr()", node.encoding()));
-        }
-        let input_columns = match columns {
-            Columns::Aligned(alignment) => alignment.lens[node.input as usize],
-            Columns::Observations => rows,
-        };
-        let Some(shape) = named(node.attributes(), "shape") else { return node.refuse("an attribute shape", "none") };
-        let expected = shape_of(rows, input_columns);
-        if numbers(shape) != Some(expected.map(|size| size as f64).to_vec()) {
-            return node
-                .refuse(format!("shape {expected:?}"), format!("shape {}", crate::schema::attribute::words(shape)));
-        }
-        if let Some(stray) = node.children().find(|child| !PARTS.contains(&child.name())) {
-            return stray.refuse("only data, indices and indptr in a sparse matrix", "another object");
-        }
-        let [data, indices, bounds] = [node.dataset(PARTS[0])?, node.dataset(PARTS[1])?, node.dataset(PARTS[2])?];
-        if data.dims() != indices.dims() || data.dims().map(|dims| dims.len()) != Some(1) {
-            let sizes = |node: Node<'_>| format!("sizes {:?}", node.dims().unwrap_or_default());
-            return data
-                .refuse(format!("one axis, as long as that of indices, which has {}", sizes(indices)), sizes(data));
-        }
-        let groups = if kind == by_columns { input_columns } else { rows };
-        if bounds.dims().as_deref() != Some(&[groups + 1]) {
-            return bounds
-                .refuse(format!("{} positions", groups + 1), format!("sizes {:?}", bounds.dims().unwrap_or_default()));
-        }
-        maps.push(match columns {
-            _ if before == 0 && is_shifted => ElementMap::Same,
-            _ if is_shifted => ElementMap::Shift(before as i64),
-            Columns::Observations => ElementMap::Same,
-            Columns::Aligned(alignment) if alignment.of_inputs[node.input as usize].is_none() => ElementMap::Same,
-            Columns::Aligned(alignment) => {
-                let places = alignment.places(node.input as usize);
-                let is_picked = places.contains(&None);
-                if is_picked {
-                    let is_taken = places.iter().map(Option::is_some).collect();
-                    let path = child_path(&path, PARTS[1]);
-                    picks[maps.len()] = out.pick(&path, indices, is_taken, PickForm::Elements);
-                }
-                match is_picked && picks[maps.len()].is_none() {
-                    // The first plan, with which they are counted, includes all of them.
-                    true => ElementMap::Same,
-                    false => ElementMap::Lookup(places.into_iter().map(|place| place.map_or(0, i64::from)).collect()),
-                }
-            }
+    for (&node, &rows) in nodes.iter().zip(along.rows) {
+        form.check(node, rows, columns.of_input(node, rows))?;
+        conversions.push(match columns {
+            _ if is_shifted && before > 0 => (ElementMap::Shift(before as i64), None),
+            Columns::Aligned(alignment) if !is_shifted => aligned(&path, node, alignment, out)?,
+            _ => (ElementMap::Same, None),
         });
         before += rows;
     }
-    let part = |name: &[u8]| nodes.iter().map(|node| node.dataset(name)).collect::<CombineResult<Vec<_>>>();
+    let total = before;
     let len = match columns {
         Columns::Aligned(alignment) => alignment.len,
         Columns::Observations => total,
     };
     let attributes = named(first.attributes(), "shape")
-        .and_then(|shape| with_integers(shape, &shape_of(total, len).map(|size| size as i64)))
+        .and_then(|shape| with_integers(shape, &form.shape(total, len).map(|size| size as i64)))
         .map(|shape| replaced(first.attributes(), shape));
     let Some(attributes) = attributes else { return first.refuse("a shape of two integers", "another one") };
     out.group(path.clone(), first, attributes);
     let interleaved = match columns {
-        Columns::Aligned(alignment) if kind == by_columns => Some(interleave(nodes, alignment, advice)?),
+        Columns::Aligned(alignment) if form.is_by_columns => Some(interleave(nodes, alignment, along.axis)?),
         _ => None,
     };
     let runs = interleaved.as_ref().map(|interleaved| interleaved.runs.clone());
+    let part = |name: &[u8]| nodes.iter().map(|node| node.dataset(name)).collect::<CombineResult<Vec<_>>>();
 
-    let data = part(PARTS[0])?;
-    // scipy gives a new matrix without columns the type float64.
-    let is_new = |node: &Node<'_>| match columns {
-        Columns::Aligned(alignment) => {
-            let input = node.input as usize;
-            alignment.lens[input] == 0 && alignment.of_inputs[input].is_some()
-        }
-        Columns::Observations => false,
-    };
-    let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
-    let kinds: Vec<_> = data.iter().map(|node| if is_new(node) { Some(double) } else { node.number() }).collect();
-    let number = common_type(&data, &kinds)?;
-    let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
-    let rule = (number.is_some_and(|number| !number.is_integer()) && data.iter().any(is_wide)).then(Rule::default);
-    let pieces =
-        data.iter().zip(&picks).map(|(&node, pick)| converted(node, cast(node.number(), number), pick.clone()));
-    let pieces = pieces.collect();
-    out.rows(
-        child_path(&path, PARTS[0]),
-        pieces,
-        PieceDifferences { number, rule, runs: runs.clone(), ..PieceDifferences::default() },
-    )?;
-
+    let picks = conversions.iter().map(|(_, pick)| pick.clone());
+    write_data(child_path(&path, PARTS[0]), part(PARTS[0])?, columns, picks, runs.clone(), out)?;
     let largest = if is_shifted { total } else { len }.saturating_sub(1);
-    let indices = part(PARTS[1])?;
-    let kinds: Vec<_> = indices.iter().map(|node| node.number().filter(|number| number.is_integer())).collect();
-    let widest = common_type(&indices, &kinds)?.or(kinds[0]);
-    let Some(number) = widest.and_then(|number| number.widened_to(largest)) else {
-        return indices[0].refuse("numbers of columns", "values of another type");
-    };
-    let pieces = indices.iter().zip(maps).zip(&picks).map(|((&node, map), pick)| match map {
-        ElementMap::Same => converted(node, cast(node.number(), Some(number)), pick.clone()),
-        map => converted(node, map, pick.clone()),
-    });
-    let form = PieceDifferences {
-        number: (indices[0].number() != Some(number)).then_some(number),
-        runs,
-        ..PieceDifferences::default()
-    };
-    out.rows(child_path(&path, PARTS[1]), pieces.collect(), form)?;
-
+    write_indices(child_path(&path, PARTS[1]), part(PARTS[1])?, &conversions, largest, runs, out)?;
     if let Some(interleaved) = interleaved {
         return interleaved.write_bounds(child_path(&path, PARTS[2]), part(PARTS[2])?[0], out);
     }
-
     let rule = Rule::positions(child_path(&path, PARTS[1]), PositionForm::Bounds);
-    let pieces = part(PARTS[2])?.into_iter().zip(picks).map(|(node, pick)| {
+    let pieces = part(PARTS[2])?.into_iter().zip(conversions).map(|(node, (_, pick))| {
         let pick = pick.map(|pick| Pick { form: PickForm::Positions, ..pick });
         converted(node, ElementMap::Same, pick)
     });
+    let form = PieceDifferences { rule: Some(rule), ..PieceDifferences::default() };
+    out.rows(child_path(&path, PARTS[2]), pieces.collect(), form)
+}
+
+/// Returns the conversion of the column numbers of the matrix at `path` to those of the output, and the selection of its
+/// elements if the output lacks some of its columns.
+fn aligned(
+    path: &[u8],
+    node: Node<'_>,
+    alignment: &Alignment,
+    out: &mut AssembledTree,
+) -> CombineResult<(ElementMap, Option<Pick>)> {
+    let input = node.input as usize;
+    if alignment.of_inputs[input].is_none() {
+        return Ok((ElementMap::Same, None));
+    }
+    let places = alignment.places(input);
+    let is_picked = places.contains(&None);
+    let pick = match is_picked {
+        true => {
+            let is_taken = places.iter().map(Option::is_some).collect();
+            out.pick(&child_path(path, PARTS[1]), node.dataset(PARTS[1])?, is_taken, PickForm::Elements)
+        }
+        false => None,
+    };
+    Ok(match is_picked && pick.is_none() {
+        // The first plan, with which they are counted, includes all of them.
+        true => (ElementMap::Same, None),
+        false => (ElementMap::Lookup(places.into_iter().map(|place| place.map_or(0, i64::from)).collect()), pick),
+    })
+}
+
+/// Adds the values of sparse matrices.
+fn write_data(
+    path: Vec<u8>,
+    nodes: Vec<Node<'_>>,
+    columns: Columns<'_>,
+    picks: impl Iterator<Item = Option<Pick>>,
+    runs: Option<Vec<Segment>>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
+    // scipy gives a new matrix without columns the type float64.
+    let double = NumberType::Float { len_bytes: 8, is_big_endian: false };
+    let kinds: Vec<_> =
+        nodes.iter().map(|&node| if columns.is_new(node) { Some(double) } else { node.number() }).collect();
+    let number = common_type(&nodes, &kinds)?;
+    let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
+    let rule = (number.is_some_and(|number| !number.is_integer()) && nodes.iter().any(is_wide)).then(Rule::default);
+    let pieces = nodes.iter().zip(picks).map(|(&node, pick)| converted(node, cast(node.number(), number), pick));
     let pieces = pieces.collect();
-    out.rows(child_path(&path, PARTS[2]), pieces, PieceDifferences { rule: Some(rule), ..PieceDifferences::default() })
+    out.rows(path, pieces, PieceDifferences { number, rule, runs, ..PieceDifferences::default() })
+}
+
+/// Adds the row or column numbers of sparse matrices, as integers that hold `largest`.
+fn write_indices(
+    path: Vec<u8>,
+    nodes: Vec<Node<'_>>,
+    conversions: &[(ElementMap, Option<Pick>)],
+    largest: u64,
+    runs: Option<Vec<Segment>>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
+    let kinds: Vec<_> = nodes.iter().map(|node| node.number().filter(|number| number.is_integer())).collect();
+    let widest = common_type(&nodes, &kinds)?.or(kinds[0]);
+    let Some(number) = widest.and_then(|number| number.widened_to(largest)) else {
+        return nodes[0].refuse("numbers of columns", "values of another type");
+    };
+    let pieces = nodes.iter().zip(conversions).map(|(&node, (map, pick))| match map {
+        ElementMap::Same => converted(node, cast(node.number(), Some(number)), pick.clone()),
+        map => converted(node, map.clone(), pick.clone()),
+    });
+    let form = PieceDifferences {
+        number: (nodes[0].number() != Some(number)).then_some(number),
+        runs,
+        ..PieceDifferences::default()
+    };
+    out.rows(path, pieces.collect(), form)
 }
 
 /// Columns of all inputs, one after another; each column holds the observations of each input.
@@ -179,8 +239,12 @@ struct InterleavedColumns {
 /// Maximum number of runs of elements, of 32 bytes each.
 const MAX_RUNS: u64 = 4 << 20;
 
-fn interleave(nodes: &[Node<'_>], alignment: &Alignment, advice: &str) -> CombineResult<InterleavedColumns> {
+fn interleave(nodes: &[Node<'_>], alignment: &Alignment, axis: Axis) -> CombineResult<InterleavedColumns> {
     if alignment.len.saturating_mul(nodes.len() as u64) > MAX_RUNS {
+        let advice = match axis {
+            Axis::Obs => "CSR first, by tocsr()",
+            Axis::Var => "CSC first, by tocsc()",
+        };
         let found = format!("{} inputs with {} each; write them as {advice}", nodes.len(), alignment.len);
         return nodes[0].refuse("rows or columns of inputs that can be interleaved in memory", found);
     }
