@@ -54,6 +54,8 @@ BIN := $(abspath $(VENV)/bin)
 export PATH := $(BIN):$(PATH)
 # pip would compile every module, which takes a minute.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# uv downloads in parallel, but does not read pip's configuration: where that names another index, pip does the work.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 # A notice about another program, not a warning about these pages.
 export NO_MKDOCS_2_WARNING := 1
 CARGO ?= cargo
@@ -309,12 +311,17 @@ setup-tests: $(VENV)/.tests-ready
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.%-ready: requirements/%.txt | $(VENV)/bin/python
-	$(PIP) --requirement $<
+# Optional: without uv, pip installs everything.
+$(VENV)/.uv-ready: requirements/uv.txt | $(VENV)/bin/python
+	-$(PIP) --only-binary uv --requirement $<
+	touch $@
+
+$(VENV)/.%-ready: requirements/%.txt | $(VENV)/.uv-ready
+	$(UV) --requirement $< || $(PIP) --requirement $<
 	touch $@
 
 $(VENV)/.tests-ready: requirements/tests.txt requirements/demo.txt requirements/docs.txt scripts/install-system-packages.sh | $(VENV)/.build-ready
-	$(PIP) --requirement requirements/tests.txt
+	$(UV) --requirement requirements/tests.txt || $(PIP) --requirement requirements/tests.txt
 	sh scripts/install-system-packages.sh
 	touch $@
 
