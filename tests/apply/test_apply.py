@@ -81,6 +81,23 @@ def test_layout_is_changed_only_where_it_is_allowed(apply, serial, tmp_path):
     assert_same(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
+def test_a_fill_value_of_the_program_is_kept(apply, tmp_path):
+    code = """
+import sys, h5py
+with h5py.File(sys.argv[1], "w") as file:
+    for name, more in [("chosen", dict(fillvalue=7)), ("usual", {})]: file.create_dataset(name, (100,), "i4", **more)[:5] = 1
+"""
+    path = tmp_path / "a.h5"
+    options = ["--set", "no_fill=on", "--allow-layout"]
+    apply(options, [sys.executable, "-c", code, path])
+    with h5py.File(path) as file:
+        assert file["chosen"][:].sum() == 5 + 95 * 7
+        assert [file[name].id.get_create_plist().get_fill_time() for name in file] == [h5py.h5d.FILL_TIME_IFSET, h5py.h5d.FILL_TIME_NEVER]
+    apply([*options, "--override", "no_fill"], [sys.executable, "-c", code, path])
+    with h5py.File(path) as file:
+        assert file["chosen"].id.get_create_plist().get_fill_time() == h5py.h5d.FILL_TIME_NEVER
+
+
 def test_what_hdf5_refuses_is_reported_and_the_program_continues(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(["--set", "page_buffer=1MiB", "--set", "sieve=128KiB"], [program, tmp_path / "a.h5"])
@@ -178,6 +195,37 @@ def test_ranks(apply, mpi, parallel, tmp_path, outside):
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["rows"].shape == (2, 100000)
         assert np.array_equal(file["rows"][1], 1e6 + np.arange(100000))
+
+
+def test_ranks_that_do_not_act_together(apply, mpi, parallel, tmp_path):
+    """Ranks write on their own, and only one opens a dataset: nothing that needs all ranks may be added."""
+    program = parallel("independent")
+    layout = ["--set", "gzip=1", "--set", "fletcher32=on", "--set", "compact=60000", "--allow-layout"]
+    for options in [[], layout]:
+        done = apply(options, [*mpi.start(2), program, tmp_path / "a.h5"], **mpi.variables)
+        assert done.stdout.split() == ["read", "120007"]
+        with h5py.File(tmp_path / "a.h5") as file:
+            for name, columns in [("small", 100), ("plain", 40000), ("chunked", 40000)]:
+                rows = np.arange(10 * columns).reshape(10, columns)
+                assert np.array_equal(file[name], np.concatenate([rows, rows + 1e6])), name
+                assert file[name].compression is None and file[name].id.get_offset() != 0
+    assert "kept compact (parallel) filters of datasets without any (parallel)" in done.log
+
+
+def test_a_program_without_standard_error_keeps_its_files(apply, tmp_path):
+    """The file that takes the number of standard error receives no log."""
+    code = """
+import os, sys, h5py
+try: os.close(2)
+except OSError: pass
+for mode in "wa":
+    with h5py.File(sys.argv[1], mode) as file: file.require_group("group")[mode] = 3
+"""
+    exports = apply([*SETTINGS, "--emit", "env"], []).stdout + "RADDLE_APPLY_LOG=-\n"
+    for start in ['exec "$@"', 'exec "$@" 2>&-']:
+        subprocess.run(["sh", "-c", exports + start, "sh", sys.executable, "-c", code, tmp_path / "a.h5"], check=True)
+        with h5py.File(tmp_path / "a.h5") as file:
+            assert sorted(file["group"]) == ["a", "w"]
 
 
 def test_a_static_program_gets_the_driver(apply, bundled, tmp_path):

@@ -68,7 +68,7 @@ void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flag
     library->H5Pget_cache(fresh, &nothing, &slots, &bytes, &usual_preemption);
     record->has_own_cache = slots != record->usual_slots || bytes != record->usual_bytes || preemption != usual_preemption;
     /* Ranks must agree, but none knows the accesses of the others. */
-    if (library->H5FD_mpio_init && library->H5Pget_driver(list) == library->H5FD_mpio_init())
+    if (is_parallel(library, list))
         record->left = "ranks share it through MPI-IO, and none sees the accesses of the others";
     else if (library->H5Pget_driver(list) != library->H5Pget_driver(fresh))
         record->left = "it is not opened by HDF5's usual driver";

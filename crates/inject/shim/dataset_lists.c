@@ -50,6 +50,23 @@ static bool set_chunk(const hdf5 *library, hid_t list, hid_t space) {
     return library->H5Pset_chunk(list, rank, shape) >= 0;
 }
 
+/* Returns the access list of the file that contains `within`; -1 if there is none. Collective for files that ranks
+ * share through MPI-IO, because the list contains a copy of their communicator. */
+static hid_t access_list_of_file(const hdf5 *library, hid_t within) {
+    hid_t file = library->H5Iget_file_id(within), list = file < 0 ? -1 : library->H5Fget_access_plist(file);
+    if (file >= 0) library->H5Fclose(file);
+    return list;
+}
+
+/* Whether ranks share the file that contains `within`. Collective. */
+static bool is_in_shared_file(const hdf5 *library, hid_t within) {
+    if (!library->H5FD_mpio_init) return false;
+    hid_t list = access_list_of_file(library, within);
+    bool is_shared = list >= 0 && is_parallel(library, list);
+    if (list >= 0) library->H5Pclose(list);
+    return is_shared;
+}
+
 static bool set_compact(const hdf5 *library, hid_t list, hid_t type, hid_t space) {
     unsigned long long most = setting_number("compact", 0), bytes = library->H5Tget_size(type);
     hsize_t now[MOST_DIMENSIONS], limit[MOST_DIMENSIONS];
@@ -64,9 +81,11 @@ static bool set_compact(const hdf5 *library, hid_t list, hid_t type, hid_t space
     return bytes && bytes <= most && library->H5Pset_layout(list, H5D_COMPACT) >= 0;
 }
 
-static bool set_filters(const hdf5 *library, hid_t list) {
+static bool set_filters(const hdf5 *library, hid_t list, bool is_shared) {
     bool changed = false;
     int gzip = filter_at(library, list, H5Z_FILTER_DEFLATE), count = library->H5Pget_nfilters(list);
+    /* HDF5 refuses to write filtered chunks unless all ranks write together. */
+    if (is_shared && count <= 0) return false;
     if (setting("gzip")) {
         unsigned level = (unsigned)setting_number("gzip", 0);
         if (gzip >= 0 && level) changed |= library->H5Pmodify_filter(list, H5Z_FILTER_DEFLATE, 1, 1, &level) >= 0;
@@ -82,16 +101,25 @@ static bool set_filters(const hdf5 *library, hid_t list) {
     return changed;
 }
 
-hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space) {
+/* Sets the fill time of a dataset for which the program has not chosen a fill value. */
+static bool set_no_fill(const hdf5 *library, hid_t list) {
+    int fill_time = H5D_FILL_TIME_IFSET, value = H5D_FILL_VALUE_DEFAULT;
+    if (!setting_number("no_fill", 0) || library->H5Pget_fill_time(list, &fill_time) < 0 || fill_time != H5D_FILL_TIME_IFSET) return false;
+    library->H5Pfill_value_defined(list, &value);
+    if (value == H5D_FILL_VALUE_USER_DEFINED && !is_forced("no_fill")) return false;
+    return library->H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0;
+}
+
+hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space, hid_t within) {
     if (!for_datasets.layout) return own;
+    bool is_shared = is_in_shared_file(library, within);
     hid_t list = own == H5P_DEFAULT ? library->H5Pcreate(class_id(library->dataset_creation)) : library->H5Pcopy(own);
     if (list < 0) return own;
-    bool changed = set_compact(library, list, type, space);
+    /* A compact dataset is written as metadata, of which only one rank's copy reaches the file. */
+    bool changed = !is_shared && set_compact(library, list, type, space);
     changed |= set_chunk(library, list, space);
-    if (library->H5Pget_layout(list) == H5D_CHUNKED) changed |= set_filters(library, list);
-    int fill_time = H5D_FILL_TIME_IFSET;
-    if (setting_number("no_fill", 0) && library->H5Pget_fill_time(list, &fill_time) >= 0 && fill_time == H5D_FILL_TIME_IFSET)
-        changed |= library->H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) >= 0;
+    if (library->H5Pget_layout(list) == H5D_CHUNKED) changed |= set_filters(library, list, is_shared);
+    changed |= set_no_fill(library, list);
     if (changed) {
         __atomic_fetch_add(&counted.layouts, 1, __ATOMIC_RELAXED);
         return list;
@@ -126,17 +154,18 @@ static size_t prime_from(size_t number) {
     }
 }
 
-/* Returns the default chunk cache size of datasets of this file, in bytes. */
-static size_t cache_of_file(const hdf5 *library, hid_t within) {
+/* Returns the chunk cache size of the open dataset `within`; if it is not a dataset, the default of its file. Ranks may
+ * open datasets of a shared file independently, so the file is asked only where a dataset is created. */
+static size_t usual_cache(const hdf5 *library, hid_t within) {
     int ignored;
     size_t slots, bytes = 0;
     double preemption;
-    hid_t file = library->H5Iget_file_id(within), list = file < 0 ? -1 : library->H5Fget_access_plist(file);
-    if (list >= 0) {
-        library->H5Pget_cache(list, &ignored, &slots, &bytes, &preemption);
-        library->H5Pclose(list);
-    }
-    if (file >= 0) library->H5Fclose(file);
+    bool is_dataset = library->H5Iget_type(within) == H5I_DATASET;
+    hid_t list = is_dataset ? library->H5Dget_access_plist(within) : access_list_of_file(library, within);
+    if (list < 0) return 0;
+    if (is_dataset) library->H5Pget_chunk_cache(list, &slots, &bytes, &preemption);
+    else library->H5Pget_cache(list, &ignored, &slots, &bytes, &preemption);
+    library->H5Pclose(list);
     return bytes;
 }
 
@@ -191,7 +220,7 @@ hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t 
     }
     hsize_t chunks = sweep_chunks(extent, chunk, rank, chunk_bytes, most_bytes);
     size_t wanted = (size_t)(chunks * chunk_bytes);
-    if (wanted <= LEAST_DEFAULT_BYTES || wanted <= cache_of_file(library, within)) return own;
+    if (wanted <= LEAST_DEFAULT_BYTES || wanted <= usual_cache(library, within)) return own;
     hid_t list = list_with_cache(library, own, slots_for(chunks), wanted);
     if (list == own) return own;
     __atomic_fetch_add(&counted.caches, 1, __ATOMIC_RELAXED);

@@ -113,7 +113,7 @@ static void set_format(const hdf5 *library, hid_t list, hid_t fresh, outcome *wh
     else say_set(what, "libver=%.*s", (int)strcspn(name, ";"), name);
 }
 
-static bool is_parallel(const hdf5 *library, hid_t list) {
+bool is_parallel(const hdf5 *library, hid_t list) {
     return library->H5FD_mpio_init && library->H5Pget_driver(list) == library->H5FD_mpio_init();
 }
 
@@ -151,6 +151,8 @@ hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with
             say_refused(what, "page_buffer");
         else say_set(what, "page_buffer=%llu", setting_number("page_buffer", 0));
     }
+    if (parallel && setting("compact")) say_kept(what, "compact (parallel)");
+    if (parallel && (setting("gzip") || setting("fletcher32"))) say_kept(what, "filters of datasets without any (parallel)");
     library->H5Pclose(fresh);
     return list;
 }

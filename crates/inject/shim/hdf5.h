@@ -28,6 +28,8 @@ typedef unsigned long long hsize_t;
 #define H5F_FSPACE_STRATEGY_PAGE 1
 #define H5D_FILL_TIME_NEVER 1
 #define H5D_FILL_TIME_IFSET 2
+#define H5D_FILL_VALUE_DEFAULT 1
+#define H5D_FILL_VALUE_USER_DEFINED 2
 #define H5Z_FILTER_DEFLATE 1
 #define H5Z_FILTER_SHUFFLE 2
 #define H5Z_FILTER_FLETCHER32 3
@@ -106,6 +108,7 @@ typedef struct {
     F(herr_t, H5Pset_fletcher32, (hid_t))                                                                     \
     F(herr_t, H5Pset_fill_time, (hid_t, int))                                                                 \
     F(herr_t, H5Pget_fill_time, (hid_t, int *))                                                               \
+    F(herr_t, H5Pfill_value_defined, (hid_t, int *))                                                          \
     F(size_t, H5Tget_size, (hid_t))                                                                           \
     F(int, H5Sget_simple_extent_dims, (hid_t, hsize_t *, hsize_t *))                                          \
     F(herr_t, H5Sclose, (hid_t))                                                                              \

@@ -13,10 +13,11 @@ typedef struct {
  * nothing to set. HDF5 refuses a page buffer only when the file is opened, if its pages do not support one. */
 hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with_page_buffer, outcome *what);
 hid_t file_creation_list(const hdf5 *library, hid_t own, hid_t access, outcome *what);
-hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space);
+hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space, hid_t within);
 
 /* Returns the access list for a dataset with this creation list and extent, with a cache for one sweep; the program's
- * list if its cache is large enough or was chosen by the program. `within` is any object of the file. */
+ * list if its cache is large enough or was chosen by the program. `within` is the dataset if it is open,
+ * otherwise any object of the file. */
 hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within);
 
 /* The parts that adapting shares. */
@@ -24,6 +25,8 @@ hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t 
 /* Lower bound of the default cache of every HDF5; asking the file takes longer than most of the rest. */
 #define LEAST_DEFAULT_BYTES (1u << 20)
 
+/* Whether a file access list is for a file that ranks share through MPI-IO. */
+bool is_parallel(const hdf5 *library, hid_t list);
 bool is_small_dataset(const hdf5 *library, hid_t type, hid_t space);
 hsize_t sweep_chunks(const hsize_t *extent, const hsize_t *chunk, int rank, hsize_t chunk_bytes, hsize_t most_bytes);
 /* Index of the filter `wanted` in a creation list; -1 if it is absent. */

@@ -3,10 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Standard error when the object is loaded. If the program closes it, the number passes to the next file that is
+ * opened, which may be an HDF5 file. */
+static struct stat first_error;
+static bool has_error;
+
+__attribute__((constructor)) static void look_at_error(void) { has_error = fstat(STDERR_FILENO, &first_error) == 0; }
+
+static bool is_error_unchanged(void) {
+    struct stat now;
+    return has_error && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == first_error.st_dev && now.st_ino == first_error.st_ino;
+}
 
 void line_begin(line *out) {
     out->length = 0;
@@ -35,7 +49,9 @@ void line_end(line *out) {
     if (!place || !*place) return;
     int saved = errno;
     out->text[out->length++] = '\n';
-    int file = strcmp(place, "-") ? open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : STDERR_FILENO;
+    int file = strcmp(place, "-")       ? open(place, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)
+               : is_error_unchanged() ? STDERR_FILENO
+                                      : -1;
     /* If the log cannot be written, the program continues. */
     if (file >= 0) {
         ssize_t written = write(file, out->text, out->length);

@@ -180,7 +180,7 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
     if (!library || (!name && !library->H5Dcreate_anon)) return NO_ID;
     if (is_ours) {
         inside = true;
-        hid_t creation_list = dataset_creation_list(library, creation, type, space);
+        hid_t creation_list = dataset_creation_list(library, creation, type, space, within);
         dataset_choice choice;
         hid_t access_list = cache_list(library, access, creation_list, type, space, within, name ? name : "", &choice), id = NO_ID;
         if (creation_list != creation || access_list != access) {
