@@ -15,6 +15,7 @@ RUN = [
     "howto/collate-model-tiles",
     "howto/merge-anndata",
     "howto/merge-netcdf",
+    "howto/select-and-split",
     "howto/turn-maps-into-time-series",
 ]
 
