@@ -111,7 +111,7 @@ pub fn checked(report: &VerifyReport) -> String {
 fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String {
     let linked = match report.linked {
         0 => String::new(),
-        linked => format!(", {} found but not their values", quantity::counted(linked, "link")),
+        linked => format!(", {} found (values not compared)", quantity::counted(linked, "link")),
     };
     let compared = format!(
         "{} and {} {done}, {} of values{linked}, in {}\n",
