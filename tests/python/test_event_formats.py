@@ -71,7 +71,7 @@ def test_leaving_out_everything_is_an_error(formats, tmp_path):
 @pytest.mark.parametrize("options", [{}, {"raw": True}, {"serialize": "root"}])
 def test_columns_have_no_bytes_for_layouts_of_bytes(formats, tmp_path, layout, options):
     for path in formats[0][1:3]:
-        with pytest.raises(errors.InputError, match="columns, as RNTuples store them too, have none") as raised:
+        with pytest.raises(errors.InputError, match="columns and fields of RNTuples are not serialised") as raised:
             raddle.events.convert(path, tmp_path / "out", layout=layout, progress=False, **options)
         assert "write columns" in raised.value.hint
 

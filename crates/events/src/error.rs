@@ -151,8 +151,7 @@ impl EventsError {
 }
 
 /// Reason why a layout that stores serialised objects cannot take a column.
-pub(crate) const NEEDS_BYTES: &str =
-    "it holds the bytes of serialised objects; columns, as RNTuples store them too, have none";
+pub(crate) const NEEDS_BYTES: &str = "it holds serialised objects; columns and fields of RNTuples are not serialised";
 
 #[cfg(test)]
 mod tests {
