@@ -9,6 +9,7 @@ from conftest import ROOT
 
 # Pages that make their own data. Blocks of other pages belong to files of the reader.
 RUN = [
+    "start/python",
     "stories/physicist",
     "stories/climate-scientist",
     "stories/data-manager",
