@@ -20,7 +20,7 @@ def table(arrays: dict[str, npt.NDArray[Any]], library: str) -> Any:
         return arrays
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
-        raise UsageError(f"columns of {len(lengths)} different lengths are not a table; read them as a dict")
+        raise UsageError(f"columns of {len(lengths)} different lengths are not a table; name columns of equal length, or read a dict")
     if library == "numpy":
         fields = [(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
         table = np.empty(lengths.pop() if lengths else 0, fields)
