@@ -26,6 +26,10 @@ const LAUNCHERS: [(&str, &str, &str); 4] = [
     ("srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 ];
 
+/// Variable that Open MPI sets to `singleton` in a process that initialises MPI without a launcher, such as Python after
+/// `from mpi4py import MPI`. Programs that this process starts inherit it, and the variables of PMIx.
+const SINGLETON: &str = "OMPI_MCA_ess";
+
 /// Returns the launcher that started this process, if any.
 pub fn launched() -> Option<LauncherInfo> {
     launched_by(|name| std::env::var(name))
@@ -33,7 +37,9 @@ pub fn launched() -> Option<LauncherInfo> {
 
 fn launched_by(variable: impl Fn(&str) -> Result<String, VarError>) -> Option<LauncherInfo> {
     let number = |name: &str| variable(name).ok()?.trim().parse::<usize>().ok();
-    LAUNCHERS.iter().find_map(|(launcher, rank, size)| {
+    let is_of_singleton = variable(SINGLETON).is_ok_and(|value| value == "singleton");
+    let mut launchers = LAUNCHERS.iter().filter(|(_, rank, _)| !is_of_singleton || *rank != "PMIX_RANK");
+    launchers.find_map(|(launcher, rank, size)| {
         let rank = number(rank)?;
         Some(LauncherInfo { launcher, rank: Some(rank), size: number(size).or_else(|| number("SLURM_STEP_NUM_TASKS")) })
     })
@@ -73,6 +79,16 @@ mod tests {
         assert_eq!((slurm.launcher, slurm.size, slurm.is_first()), ("srun", Some(16), false));
         // A PMIx launcher that does not provide the number of ranks may have started several.
         assert!(received(&[("PMIX_RANK", "0")]).unwrap().has_others());
+    }
+
+    #[test]
+    fn a_program_started_by_a_process_with_mpi_but_without_a_launcher_was_not_launched() {
+        let inherited = [("OMPI_MCA_ess", "singleton"), ("PMIX_RANK", "0")];
+        assert_eq!(received(&inherited), None);
+        let launched = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        assert_eq!(received(&[inherited, launched].concat()).unwrap().rank, Some(1));
+        let rank_of_srun = [("OMPI_MCA_ess", "pmi"), ("PMIX_RANK", "1"), ("SLURM_STEP_NUM_TASKS", "2")];
+        assert_eq!(received(&rank_of_srun).unwrap().size, Some(2));
     }
 
     #[test]
