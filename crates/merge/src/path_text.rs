@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Serialises a path; for `#[serde(serialize_with)]`.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
@@ -14,7 +14,7 @@ pub fn of<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> 
 /// Serialises a path that may be absent.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn of_some<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     match path {
         Some(path) => serializer.serialize_some(&path.to_string_lossy()),

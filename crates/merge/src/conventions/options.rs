@@ -308,14 +308,14 @@ impl fmt::Display for ConcatAxis {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MergePolicy {
-    /// Those that are the same in all inputs.
+    /// Elements that are equal in all inputs.
     #[default]
     Same,
-    /// Those that have the same value in all inputs that have them.
+    /// Elements that are equal in all inputs that have them.
     Unique,
-    /// The first of each name.
+    /// The first element of each name.
     First,
-    /// Those that only one input has.
+    /// Elements that only one input has.
     Only,
 }
 

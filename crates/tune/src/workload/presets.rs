@@ -1,4 +1,4 @@
-//! Built-in workloads: those of papers, and some of raddle's own.
+//! Built-in workloads: experiments of the papers, and workloads of raddle itself.
 
 /// Names and texts of the built-in workloads.
 const PRESETS: [(&str, &str); 9] = [
