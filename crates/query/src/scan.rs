@@ -333,7 +333,7 @@ impl<'f> Scan<'f> {
         while start < self.rows {
             let rows = start..start.saturating_add(block_rows).min(self.rows);
             start = rows.end;
-            // Rows before the first one, and behind the last one, to which the scan is restricted are not read.
+            // Rows before the first and after the last row to which the scan is restricted are not read.
             let Some(rows) = self.within.as_ref().map_or(Some(rows.clone()), |within| within.span(&rows)) else {
                 continue;
             };
