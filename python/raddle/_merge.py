@@ -271,7 +271,7 @@ def merge(
     tiles
         Whether each netCDF file is a tile of a larger grid. Tiles are placed by attributes of GFDL's FMS or of WRF, or by
         their coordinates; by their names with a pattern, ``"tile_{y}_{x}.nc"``, or by a table, ``"@table.csv"``. Elements
-        that no tile has are fill value; those that several have must be equal in all of them.
+        that no tile has get the fill value; those that several have must be equal in all of them.
     time_units
         netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
     times

@@ -197,7 +197,7 @@ pub(super) fn holes(completion: &Completion<'_>) -> Vec<Difference> {
                 path: display_path(&entry.path),
                 kind: DifferenceKind::Hole,
                 expected: "tiles that cover the grid".to_owned(),
-                found: format!("{}, which are fill value", words_of_holes(layout)),
+                found: format!("{}, which get the fill value", words_of_holes(layout)),
                 inputs: Vec::new(),
             });
         }
