@@ -309,21 +309,7 @@ fn make(
         let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
         ranks.agree("complete the companion of the output", publication.map_or(Ok(()), complete))?;
     }
-    let publish = |publication: &AtomicFile| {
-        if plan.options.in_place {
-            keep_permissions(&plan.options.output, publication.path())?;
-        }
-        let Some(tile_observer) = tile_observer else { return Ok(publication.publish()?) };
-        tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
-        let published = publication.publish().map_err(MergeError::from);
-        // The output may be published but not yet durable; the observer's older file must not be restored then.
-        if published.is_err() && publication.path().exists() {
-            return published;
-        }
-        let output = plan.options.output.clone();
-        let accompanied = tile_observer.publish().map_err(|source| MergeError::Unaccompanied { output, source });
-        published.and(accompanied)
-    };
+    let publish = |publication| publish_output(plan, publication, tile_observer);
     ranks.agree("publish the output", publication.map_or(Ok(()), publish))?;
     let Some(RootResult { file_len_bytes, digests, commit }) = led else { return Ok(None) };
     let columns = &plan.columns;
@@ -355,6 +341,23 @@ fn make(
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),
     }))
+}
+
+/// Publishes the output, and the companion that `tile_observer` has written.
+fn publish_output(plan: &MergePlan, publication: &AtomicFile, tile_observer: Option<&dyn TileObserver>) -> Result<()> {
+    if plan.options.in_place {
+        keep_permissions(&plan.options.output, publication.path())?;
+    }
+    let Some(tile_observer) = tile_observer else { return Ok(publication.publish()?) };
+    tile_observer.withdraw().map_err(|source| MergeError::TileObserver { source })?;
+    let published = publication.publish().map_err(MergeError::from);
+    // The output may be published but not yet durable; the observer's older file must not be restored then.
+    if published.is_err() && publication.path().exists() {
+        return published;
+    }
+    let output = plan.options.output.clone();
+    let accompanied = tile_observer.publish().map_err(|source| MergeError::Unaccompanied { output, source });
+    published.and(accompanied)
 }
 
 /// An output that is complete but not yet published.
