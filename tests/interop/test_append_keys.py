@@ -1,5 +1,7 @@
 """Partition keys of a growing file equal those of a single merge of all inputs."""
 
+import shutil
+
 import h5py
 import numpy as np
 import pytest
@@ -104,6 +106,40 @@ def test_keys_that_were_added_later_continue(raddle, tmp_path):
     raddle("keys", "add", output, "-k", "/spill/evt", "--key-scope", "input")
     raddle("append", output, *inputs[3:])
     assert_same(output, wanted)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_rechunked_file_knows_its_keys(raddle, tmp_path, in_place):
+    inputs = random_inputs(tmp_path, 8)
+    output, wanted, again = tmp_path / "out.h5", tmp_path / "wanted.h5", tmp_path / "again.h5"
+    raddle("merge", *inputs, "-o", wanted, *KEYS["file"])
+    raddle("merge", *inputs[:3], "-o", output, *KEYS["file"])
+    raddle("keys", "spill-index", "/header/cycle", output)
+    if in_place:
+        shutil.copy(output, again)
+    raddle("rechunk", *([again, "--in-place"] if in_place else [output, "-o", again]), "--for", "random")
+    raddle("verify", again, "--against", output)
+    raddle("verify", again, "--against", *inputs[:3])
+    raddle("select", again, "--where", "trk: x > 0", "-o", tmp_path / "skim.h5")
+    raddle("append", again, *inputs[3:])
+    raddle("verify", again)
+    raddle("verify", again, "--against", *inputs)
+    with h5py.File(again, "a") as file:
+        assert (file["spill/cycle"][:] == 7).all()
+        del file["spill/cycle"]
+    assert_same(again, wanted)
+
+
+def test_ids_of_single_inputs_are_those_of_one_after_rechunk(raddle, tmp_path):
+    """The rows of a rechunked file come from one input, in which event numbers repeat."""
+    inputs = [write(tmp_path / f"{run}.h5", run, 4, {"trk": np.full(4, 2)}) for run in range(3)]
+    output, again, both = tmp_path / "out.h5", tmp_path / "again.h5", tmp_path / "both.h5"
+    raddle("merge", *inputs[:2], "-o", output, *KEYS["input"], "--repeated-ids", "first")
+    raddle("rechunk", output, "-o", again)
+    raddle("verify", again, "--against", output)
+    raddle("verify", again, "--against", *inputs[:2])
+    refused(raddle, again, inputs[2], names=["/spill", "ids that an earlier row has"])
+    assert "--keys" in raddle("merge", again, output, "-o", both, "--duplicates", "keep", expect=3).stderr
 
 
 @pytest.mark.parametrize("made", ["seq", "seq,offsets", "seq,seq-cnt"])

@@ -153,7 +153,16 @@ def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
     with h5py.File(without) as file:
         assert sorted(file["hits"]) == ["evt", "run"]
     raddle("merge", *halves, "-o", tmp_path / "plain.h5", "--convention", "none")
-    raddle("rechunk", halves[0], "-o", tmp_path / "again.h5")
+    # Files without keys, and with other datasets of keys.
+    MERGING.equal([halves[0], *inputs[2:]], "--order", "given", *keys, judge=judge)
+    raddle("merge", *inputs[2:], "-o", halves[1], *keys, "--key-datasets", "seq", "--force")
+    MERGING.equal(halves, *keys, judge=judge)
+    # Other layouts have the same keys.
+    again = [tmp_path / "a_again.h5", tmp_path / "b_again.h5"]
+    for half, rechunked in zip(halves, again):
+        raddle("rechunk", half, "-o", rechunked, "--for", "random")
+    MERGING.refused(again, names=names)
+    MERGING.equal(again, *keys, judge=judge)
 
 
 def test_a_selection_does_not_hide_the_record(tmp_path, raddle):

@@ -14,7 +14,7 @@ use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds}
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
-use crate::schema::join::{Difference, DifferenceKind};
+use crate::schema::join::{Difference, DifferenceKind, JoinResult};
 use crate::schema::{ColumnIndex, Role, Schema, SchemaEntry, child_path, display_path, last_name, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
@@ -56,6 +56,22 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
     Ok(replaced)
 }
 
+/// Removes differences between datasets that `specs` replace: inputs need not have them, or may have others.
+///
+/// # Errors
+/// Specs of keys that do not fit the inputs.
+pub fn accept_replaced(joined: &mut JoinResult, specs: &[DerivedSpec]) -> Result<()> {
+    let specs = specs.iter().filter(|spec| spec.replaces());
+    let makers = specs.map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
+    let is_replaced =
+        |entry: &&SchemaEntry| matches!(entry.role, Role::Column(_)) && makers.iter().any(|makes| makes(&entry.path));
+    let replaced: HashSet<String> =
+        joined.schema.entries.iter().filter(is_replaced).map(|entry| display_path(&entry.path)).collect();
+    joined.differences.retain(|difference| !replaced.contains(&difference.path));
+    joined.warnings.retain(|difference| !replaced.contains(&difference.path));
+    Ok(())
+}
+
 /// Returns the part of `earlier` whose datasets remain in the file after `spec` has added its own; `None` if there are
 /// none.
 ///
@@ -81,6 +97,31 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
         left.skip.extend(groups);
     }
     Ok(Some(left))
+}
+
+/// Records how the datasets were computed that the plan copies from its only input, whose records are `of_input`.
+///
+/// # Errors
+/// Specs of keys that do not fit the file.
+pub fn carry_over(plan: &mut MergePlan, of_input: Vec<DerivedSpec>) -> Result<()> {
+    let is_column = |entry: &SchemaEntry| matches!(entry.role, Role::Column(_));
+    let mut carried = Vec::new();
+    for mut known in of_input {
+        if let DerivedSpec::Keys(keys) = &mut known
+            && keys.scope == KeyScope::Input
+        {
+            // The rows of all earlier inputs are now those of one, in which ids must not repeat for an append.
+            keys.repeated = RepeatedIds::Refuse;
+        }
+        let is_copied = |entry: &SchemaEntry| is_column(entry) && known.makes(&entry.path);
+        let mut left = plan.schema.entries.iter().any(is_copied).then_some(known.clone());
+        for spec in &plan.derived.specs {
+            left = left.map(|known| left_over(plan, &known, spec)).transpose()?.flatten();
+        }
+        carried.extend(left);
+    }
+    plan.derived.specs.splice(0..0, carried);
+    Ok(())
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as

@@ -88,6 +88,20 @@ impl DerivedSpec {
         }
     }
 
+    /// Returns whether both compute the same values, if neither is refused.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Keys(one), Self::Keys(other)) => {
+                let values = |spec: &KeySpec| KeySpec { repeated: RepeatedIds::Refuse, replace: true, ..spec.clone() };
+                values(one) == values(other)
+            }
+            (Self::FirstValue(one), Self::FirstValue(other)) => {
+                (&one.dataset, &one.group) == (&other.dataset, &other.group)
+            }
+            _ => false,
+        }
+    }
+
     /// Allows existing datasets to be recomputed.
     pub fn allow_replacing(&mut self) {
         match self {

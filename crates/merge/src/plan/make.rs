@@ -184,7 +184,7 @@ fn plan_read(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    let FoundInputs { started, contents, inputs, places, skipped, chunk_count, open_s, learned, recorded } = found;
+    let FoundInputs { started, contents, inputs, places, skipped, chunk_count, open_s, learned, mut recorded } = found;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
@@ -195,8 +195,9 @@ fn plan_read(
     let is_new = !matches!(beginning, OutputState::Grows(_));
     let mut joined = contents.join(&paths, &link_names, options, &learned.counts, is_new);
     let unranged = settle_join(&mut joined, options, &inputs, &paths, &learned, is_new)?;
-    if !is_new {
-        refuse_in_growing_file(&mut joined, options.join.join);
+    match is_new {
+        true => keys::attach::accept_replaced(&mut joined, &options.derived)?,
+        false => refuse_in_growing_file(&mut joined, options.join.join),
     }
     let has_other_rows = inputs.len() > 1 || options.rows.is_some();
     if is_new && has_other_rows && options.join.join != Join::Union {
@@ -213,13 +214,15 @@ fn plan_read(
     }
     let replaced = complete_schema(&mut joined, options, &inputs, learned.selected.as_ref(), is_new)?;
     let PlannedColumns { columns, grown, tiles, column_of_array } = plan_columns(&joined, options, &beginning)?;
+    let is_copy = matches!(beginning, OutputState::New) && !has_other_rows;
+    let of_input = if is_copy { std::mem::take(&mut recorded.derived_specs) } else { Vec::new() };
     let (carried, growth) = match beginning {
         OutputState::New => (None, None),
         OutputState::Rewritten(carried) => (carried, None),
         OutputState::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
     };
     let has_room = joined.schema.reader_without_provenance().is_none();
-    let plan = MergePlan {
+    let mut plan = MergePlan {
         skipped,
         schema: joined.schema,
         columns,
@@ -249,6 +252,7 @@ fn plan_read(
         },
         inputs,
     };
+    keys::attach::carry_over(&mut plan, of_input)?;
     plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
     links::check_sources(&plan, watch)?;
     Ok(plan)

@@ -21,7 +21,6 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, plan_collective};
 use crate::schema::join::JoinOptions;
 use crate::verify::comparison::Comparison;
-use crate::verify::digests::contents::Records;
 use crate::verify::digests::stored;
 use crate::verify::remembered::{OnConflict, recall};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
@@ -126,12 +125,15 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         ) => None,
         Err(error) => return Err(error),
     };
-    let remembered = stored.as_mut().and_then(|stored| stored.remembered.as_mut());
     // An input that cannot be read is reported when the inputs are planned.
-    if let (Some(remembered), [input]) = (remembered, inputs)
-        && let Ok(Records { remembered: Some(of_input), .. }) = stored::records_of(input, options)
+    if let (Some(stored), [input]) = (&mut stored, inputs)
+        && let Ok(of_input) = stored::records_of(input, options)
     {
-        remembered.forget_done(&of_input);
+        if let (Some(remembered), Some(of_input)) = (&mut stored.remembered, &of_input.remembered) {
+            remembered.forget_done(of_input);
+        }
+        // Of selected rows, keys are computed again.
+        stored.derived.retain(|spec| options.rows.is_some() || !of_input.made.iter().any(|made| made.is_like(spec)));
     }
     let recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
     let (mut derived, link) = stored.map_or_else(Default::default, |stored| (stored.derived, stored.link));
