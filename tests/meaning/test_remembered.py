@@ -206,6 +206,7 @@ def test_kept_datasets_stay_kept(tmp_path, raddle):
 
 
 PARTS = {
+    "--add-column": ["--scalars", "first", "--add-column", "n=@n"],
     "--new-dim": ["--new-dim", "run"],
     "--select": ["--scalars", "first", "--select", "r=1:3"],
     "--tiles": ["--tiles"],
@@ -226,6 +227,7 @@ def test_a_rechunked_file_keeps_how_its_inputs_were_taken(tmp_path, raddle, what
             else:
                 file["x"].dims[0].label = "r"
                 file["s"] = number
+                file.attrs["n"] = number
     output, again, more = tmp_path / "merged.h5", tmp_path / "again.h5", tmp_path / "more.h5"
     raddle("merge", *inputs, "-o", output, *PARTS[what])
     raddle("rechunk", output, "-o", again, "--for", "random", "--extendible")

@@ -82,7 +82,7 @@ pub enum EmptyConversion {
 }
 
 /// Fields of [`Decisions`] about how each input is taken, with which no output can be taken again.
-const OF_INPUTS: [&str; 4] = ["new_dim", "tiles", "select", "where"];
+const OF_INPUTS: [&str; 5] = ["new_dim", "tiles", "select", "where", "add_column"];
 
 impl Decisions {
     /// Returns the part of `options` that determines values.
