@@ -121,6 +121,18 @@ def test_inspect(runs):
         raddle.inspect(runs[0].parent / "none.h5")
 
 
+def test_inspect_counts_the_mapping_of_a_virtual_dataset(tmp_path):
+    sources = 20_000
+    layout = h5py.VirtualLayout((sources, 4), "f4")
+    for number in range(sources):
+        layout[number] = h5py.VirtualSource(f"a_file_with_a_long_name_{number:060}.h5", "/x", (4,))
+    with h5py.File(tmp_path / "virtual.h5", "w", libver="v110") as file:
+        file.create_virtual_dataset("all", layout)
+    inspection = raddle.inspect(tmp_path / "virtual.h5")
+    assert inspection.space.heap_len_bytes > 60 * sources and inspection.space.unused_len_bytes < 10_000
+    assert not inspection.advice
+
+
 def test_inputs_that_do_not_fit_are_reported_in_a_table(runs, tmp_path):
     with h5py.File(runs[1], "a") as file:
         del file["rec/energy"]

@@ -318,7 +318,10 @@ impl<'f, 't> Inspector<'f, 't> {
                 }
             }
             Layout::External { .. } => statistics.storage = StorageKind::External,
-            Layout::Virtual => statistics.storage = StorageKind::Virtual,
+            Layout::Virtual => {
+                statistics.storage = StorageKind::Virtual;
+                self.found.may_have_heap = true;
+            }
         }
         for filter in &dataset.filters {
             let name = || filter_name(filter);

@@ -16,7 +16,7 @@ pub struct SpaceUse {
     pub raw_len_bytes: u64,
     /// Superblock, object headers (compact data included), links, chunk indexes.
     pub metadata_len_bytes: u64,
-    /// Global heap: values of variable length, references to regions.
+    /// Global heap: values of variable length, references to regions, mappings of virtual datasets.
     pub heap_len_bytes: u64,
     /// User block before the superblock.
     pub userblock_len_bytes: u64,
@@ -45,7 +45,7 @@ pub(super) struct SpaceFindings {
     pub userblock_len_bytes: u64,
     /// Size of stored lengths: 2, 4 or 8 bytes.
     pub length_len_bytes: u8,
-    /// Whether any type has values in the global heap.
+    /// Whether any type has values, or any dataset its mapping, in the global heap.
     pub may_have_heap: bool,
 }
 
