@@ -133,6 +133,21 @@ def test_a_page_needs_no_script_and_no_network(kind, request):
     assert "default-src 'none'" in page
 
 
+def test_a_file_that_is_not_the_one_of_the_run_is_not_shown(tmp_path):
+    for name, length in [("a.h5", 100), ("other.h5", 5000)]:
+        with h5py.File(tmp_path / name, "w") as file:
+            file["x"] = np.arange(length)
+    raddle(tmp_path, "merge", "a.h5", "-o", "out.h5", "-q", "--report", "run.json")
+    raddle(tmp_path, "report", "run.json", "-o", "page.html")
+    assert "Where the bytes are" in (tmp_path / "page.html").read_text()
+    written, found = (tmp_path / "out.h5").stat().st_size, (tmp_path / "other.h5").stat().st_size
+    shutil.copy(tmp_path / "other.h5", tmp_path / "out.h5")
+    raddle(tmp_path, "report", "run.json", "-o", "page.html", "--force")
+    page = (tmp_path / "page.html").read_text()
+    assert f"The file is not shown: the run wrote {written} bytes, but the file with this name has {found}" in page
+    assert "Where the bytes are" not in page
+
+
 def test_light_and_dark_differ(measured):
     light = look(measured, 800)
     dark = look(measured, 800, "--blink-settings=preferredColorScheme=0")

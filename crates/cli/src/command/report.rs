@@ -178,11 +178,20 @@ fn read_report(arguments: &ReportArgs, path: &Path) -> Result<NamedReport, Error
         .filter(|_| !arguments.no_files && run.phases.is_none())
         .map(|output| look(arguments, output))
     {
-        Some(Ok(file)) => (Some(file), None),
+        Some(Ok(file)) => match changed(&run, &file) {
+            Some(reason) => (None, Some(reason)),
+            None => (Some(file), None),
+        },
         Some(Err(reason)) => (None, Some(reason)),
         None => (None, None),
     };
     Ok(NamedReport { name, subject: Subject::Run(Box::new(NamedRun { run, file, file_missing })) })
+}
+
+/// Returns why the file with the name of the run's output is not the one that the run wrote, if its length shows that.
+fn changed(run: &Run, file: &FileResult) -> Option<String> {
+    let written_len_bytes = run.output_len_bytes.filter(|&len_bytes| len_bytes != file.file_len_bytes)?;
+    Some(format!("the run wrote {written_len_bytes} bytes, but the file with this name has {}", file.file_len_bytes))
 }
 
 /// Inspects the file at `path` for figures; on failure, returns the reason as text.
