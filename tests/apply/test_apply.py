@@ -98,6 +98,15 @@ with h5py.File(sys.argv[1], "w") as file:
         assert file["chosen"].id.get_create_plist().get_fill_time() == h5py.h5d.FILL_TIME_NEVER
 
 
+def test_a_log_that_cannot_be_written_stops_before_the_program(tmp_path):
+    program = [sys.executable, "-c", "open('started', 'w')"]
+    raddle = Path(os.environ.get("RADDLE", "target/debug/raddle")).resolve()
+    words = [raddle, "apply", "--folder", tmp_path / "objects", "--log", tmp_path / "absent/log", "--", *program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 5 and "absent/log: cannot be written" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
 def test_what_hdf5_refuses_is_reported_and_the_program_continues(apply, serial, tmp_path):
     program = serial("settings")
     done = apply(["--set", "page_buffer=1MiB", "--set", "sieve=128KiB"], [program, tmp_path / "a.h5"])
@@ -333,6 +342,7 @@ int main(void) {
     subprocess.run(["cc", source, "-o", tmp_path / "emitted", *serial_flags], check=True)
     assert subprocess.check_output([tmp_path / "emitted"], text=True).split() == ["65536", str(MIB), "65536", "131072"]
     exports = emitted("env")
+    assert "left out gzip=1: it changes what files hold" in apply(["--set", "gzip=1", "--emit", "env"], []).stderr
     shown = subprocess.check_output(["sh", "-c", exports + "LD_PRELOAD= env"], text=True)
     assert "RADDLE_APPLY=alignment=1048576" in shown
 

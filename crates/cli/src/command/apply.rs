@@ -197,11 +197,12 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Error> {
         print(&apply::text(&program, &plan, profile.as_deref(), &wishes))?;
         return Ok(Exit::Done);
     }
+    check_log(arguments)?;
     install(&objects, &plan)?;
     let leads = launcher::launched().is_none_or(|launched| launched.is_first());
     if leads {
         if wishes.log.is_some() {
-            apply::notes(&program, &plan).iter().for_each(|note| anstream::eprintln!("raddle apply: {note}"));
+            print_notes(&program, &plan);
         }
         arguments.stripe.iter().try_for_each(|folder| set_stripes(&plan, folder))?;
     }
@@ -210,6 +211,19 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Error> {
     // Replaces this process: the program keeps its process id, parent and signals, and has its own exit code.
     let cause = command.exec();
     Err(Error::usage(&format!("{}: cannot be started: {cause}", arguments.command[0].to_string_lossy())))
+}
+
+fn print_notes(program: &Program, plan: &ApplyPlan) {
+    apply::notes(program, plan).iter().for_each(|note| anstream::eprintln!("raddle apply: {note}"));
+}
+
+/// Checks that the log can be written: the program is not stopped by a log that cannot.
+fn check_log(arguments: &ApplyArgs) -> Result<(), Error> {
+    if arguments.log == Path::new("-") || arguments.log == Path::new("none") {
+        return Ok(());
+    }
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(&arguments.log);
+    opened.map(drop).map_err(|cause| Error::writing(&arguments.log, &cause))
 }
 
 fn install(objects: &Objects, plan: &ApplyPlan) -> Result<(), Error> {
@@ -256,6 +270,7 @@ fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<
             };
             let plan = ApplyPlan::new(wishes, &program, &objects, |name| std::env::var_os(name));
             install(&objects, &plan)?;
+            print_notes(&program, &plan);
             apply::exports(&plan)
         }
         EmitForm::BoxData => {
