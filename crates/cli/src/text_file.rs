@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Files of a command that reads and writes none.
 pub const NO_FILES: [&Path; 0] = [];
 
-/// Content of a text file: a report, log, list, page or figure.
+/// Content of a text file: a report, log, list, page, figure or profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// JSON objects.
@@ -27,6 +27,8 @@ pub enum Text {
     Page,
     /// A figure as PNG.
     Picture,
+    /// A profile: TOML.
+    Profile,
 }
 
 /// Signature at the start of every HDF5 file, possibly after a user block.
@@ -45,7 +47,7 @@ impl Text {
     fn may_replace(self, head: &[u8]) -> bool {
         match self {
             Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),
-            Self::List => !head.contains(&0) && !head.starts_with(HDF5_SIGNATURE),
+            Self::List | Self::Profile => !head.contains(&0) && !head.starts_with(HDF5_SIGNATURE),
             Self::Page => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'<'),
             Self::Picture => head.is_empty() || head.starts_with(PNG_SIGNATURE),
         }
@@ -54,7 +56,7 @@ impl Text {
     fn words(self) -> &'static str {
         match self {
             Self::Json => "JSON written by raddle",
-            Self::List => "text",
+            Self::List | Self::Profile => "text",
             Self::Page => "a page or figure",
             Self::Picture => "a picture",
         }

@@ -136,6 +136,7 @@ fn the_steps_of_a_concatenation_are_a_table() {
 #[test]
 fn unmeasurable_settings_are_reported() {
     let folder = with_workload();
+    std::fs::write(folder.path().join("data.h5"), b"\x89HDF\r\n\x1a\n\0").unwrap();
     for (arguments, code, words) in [
         (&["bench", "rows.toml", "--scratch", "absent"][..], 5, "--scratch"),
         (&["bench", "rows.toml", "--scratch", "/proc"], 5, "--scratch"),
@@ -145,6 +146,8 @@ fn unmeasurable_settings_are_reported() {
         (&["bench", "absent.toml"], 2, "occam-2005"),
         (&["bench", "rows.toml", "--margin", "0"], 2, "from 1 to 50"),
         (&["tune", "rows.toml", "-o", "absent/mine.toml"], 5, "absent/mine.toml"),
+        (&["tune", "rows.toml", "-o", "data.h5", "-f"], 5, "exists and is not text"),
+        (&["tune", "rows.toml", "-o", "rows.toml", "-f"], 5, "is also a file that the command reads"),
         (&["plan", ".", "--profile", "rows.toml"], 3, "not a profile"),
         (&["plan", ".", "--profile", "auto"], 2, "raddle tune"),
     ] {
@@ -155,7 +158,7 @@ fn unmeasurable_settings_are_reported() {
     std::fs::write(folder.path().join("bad.toml"), WORKLOAD.replace("gzip = 1", "gzip = 11")).unwrap();
     let (code, _, stderr) = outcome(folder.path(), &["bench", "bad.toml"]);
     assert!(code == 3 && stderr.contains("gzip cannot be 11"), "{stderr}");
-    assert_eq!(names(folder.path()), ["bad.toml", "rows.toml"]);
+    assert_eq!(names(folder.path()), ["bad.toml", "data.h5", "rows.toml"]);
 }
 
 #[test]

@@ -50,9 +50,14 @@ pub enum TuneError {
         /// Format that this version supports.
         known: u32,
     },
-    /// A setting has an invalid value.
-    #[error(transparent)]
-    Value(#[from] InvalidValue),
+    /// A setting of a profile has an invalid value.
+    #[error("{}: {source}", path.display())]
+    Value {
+        /// Path of the profile.
+        path: PathBuf,
+        /// Underlying error.
+        source: InvalidValue,
+    },
     /// A setting is under the wrong heading.
     #[error("{}: {knob} belongs under [{belongs}.{knob}]", path.display())]
     Heading {

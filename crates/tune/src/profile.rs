@@ -173,7 +173,8 @@ impl Profile {
                     let belongs = if changes_layout { "settings" } else { "layout" };
                     return Err(TuneError::Heading { path: path.to_path_buf(), knob: *knob, belongs });
                 }
-                knob.check(&measured.value)?;
+                let invalid = |source| TuneError::Value { path: path.to_path_buf(), source };
+                knob.check(&measured.value).map_err(invalid)?;
             }
         }
         match profile.idx.iter().find(|(option, measured)| !option.takes(&measured.value)) {
@@ -306,7 +307,7 @@ mod tests {
         );
         assert!(refused(&idx.replace("value = 4\n", "value = 0\n")).contains("aggregators cannot be 0"));
         let wrong = refused(&EXAMPLE.replace("[11, 360, 32]", "\"large\""));
-        assert!(wrong.contains("chunk cannot be large"), "{wrong}");
+        assert!(wrong.starts_with("mine.toml: chunk cannot be large"), "{wrong}");
     }
 
     #[test]

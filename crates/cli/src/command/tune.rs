@@ -9,6 +9,7 @@ use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::{self, measurement};
 use crate::session::Session;
+use crate::text_file::{self, Text};
 use raddle::Error;
 use raddle_inject::measure::usual_knobs;
 use raddle_tune::kernel::Verify;
@@ -196,7 +197,11 @@ impl TuneArgs {
                 return Err(Error::new(Exit::Output, &format!("{} exists", path.display()))
                     .hint("replace it with --force, or name another with -o"));
             }
-            Some(path) => path.clone(),
+            Some(path) => {
+                let workload = self.workload.iter().filter(|name| Path::new(name).is_file());
+                text_file::check(path, "--output", Text::Profile, workload)?;
+                path.clone()
+            }
             None => {
                 let folder = user_profile_folder()
                     .ok_or_else(|| Error::usage("no home folder for profiles").hint("name the profile with -o"))?;
