@@ -180,6 +180,7 @@ MISUSE = """
 0 step without fields:
 2 end without fields: 0 fields
 0 field:
+2 field twice: field rho was already added
 2 box null: start is NULL
 2 box beyond: ends beyond 64 bits
 2 write without step: no step is open

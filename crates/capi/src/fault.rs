@@ -53,6 +53,9 @@ pub enum CallError {
          int32, uint64, int64, float32 and float64"
     )]
     SampleType { field: String, number: String, components: u32 },
+    /// A field was added twice.
+    #[error("field {field} was already added")]
+    FieldTwice { field: String },
     /// Something was changed that is fixed once the first step begins, or while a step is open.
     #[error("{what} cannot change {when}")]
     TooLate { what: &'static str, when: &'static str },

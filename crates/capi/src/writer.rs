@@ -305,6 +305,9 @@ pub unsafe extern "C" fn raddle_idx_add_field(
             (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("number", number)?)
         };
         let writer = writer.still_open("fields")?;
+        if writer.fields.iter().any(|(known, _)| known == field) {
+            return Err(CallError::FieldTwice { field: field.to_owned() });
+        }
         let sample = format!("{number}[{components}]").parse().map_err(|_| CallError::SampleType {
             field: field.to_owned(),
             number: number.to_owned(),

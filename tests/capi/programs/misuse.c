@@ -49,6 +49,7 @@ int main(int argc, char **argv) {
     tell("step without fields", raddle_idx_begin_step(writer, 0));
     tell("end without fields", raddle_idx_end_step(writer));
     tell("field", raddle_idx_add_field(writer, "rho", "float64", 1));
+    tell("field twice", raddle_idx_add_field(writer, "rho", "float32", 3));
     tell("box null", raddle_idx_set_box(writer, NULL, counts));
     tell("box beyond", raddle_idx_set_box(writer, far_start, counts));
     tell("write without step", raddle_idx_write(writer, "rho", samples, sizeof samples));
