@@ -141,7 +141,7 @@ impl<'a, W: TileWork> Execution<'a, W> {
     }
 }
 
-/// Whether this rank records placed batches and the options allow recording.
+/// Returns whether this rank records placed batches and the options allow recording.
 fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
     context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
 }

@@ -242,7 +242,7 @@ impl ColumnPlan {
         }
     }
 
-    /// Whether a filter is unknown, so that values cannot be decoded and chunks are moved as stored.
+    /// Returns whether a filter is unknown, so that values cannot be decoded and chunks are moved as stored.
     pub fn is_undecodable(&self) -> bool {
         self.pipelines.iter().any(Option::is_none)
     }
@@ -290,7 +290,8 @@ impl MergePlan {
         }
     }
 
-    /// Whether a later run may resume from the tiles placed by this one. That requires tiles without gaps and in order.
+    /// Returns whether a later run may resume from the tiles placed by this one. That requires tiles without gaps and
+    /// in order.
     pub fn is_recordable(&self) -> bool {
         self.options.ordered && self.options.align.is_none()
     }

@@ -32,7 +32,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Whether scipy creates the matrix of `node` anew because no column of the output is one of its own.
+    /// Returns whether scipy recreates the matrix of `node`, because the output has none of its columns.
     fn is_new(self, node: Node<'_>) -> bool {
         let input = node.input as usize;
         match self {
