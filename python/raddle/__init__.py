@@ -146,12 +146,12 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
-def _declare_reader() -> None:
-    """Register how the interpreter reads a file with libhdf5 in a separate process."""
-    reader = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_reader.py")
+def _declare_program() -> None:
+    """Register how the interpreter runs the command in a separate process."""
+    child = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_child.py")
     core = _os.path.abspath(_core.__file__)
     if _sys.executable:
-        _core.declare_reader(_sys.executable, ["-I", "-S", reader, core])
+        _core.declare_program(_sys.executable, ["-I", "-S", child, core])
 
 
-_declare_reader()
+_declare_program()

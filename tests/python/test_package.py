@@ -36,6 +36,15 @@ def test_the_command_runs_in_the_interpreter(environment, runs, tmp_path):
     assert python(environment, "-m", "raddle", "nonsense").returncode == 2
 
 
+def test_the_command_measures_in_the_interpreter(environment, tmp_path):
+    """Runs, and the commands that predict tables, are processes of their own."""
+    words = ["-m", "raddle", "bench", "--scale", "tiny", "--blocks", "1", "-q", "--scratch", tmp_path]
+    measured = python(environment, *words, "tables", "--only", "concat")
+    assert measured.returncode == 0 and "gzip=4" in measured.stdout, measured.stderr
+    predicted = python(environment, *words, "pidx-sc12", "--only", "files")
+    assert predicted.returncode == 0 and "as in the paper" in predicted.stdout, predicted.stderr
+
+
 def test_the_command_starts_without_numpy(environment):
     code = "import sys; sys.argv = ['raddle', '--version']; import raddle.__main__ as m; m.main(); print('numpy' in sys.modules)"
     assert python(environment, "-c", code).stdout.endswith("False\n")

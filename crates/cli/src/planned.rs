@@ -5,6 +5,7 @@
 use crate::exit::Exit;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
+use raddle_hdf5::child::OwnProgram;
 use raddle_tune::planned::{Case, PlannedTable, ResultTable, Row};
 use std::process::{Command, Stdio};
 
@@ -31,8 +32,9 @@ pub fn carry_out(planned: &[PlannedTable], simulates: bool, cancel: &CancelToken
 fn row(case: &Case) -> Result<Row, Error> {
     let not_started =
         |cause: std::io::Error| Error::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
-    let executable = std::env::current_exe().map_err(not_started)?;
-    let mut command = Command::new(&executable);
+    let program = OwnProgram::find().map_err(not_started)?;
+    let mut command = Command::new(program.executable);
+    command.args(program.arguments);
     command.args(case.command.split_whitespace()).args(["--json", "--progress", "never"]).stdin(Stdio::null());
     let output = command.output().map_err(not_started)?;
     let failed = |why: &str| Error::new(Exit::Internal, &format!("raddle {}: {}", case.command, why.trim()));

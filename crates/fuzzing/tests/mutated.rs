@@ -4,7 +4,7 @@
 
 use raddle_fuzzing::mutate::mutated;
 use raddle_fuzzing::{TARGETS, Target};
-use raddle_hdf5::child::{ReaderCommand, serve};
+use raddle_hdf5::child::{OwnProgram, serve};
 use raddle_testing::strategy::Draw;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,7 +112,7 @@ fn reader_child() {
 /// Registers this executable as the reader process of the targets that start one.
 fn declare_reader() {
     let arguments = ["reader_child", "--exact", "--ignored", "--nocapture"].map(Into::into).to_vec();
-    ReaderCommand { executable: std::env::current_exe().unwrap(), arguments }.declare();
+    OwnProgram { executable: std::env::current_exe().unwrap(), arguments }.declare();
 }
 
 fn target(name: &str) -> &'static Target {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use raddle::text::json;
 use raddle_cli::doctor::{Report, Section, add_sections};
 use raddle_cli::ranks::Ranks;
-use raddle_hdf5::child::{READER_ARGUMENT, ReaderCommand};
+use raddle_hdf5::child::OwnProgram;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -35,14 +35,8 @@ fn read_sections(py: Python<'_>, sections: &str) -> PyResult<Vec<Section>> {
     serde_json::from_str(sections).map_err(|error| errors::internal(py, &error.to_string()))
 }
 
-/// Sets the command line that starts this program as a reader of one file.
+/// Sets the command line that starts the command again; the arguments of the command follow it.
 #[pyfunction]
-pub fn declare_reader(executable: PathBuf, arguments: Vec<OsString>) {
-    ReaderCommand { executable, arguments }.declare();
-}
-
-/// Returns the argument that makes `main` read one file for the parent process.
-#[pyfunction]
-pub fn reader_argument() -> &'static str {
-    READER_ARGUMENT
+pub fn declare_program(executable: PathBuf, arguments: Vec<OsString>) {
+    OwnProgram { executable, arguments }.declare();
 }

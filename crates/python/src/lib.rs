@@ -30,7 +30,7 @@ static ALLOCATOR: allocator::LargePages = allocator::LargePages;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::command::{declare_reader, declare_sections, doctor, main, reader_argument};
+    use super::command::{declare_program, declare_sections, doctor, main};
     #[pymodule_export]
     use super::events::{Events, events_convert, events_inspect, events_merge, events_write};
     #[pymodule_export]

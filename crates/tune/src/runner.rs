@@ -8,6 +8,7 @@ use crate::knob::{Knob, SettingValue};
 use crate::translate;
 use crate::worker::{Answer, Calls, KernelOutcome, Reads, Request, WORKER_ARGUMENT, answer_of_rank, sign_of_ranks};
 use raddle_core::cancel::CancelToken;
+use raddle_hdf5::child::OwnProgram;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
@@ -57,10 +58,11 @@ impl Workers {
     /// Creates workers that run this program.
     ///
     /// # Errors
-    /// If the system does not report the path of the executable.
-    pub fn of_current_executable(limit: Duration, launcher: PathBuf) -> Result<Self> {
+    /// If the system does not reveal the executable.
+    pub fn of_this_program(limit: Duration, launcher: PathBuf) -> Result<Self> {
         let failed = |source| io(Path::new("raddle"), "asking for its own path", source);
-        Ok(Self::of(std::env::current_exe().map_err(failed)?, limit, launcher))
+        let (executable, arguments) = OwnProgram::find().map_err(failed)?.with(WORKER_ARGUMENT);
+        Ok(Self { executable, arguments, limit, launcher })
     }
 
     fn command(&self, program: &Path) -> Command {

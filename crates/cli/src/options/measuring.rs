@@ -212,7 +212,7 @@ impl MeasurementArgs {
         let scratch = Scratch::in_folder(&self.scratch, needed_len_bytes(workload)).map_err(failed)?;
         let longest = Duration::from_secs(workload.largest_run_len_bytes() / SLOWEST_BYTES_PER_S).max(MIN_LIMIT);
         let executor = AnyRun {
-            workers: Workers::of_current_executable(longest, self.mpirun.clone()).map_err(failed)?,
+            workers: Workers::of_this_program(longest, self.mpirun.clone()).map_err(failed)?,
             objects: std::env::var_os("RADDLE_APPLY_FOLDER").map(PathBuf::from),
             limit: self.time.map_or(longest, |time| longest.max(Duration::from_secs(time))),
         };

@@ -17,21 +17,47 @@ pub struct ReaderCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// Command that the program has declared for itself.
-static DECLARED: OnceLock<ReaderCommand> = OnceLock::new();
+/// Command that starts this program again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnProgram {
+    /// Path of the executable.
+    pub executable: PathBuf,
+    /// Arguments of the executable that precede those of the program.
+    pub arguments: Vec<OsString>,
+}
 
-impl ReaderCommand {
-    /// Returns the command that starts this program as a reader: the declared one, otherwise its executable with
-    /// [`READER_ARGUMENT`]. Returns `None` if the system does not reveal the executable.
-    pub fn of_this_program() -> Option<Self> {
-        DECLARED.get().cloned().or_else(|| std::env::current_exe().ok().map(Self::from))
+/// Command that the program has declared for itself.
+static DECLARED: OnceLock<OwnProgram> = OnceLock::new();
+
+impl OwnProgram {
+    /// Returns the declared command, otherwise the executable.
+    ///
+    /// # Errors
+    /// If the system does not reveal the executable.
+    pub fn find() -> std::io::Result<Self> {
+        let of_executable = || Ok(Self { executable: std::env::current_exe()?, arguments: Vec::new() });
+        DECLARED.get().cloned().map_or_else(of_executable, Ok)
     }
 
-    /// Declares the command that starts this program as a reader, for use inside another program such as an
-    /// interpreter. Only the first declaration counts.
+    /// Declares the command, for use inside another program such as an interpreter. Only the first declaration counts.
     pub fn declare(self) {
         // A second declaration would be of the same program.
         let _ = DECLARED.set(self);
+    }
+
+    /// Returns the executable, and its arguments followed by `argument`.
+    pub fn with(mut self, argument: &str) -> (PathBuf, Vec<OsString>) {
+        self.arguments.push(argument.into());
+        (self.executable, self.arguments)
+    }
+}
+
+impl ReaderCommand {
+    /// Returns the command that starts this program as a reader. Returns `None` if the system does not reveal the
+    /// executable.
+    pub fn of_this_program() -> Option<Self> {
+        let (executable, arguments) = OwnProgram::find().ok()?.with(READER_ARGUMENT);
+        Some(Self { executable, arguments })
     }
 }
 

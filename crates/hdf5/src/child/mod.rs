@@ -19,7 +19,7 @@ mod process;
 mod protocol;
 mod serve;
 
-pub use command::ReaderCommand;
+pub use command::{OwnProgram, ReaderCommand};
 pub use protocol::{ListedChunk, ObjectName};
 pub use serve::serve;
 

@@ -187,7 +187,10 @@ pub fn serve(request: &Request, file: Option<&Path>) -> Result<()> {
 /// If the answer cannot be written.
 pub fn say(answer: &Answer) -> Result<()> {
     let text = text_of(answer)?;
-    std::io::stdout().write_all(text.as_bytes()).map_err(|source| io(Path::new("standard output"), "writing", source))
+    let mut output = std::io::stdout().lock();
+    // An interpreter that contains the command would not flush it at exit.
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|source| io(Path::new("standard output"), "writing", source))
 }
 
 /// Writes the answer of rank `rank` to the request in `file`.

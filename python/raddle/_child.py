@@ -1,7 +1,7 @@
-"""Reads one file with libhdf5 for the parent process.
+"""Runs the command for the parent process: it reads one file with libhdf5, measures once, or computes a plan.
 
-Run as a script, not imported: ``python -I -S _reader.py PATH_OF_CORE``. It loads the compiled part by its path, without
-the package and site-packages, and may crash on a malicious file.
+Run as a script, not imported: ``python -I -S _child.py PATH_OF_CORE ARGUMENTS``. It loads the compiled part by its path,
+without the package and site-packages, and may crash on a malicious file.
 """
 
 import sys
@@ -14,4 +14,4 @@ if __name__ == "__main__":
     assert spec is not None
     core = module_from_spec(spec)
     loader.exec_module(core)
-    sys.exit(core.main(["raddle", core.reader_argument()]))
+    sys.exit(core.main(["raddle", *sys.argv[2:]]))
