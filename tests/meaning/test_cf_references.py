@@ -105,6 +105,32 @@ def test_an_append_continues_the_numbers(tmp_path, raddle):
     raddle("verify", output, "--against", *paths)
 
 
+@pytest.mark.parametrize("form", ["/station", "../station"])
+def test_a_dimension_that_is_named_by_its_path(tmp_path, form):
+    paths = [tmp_path / "0.nc", tmp_path / "1.nc"]
+    for path in paths:
+        with create(path) as file:
+            file.createDimension("station", None)
+            file.createDimension("obs", None)
+            variable(file, "name", "i4", ("station",), [1, 2])
+            group = file.createGroup("observed")
+            variable(group, "station_index", "i4", ("obs",), [0, 1, 1], instance_dimension=form)
+    output = RAGGED.equal(paths, judge=None)
+    with netCDF4.Dataset(output) as file:
+        assert file["observed/station_index"][:].tolist() == [0, 1, 1, 2, 3, 3]
+
+
+def test_counts_along_a_dimension_that_is_named_by_its_path(tmp_path):
+    paths = [tmp_path / "0.nc", tmp_path / "1.nc"]
+    for path in paths:
+        with create(path) as file:
+            file.createDimension("station", None)
+            file.createDimension("obs", 3)
+            variable(file, "temperature", "f4", ("obs",), [1, 2, 3])
+            variable(file.createGroup("counts"), "row_size", "i4", ("station",), [1, 2], sample_dimension="/obs")
+    RAGGED.refused(paths, names=["/counts/row_size", "/obs"])
+
+
 def test_a_number_without_a_station_is_refused(tmp_path):
     paths = [tmp_path / "0.nc", tmp_path / "1.nc"]
     indexed_ragged(paths[0], 0, 2, [0, 1])

@@ -141,6 +141,26 @@ def test_bounds_are_converted_with_their_parent(tmp_path, kind, own_units):
         assert merged["time_bnds"][:].tolist() == [[day, day + 1] for day in range(6)]
 
 
+@pytest.mark.parametrize("form", ["/limits/time_bnds", "limits/time_bnds", "../limits/time_bnds"])
+def test_bounds_of_another_group_are_converted_with_their_parent(tmp_path, form):
+    """CF names variables of other groups by paths (section 2.7)."""
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("time", None)
+            file.createDimension("nv", 2)
+            time = (file.createGroup("data") if form.startswith("..") else file).createVariable("time", "f8", ("time",))
+            time.setncatts({"units": f"days since 2000-01-0{1 + number}", "bounds": form})
+            time[:] = [0, 0.5]
+            bounds = file.createGroup("limits").createVariable("time_bnds", "f8", ("time", "nv"))
+            bounds[:] = [[0, 0.5], [0.5, 1]]
+    output = MERGING.equal(inputs, judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["limits/time_bnds"][:].tolist() == [[0, 0.5], [0.5, 1], [1, 1.5], [1.5, 2]]
+
+
 def test_every_variable_of_time_units_is_converted(tmp_path):
     files = [simple(), simple(3)]
     for file, units, value in zip(files, ["days since 2000-01-01", "hours since 2000-01-01"], [1, 48]):

@@ -213,15 +213,24 @@ fn bounds(file: &FileView<'_>, at: usize) -> impl Iterator<Item = usize> {
     names.filter_map(|name| variable(file, at, &name)).collect::<Vec<_>>().into_iter()
 }
 
-/// Returns the variable that an attribute of entry `at` names, in its group or in an enclosing one.
+/// Returns the variable that an attribute of entry `at` names.
 fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
-    let mut group = parent_path(file.path_of(at));
-    loop {
-        match file.find(&child_path(group, name.as_bytes())) {
-            None if group != b"/" => group = parent_path(group),
-            found => return found,
-        }
-    }
+    paths_of_name(file.path_of(at), name).find_map(|path| file.find(&path))
+}
+
+/// Returns the paths that a name in an attribute of the object at `path` may mean, the nearest first (CF section 2.7): an
+/// absolute path, or a name or path that starts from the group of the object or from an enclosing one.
+pub(crate) fn paths_of_name(path: &[u8], name: &str) -> impl Iterator<Item = Vec<u8>> {
+    let enclosing = |group: &Vec<u8>| (group != b"/").then(|| parent_path(group).to_vec());
+    let first = if name.starts_with('/') { b"/" } else { parent_path(path) };
+    let groups = std::iter::successors(Some(first.to_vec()), enclosing);
+    groups.map(move |group| {
+        let parts = name.split('/').filter(|part| !part.is_empty() && *part != ".");
+        parts.fold(group, |path, part| match part {
+            ".." => parent_path(&path).to_vec(),
+            part => child_path(&path, part.as_bytes()),
+        })
+    })
 }
 
 /// Creates the rule of the root group.

@@ -5,10 +5,10 @@
 //! is a variable of its own or describes one.
 
 use super::column_len_bytes;
+use crate::conventions::cf::paths_of_name;
 use crate::plan::{Dimensions, MergePlan};
 use crate::schema::attribute::text;
-use crate::schema::parent_path;
-use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry, child_path};
+use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attributes of CF that name variables which describe another one. In `cell_measures` each follows its measure and a
@@ -133,18 +133,9 @@ impl Graph<'_> {
         rank > 0 && self.dimensions.names(entry, rank)[0].iter().any(|name| name == path)
     }
 
-    /// Returns the variable of this name in the group of `path` or in an enclosing one.
+    /// Returns the variable that an attribute of the object at `path` names.
     fn find(&self, path: &[u8], name: &str) -> Option<EntryIndex> {
-        if name.starts_with('/') {
-            return self.by_path.get(name.as_bytes()).copied();
-        }
-        let mut group = parent_path(path);
-        loop {
-            match self.by_path.get(child_path(group, name.as_bytes()).as_slice()) {
-                None if group != b"/" => group = parent_path(group),
-                found => return found.copied(),
-            }
-        }
+        paths_of_name(path, name).find_map(|path| self.by_path.get(path.as_slice()).copied())
     }
 
     /// Returns the datasets that exist only to describe an entry.

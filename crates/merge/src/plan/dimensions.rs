@@ -3,10 +3,10 @@
 //! Invariant: dimensions are those of the output, as its readers see them.
 
 use crate::conventions::cf::axes::AxisRole;
+use crate::conventions::cf::paths_of_name;
 use crate::scan::scale_lists::{DIMENSION_LABELS, scales};
 use crate::schema::attribute::{named, number, numbers, text, texts};
-use crate::schema::parent_path;
-use crate::schema::{AttributeValue, Role, Schema, SchemaEntry, child_path};
+use crate::schema::{AttributeValue, Role, Schema, SchemaEntry};
 use std::collections::{HashMap, HashSet};
 
 /// Name of the attribute of a scale with the id of its dimension.
@@ -42,7 +42,7 @@ impl Dimensions {
                 }
             }
             let names = BOUNDS.iter().filter_map(|name| text(&entry.attributes, name));
-            dimensions.bounds.extend(names.map(|name| child_path(parent_path(&entry.path), name.trim().as_bytes())));
+            dimensions.bounds.extend(names.filter_map(|name| paths_of_name(&entry.path, name.trim()).next()));
         }
         dimensions
     }

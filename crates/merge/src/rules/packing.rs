@@ -9,9 +9,10 @@ use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unit_scale::{Rounding, UnitScale};
 use super::units::{WholeMap, linear_map, whole_map};
 use super::unpack::{missing_values, unpack};
+use crate::conventions::cf::paths_of_name;
 use crate::conventions::{Packing, Units};
 use crate::schema::attribute::{named, numbers, text, words};
-use crate::schema::{AttributeValue, ColumnIndex, child_path, parent_path};
+use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
@@ -72,10 +73,10 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
     let settled: Vec<&str> = PACKING.into_iter().chain(["units"]).collect();
     settling.require_equal(declared, &settled);
     let target = text(&declared.first, "units").unwrap_or_default();
-    let group = parent_path(settling.schema.column_path(column)).to_vec();
+    let path = settling.schema.column_path(column).to_vec();
     let has = |name: &&&str| {
-        let bounds = text(&declared.first, name).map(|bounds| child_path(&group, bounds.as_bytes()));
-        bounds.is_some_and(|bounds| settling.column_at(&bounds).is_some())
+        let bounds = text(&declared.first, name);
+        bounds.is_some_and(|bounds| paths_of_name(&path, &bounds).any(|bounds| settling.column_at(&bounds).is_some()))
     };
     if let Some(name) = ["bounds", "climatology"].iter().find(has) {
         let known = named(&declared.first, name).map_or_else(String::new, words);
