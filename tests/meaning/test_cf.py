@@ -305,6 +305,19 @@ def test_history_gets_a_line(tmp_path):
         assert "raddle merge" in added and kept == ["made by a model"]
 
 
+def test_history_is_verified_after_an_append(tmp_path, raddle):
+    inputs = write_all(tmp_path, simple(), simple(3), simple(6))
+    for path in inputs:
+        with netCDF4.Dataset(path, "a") as file:
+            file.history = "made by a model"
+    output = MERGING.equal(inputs[:2])
+    raddle("append", output, inputs[2])
+    raddle("verify", output, "--against", *inputs)
+    with netCDF4.Dataset(output, "a") as file:
+        file.history = file.history.replace("a model", "hand")
+    assert "history" in raddle("verify", output, "--against", *inputs, expect=8).stdout
+
+
 def test_global_attributes_that_differ_are_listed(tmp_path, raddle):
     inputs = write_all(tmp_path, simple(), simple(3))
     for path, identity in zip(inputs, ["one", "two"]):

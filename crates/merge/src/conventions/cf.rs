@@ -55,6 +55,8 @@ const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
 const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER, DIMENSION_NUMBERS];
 /// Attributes that name the bounds of a coordinate.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
+/// Beginning of the line that a merge adds to the attribute `history` of the root.
+const HISTORY_LINE: &str = "raddle merge of ";
 
 impl Convention for Cf {
     fn choice(&self) -> Choice {
@@ -171,7 +173,7 @@ impl Convention for Cf {
             }
         }
         if let Some(root) = schema.entries.first_mut() {
-            let line = format!("raddle merge of {} files (raddle {})", completion.inputs, env!("CARGO_PKG_VERSION"));
+            let line = format!("{HISTORY_LINE}{} files (raddle {})", completion.inputs, env!("CARGO_PKG_VERSION"));
             if let Some(history) = named(&root.attributes, "history") {
                 let known = text(&root.attributes, "history").unwrap_or_default();
                 root.attributes = replaced(&root.attributes, with_text(history, &format!("{line}\n{known}")));
@@ -239,6 +241,18 @@ fn of_root(options: &ConventionOptions) -> Rule {
         Rule::default().with_attributes(&["Conventions"]).ignoring(&["history", "_NCProperties", "_nc3_strict"]);
     root.attributes.extend(options.require_equal.iter().map(|name| name.clone().into_bytes()));
     root
+}
+
+/// Returns whether an attribute of two files is a `history` that differs only in the number of files and the version of
+/// raddle in the line of the merge: an append keeps the line.
+pub(crate) fn are_same_history(left: &AttributeValue, right: &AttributeValue) -> bool {
+    let before_merge = |attribute: &AttributeValue| {
+        let text = text(std::slice::from_ref(attribute), "history")?;
+        let (line, before) = text.split_once('\n')?;
+        line.starts_with(HISTORY_LINE).then(|| before.to_owned())
+    };
+    let known = before_merge(left);
+    known.is_some() && known == before_merge(right)
 }
 
 /// Attribute that identifies a variable whose other attributes describe a map projection.
