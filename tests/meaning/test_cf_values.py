@@ -216,6 +216,20 @@ def test_a_time_zone_without_a_sign(tmp_path):
         assert merged["time"].units == units[0] and merged["time"][:].tolist() == [0, 60, 86400, 86460]
 
 
+@pytest.mark.parametrize("zone", ["+5", "-8:00", "+5:30", "UTC+1", "+05:3", "+053", "+aéb"])
+def test_time_zones_that_readers_ignore_are_refused(tmp_path, zone):
+    """pandas, and so xarray for some calendars, reads these as time zones, and cftime ignores them."""
+    units = ["hours since 2000-01-01", f"hours since 2000-01-01 00:00:00 {zone}"]
+    inputs = write_all(tmp_path, simple(times=[0, 1], since=units[0]), simple(times=[48, 49], since=units[1]))
+    MERGING.refused(inputs, names=["/time", *units])
+
+
+@pytest.mark.parametrize("zone", ["+05", "-08:00", "+0530", "+0", "UTC", "Z"])
+def test_time_zones_that_all_readers_know(tmp_path, zone):
+    units = ["hours since 2000-01-01", f"hours since 2000-01-01 00:00:00 {zone}"]
+    MERGING.equal(write_all(tmp_path, simple(times=[0, 1], since=units[0]), simple(times=[48, 49], since=units[1])))
+
+
 def test_an_overlap_with_times_that_only_one_file_has_is_refused(tmp_path):
     cases = {
         "first and last": [([0, 2, 4], [1, 3, 5]), ([0, 1, 3, 4], [2]), ([0, 1, 2.5, 3], [2, 3, 4]), ([0, 1, 2], [1, 1.5, 3])],

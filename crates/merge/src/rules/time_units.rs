@@ -38,10 +38,17 @@ impl TimeUnits {
     }
 }
 
-/// Returns whether all readers take a reference for the same date. They disagree about dates without separators, and
-/// about years before 1 in calendars with Julian years, of which some readers have a year 0.
+/// Returns whether all readers take a reference for the same instant. They disagree about dates without separators, about
+/// years before 1 in calendars with Julian years, of which some readers have a year 0, and about time zones other than
+/// `+05`, `+0530` and `+05:30`, which some readers ignore.
 fn is_read_alike(reference: &str, calendar: Calendar) -> bool {
-    let date = reference.split(['T', 't', ' ']).next().unwrap_or_default();
+    let (date, rest) = date_and_rest(reference);
+    let zone = clock_and_zone(rest).1;
+    let is_whole =
+        |digits: &str| digits.split(':').all(|part| part.len() == 2) || digits.len() == 4 && !digits.contains(':');
+    if !zone.strip_prefix(['+', '-']).is_some_and(is_whole) && zone_ns(zone) != Some(0) {
+        return false;
+    }
     let mut parts = date.trim_start_matches(['-', '+']).split('-');
     let year = parts.next().unwrap_or_default();
     let rest: Vec<&str> = parts.collect();
@@ -69,8 +76,7 @@ pub fn unit_ns(unit: &str) -> Option<i128> {
 /// Parses an instant to nanoseconds from the calendar's origin: "2000-01-01", "2000-1-1 6:30:15.5",
 /// "2000-01-01T00:00:00Z", "2000-01-01 00:00:00 +02:00".
 pub fn reference_ns(text: &str, calendar: Calendar) -> Option<i128> {
-    let date_end = text.find(['T', 't', ' ']).unwrap_or(text.len());
-    let (date, rest) = text.split_at(date_end);
+    let (date, rest) = date_and_rest(text);
     let (sign, date) = match date.strip_prefix('-') {
         Some(date) => (-1, date),
         None => (1, date.strip_prefix('+').unwrap_or(date)),
@@ -83,10 +89,20 @@ pub fn reference_ns(text: &str, calendar: Calendar) -> Option<i128> {
         return None;
     }
     let days = calendar.days(sign * year, month.try_into().ok()?, day.try_into().ok()?)?;
+    let (clock, zone) = clock_and_zone(rest);
+    Some(i128::from(days) * DAY_NS + clock_ns(clock)? - zone_ns(zone)?)
+}
+
+/// Splits the text of an instant after the date.
+fn date_and_rest(text: &str) -> (&str, &str) {
+    text.split_at(text.find(['T', 't', ' ']).unwrap_or(text.len()))
+}
+
+/// Splits what follows a date into the time of day and the time zone.
+fn clock_and_zone(rest: &str) -> (&str, &str) {
     let rest = rest.trim_start_matches(['T', 't']).trim();
-    let zone_start = rest.find(['Z', 'z', '+', '-', 'U', ' ']).unwrap_or(rest.len());
-    let (clock, zone) = rest.split_at(zone_start);
-    Some(i128::from(days) * DAY_NS + clock_ns(clock)? - zone_ns(zone.trim())?)
+    let (clock, zone) = rest.split_at(rest.find(['Z', 'z', '+', '-', 'U', ' ']).unwrap_or(rest.len()));
+    (clock, zone.trim())
 }
 
 /// Parses a time of day to nanoseconds: empty, "6", "6:30", "6:30:15.25".
@@ -120,7 +136,7 @@ fn zone_ns(zone: &str) -> Option<i128> {
     };
     let (hours, minutes) = match digits.split_once(':') {
         Some((hours, minutes)) => (number(hours)?, number(minutes)?),
-        None if digits.len() == 4 => (number(&digits[..2])?, number(&digits[2..])?),
+        None if digits.len() == 4 => (number(digits.get(..2)?)?, number(digits.get(2..)?)?),
         None => (number(digits)?, 0),
     };
     (hours <= 24 && minutes < 60).then(|| sign * i128::from(hours * 3_600 + minutes * 60) * SECOND_NS)
@@ -163,6 +179,10 @@ mod tests {
             "days since 20000-01-01",
             "days since 0000-01-01",
             "days since -4713-01-01",
+            "days since 2000-01-01 00:00 +5",
+            "days since 2000-01-01 00:00 -8:00",
+            "days since 2000-01-01 00:00 UTC+1",
+            "days since 2000-01-01 00:00 +a\u{e9}b",
         ] {
             assert_eq!(seconds(unclear), None, "{unclear}");
         }
