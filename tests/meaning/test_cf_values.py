@@ -80,6 +80,16 @@ def test_packed_and_limited_times_are_concatenated_but_not_converted(tmp_path, p
     MERGING.refused(inputs, names=[f"/{place}", attribute])
 
 
+@pytest.mark.parametrize("kind", ["i2", "i4"])
+def test_times_with_limits_beyond_their_type_are_converted(tmp_path, kind):
+    """Files of MERRA-2 have such a range, and another reference in each."""
+    files = [simple(kind=kind, since="minutes since 2019-01-01 00:30"), simple(kind=kind, since="minutes since 2019-01-02 00:30")]
+    for file in files:
+        limits = {"valid_range": np.array([-1e15, 1e15], "f4"), "valid_min": np.float32(-1e15)}
+        file.variables["time"].attributes |= limits
+    MERGING.equal(write_all(tmp_path, *files))
+
+
 @each_place
 @each_attribute_of_times
 def test_other_packing_and_limits_of_times_are_refused(tmp_path, place, attribute):

@@ -5,7 +5,7 @@
 
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
-use super::packed::{STORED_OTHERWISE, VALID};
+use super::packed::{STORED_OTHERWISE, VALID, is_without_effect};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, reference_ns, unit_ns};
 use super::unit_scale::{Rounding, UnitScale};
@@ -54,13 +54,17 @@ fn convert(
         Err((mismatch, inputs)) => return settling.refuse(declared.entry, mismatch, inputs),
     };
     let is_same = maps.iter().all(|map| *map == ElementMap::Same);
-    let is_defining = |name: &&&str| named(&own, name).is_some();
+    let common = common_number(&settling.schema.columns[column as usize]);
+    let is_defining = |name: &&&str| {
+        let is_idle = |value: &AttributeValue| common.is_some_and(|number| is_without_effect(value, number));
+        named(&own, name).is_some_and(|value| !is_idle(value))
+    };
     if !is_same && let Some(name) = STORED_OTHERWISE.iter().chain(&VALID).find(is_defining) {
         let known = named(&own, name).map_or_else(String::new, words);
         let found = "other units; packed or limited times are not converted";
         return settling.refuse(declared.entry, Mismatch::attribute(name, known, found.to_owned()), Vec::new());
     }
-    let Some(number) = common_number(&settling.schema.columns[column as usize]) else {
+    let Some(number) = common else {
         if !is_same {
             let mismatch =
                 Mismatch::new("a number that uses all its bits", "another type, whose times cannot be converted");

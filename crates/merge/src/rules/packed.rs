@@ -2,6 +2,8 @@
 //!
 //! Invariant: no repacked value differs from the input's value by more than half a step of the packing.
 
+use crate::schema::AttributeValue;
+use crate::schema::attribute::numbers;
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -12,6 +14,19 @@ pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "mis
 pub const STORED_OTHERWISE: [&str; 3] = ["scale_factor", "add_offset", "_Unsigned"];
 /// Attributes that define which stored numbers are valid.
 pub const VALID: [&str; 3] = ["valid_min", "valid_max", "valid_range"];
+
+/// Returns whether an attribute of [`VALID`] makes no stored number of this type invalid.
+pub(crate) fn is_without_effect(limit: &AttributeValue, number: NumberType) -> bool {
+    let NumberType::Integer { len_bytes: len @ 1..=4, signed, .. } = number else { return false };
+    let count = 2_f64.powi(8 * i32::from(len));
+    let (least, largest) = if signed { (-count / 2.0, count / 2.0 - 1.0) } else { (0.0, count - 1.0) };
+    match (limit.name.as_slice(), numbers(limit).as_deref()) {
+        (b"valid_min", Some(&[min])) => min <= least,
+        (b"valid_max", Some(&[max])) => max >= largest,
+        (b"valid_range", Some(&[min, max])) => min <= least && max >= largest,
+        _ => false,
+    }
+}
 
 /// Hint for inputs that pack values differently.
 pub const DECIDES: &str = "--packing unpack writes floats, --packing repack integers with one scale and offset";
