@@ -226,6 +226,25 @@ def test_a_time_zone_without_a_sign(tmp_path):
         assert merged["time"].units == units[0] and merged["time"][:].tolist() == [0, 60, 86400, 86460]
 
 
+@pytest.mark.parametrize("kind", ["i2", "i4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("has_marker", [True, False])
+def test_times_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, has_marker):
+    """Without an attribute that names it, the fill value of netCDF is a missing value for netCDF4 only."""
+    inputs = write_all(tmp_path, simple(), simple(3))
+    fill = netCDF4.default_fillvals[kind]
+    for path, day in zip(inputs, [1, 3]):
+        with netCDF4.Dataset(path, "a") as file:
+            seen = file.createVariable("seen", kind, ("time",), fill_value=fill if has_marker else None)
+            seen.units = f"hours since 2000-01-0{day}"
+            seen[0], seen[2] = 5, 7
+    if not has_marker:
+        MERGING.refused(inputs, names=["/seen", "_FillValue"])
+        return
+    output = MERGING.equal(inputs)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["seen"][:].tolist() == [5, None, 7, 53, None, 55]
+
+
 @pytest.mark.parametrize("zone", ["+5", "-8:00", "+5:30", "UTC+1", "+05:3", "+053", "+aéb"])
 def test_time_zones_that_readers_ignore_are_refused(tmp_path, zone):
     """pandas, and so xarray for some calendars, reads these as time zones, and cftime ignores them."""

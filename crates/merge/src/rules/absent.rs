@@ -102,6 +102,20 @@ const INTEGER_FILLS: [(u8, bool, i64); 6] = [
 /// Fill value of the netCDF library for floats of 4 and 8 bytes: 15 * 2^119.
 const FLOAT_FILL: f64 = 9.969_209_968_386_869e36;
 
+/// Returns the fill value of a dataset if it is that of the netCDF library, which takes it for a missing value.
+pub(crate) fn library_fill(dataset: &Dataset) -> Option<f64> {
+    let number = NumberType::of(&dataset.datatype.class)?;
+    let (mut integers, mut floats) = (Vec::new(), Vec::new());
+    number.decode_floats(dataset.fill.value.as_ref()?.bytes(), &mut integers, &mut floats);
+    let is_of_library = |fill: f64| match number {
+        NumberType::Float { .. } => fill == FLOAT_FILL,
+        NumberType::Integer { len_bytes, signed, .. } => INTEGER_FILLS
+            .into_iter()
+            .any(|(len, is_signed, value)| (len, is_signed) == (len_bytes, signed) && value as f64 == fill),
+    };
+    floats.first().copied().filter(|fill| is_of_library(*fill))
+}
+
 /// Returns the value of elements of `dataset` that no input has, and the attribute to add that names it, if there is
 /// none. That is the value in an attribute, or the fill value of netCDF if it is that of the dataset, or NaN for other
 /// floats.

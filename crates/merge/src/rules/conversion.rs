@@ -466,7 +466,8 @@ mod tests {
         assert_eq!(run(ElementMap::Lookup(vec![7, 5].into()), &[2]).unwrap_err().value, "2");
         let units = ("hours".to_owned(), "days".to_owned());
         let kept = vec![9.0];
-        let half = UnitScale { multiplier: 1, divisor: 2, offset: 0, kept, rounding: Rounding::NotRequested, units };
+        let rounding = Rounding::NotRequested;
+        let half = UnitScale { multiplier: 1, divisor: 2, offset: 0, kept, unwritten: None, rounding, units };
         let half = ElementMap::Scale(half);
         assert_eq!(run(half.clone(), &[4, 9]).unwrap(), [2, 9]);
         assert_eq!(run(half, &[5]).unwrap_err().value, "5 hours");

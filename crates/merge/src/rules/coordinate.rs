@@ -3,6 +3,7 @@
 //! Invariant: a time keeps its instant, exactly unless the user allowed the nearest number, or the merge is refused; the
 //! output's times have the first input's type if that can hold all of them.
 
+use super::absent::library_fill;
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{STORED_OTHERWISE, VALID, is_without_effect};
@@ -47,7 +48,12 @@ fn convert(
         target.as_ref().map_or_else(|| Arc::clone(&first), |attribute| replaced(&first, attribute.clone()));
     let maps = settling.of_inputs(column, |settling, input| {
         let kept = kept_values(&own, &settling.attributes(declared, input))?;
-        scale(&settling.attributes(of_time, input), &target_attributes, form, settling.options.times, kept)
+        let scanned = &settling.schema.columns[column as usize];
+        let template = &scanned.templates[scanned.facts[input as usize].template as usize];
+        let unwritten =
+            library_fill(template).filter(|_| form == TimeAttributes::Cf && named(&own, "_FillValue").is_none());
+        let special = (kept, unwritten);
+        scale(&settling.attributes(of_time, input), &target_attributes, form, settling.options.times, special)
     });
     let maps = match maps {
         Ok(maps) => maps,
@@ -114,13 +120,13 @@ fn kept_values(first: &[AttributeValue], attributes: &[AttributeValue]) -> Resul
 }
 
 /// Returns the conversion of times with these attributes to times with the attributes `target`, without the values
-/// `kept`.
+/// `kept`; the value `unwritten` is refused.
 fn scale(
     attributes: &[AttributeValue],
     target: &[AttributeValue],
     form: TimeAttributes,
     times: Times,
-    kept: Vec<f64>,
+    (kept, unwritten): (Vec<f64>, Option<f64>),
 ) -> Result<ElementMap, Mismatch> {
     let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
     let (from, to) = match form {
@@ -195,7 +201,7 @@ fn scale(
         }
     };
     let offset = difference / common;
-    Ok(ElementMap::Scale(UnitScale { multiplier, divisor, offset, kept, rounding, units }))
+    Ok(ElementMap::Scale(UnitScale { multiplier, divisor, offset, kept, unwritten, rounding, units }))
 }
 
 /// Returns a unit times a factor; `None` if that is not a whole number of nanoseconds.

@@ -110,6 +110,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
                     divisor,
                     offset,
                     kept: missing_values(&attributes),
+                    unwritten: None,
                     rounding: Rounding::Refused,
                     units: (units, target.clone()),
                 })),

@@ -18,6 +18,9 @@ pub struct UnitScale {
     pub offset: i128,
     /// Values that are not converted, such as the fill value.
     pub kept: Vec<f64>,
+    /// Value of elements that were never written, if no attribute names it: for some readers it is a missing value, for
+    /// others a number.
+    pub unwritten: Option<f64>,
     /// Treatment of results that are not exact.
     pub rounding: Rounding,
     /// Units of the input and of the output, for messages.
@@ -44,6 +47,10 @@ pub(super) const NO_TIME: i64 = i64::MIN;
 /// Largest difference between a time and its nearest counterpart. That of a double in days is smaller for 350 years.
 const MAX_DIFFERENCE_NS: u128 = 1_000;
 
+/// Reason why a number is not converted.
+const UNWRITTEN: &str = "is the fill value of netCDF, a missing value for some readers and a time for others; an attribute _FillValue \
+                         that names it (ncatted) makes it a missing value";
+
 /// Reason why a number becomes no other.
 const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
 
@@ -62,6 +69,9 @@ impl UnitScale {
         if is_kept(value) {
             return Ok(value);
         }
+        if self.unwritten == Some(value as f64) {
+            return Err(Inexact::new(&value, UNWRITTEN));
+        }
         let scaled = (i128::from(value) * i128::from(self.multiplier)).checked_add(self.offset);
         let exact = scaled.filter(|scaled| scaled % i128::from(self.divisor) == 0);
         match exact.and_then(|scaled| i64::try_from(scaled / i128::from(self.divisor)).ok()) {
@@ -78,6 +88,9 @@ impl UnitScale {
     pub(super) fn float(&self, value: f64, target: NumberType) -> Result<f64, Inexact> {
         if !value.is_finite() || self.kept.contains(&value) {
             return Ok(value);
+        }
+        if self.unwritten == Some(value) {
+            return Err(Inexact::new(&value, UNWRITTEN));
         }
         let exact =
             scale_exactly(value, self.multiplier, self.divisor, self.offset).filter(|&exact| holds(target, exact));
@@ -222,6 +235,7 @@ mod tests {
             divisor: to_ns,
             offset: difference_ns,
             kept: vec![-1.0],
+            unwritten: None,
             rounding: Rounding::Nearest { part_ns: 1 },
             units: Default::default(),
         }
