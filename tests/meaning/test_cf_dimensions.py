@@ -96,6 +96,36 @@ def test_dimensions_of_later_files_get_numbers_of_their_own(tmp_path, raddle, jo
         assert merged.of_y.dims == wanted.of_y.dims and merged.of_z.dims == wanted.of_z.dims
 
 
+@pytest.mark.parametrize("join", ["inner", "outer"])
+@pytest.mark.parametrize("users", [[1], [0], [1, 2]])
+@pytest.mark.parametrize("dims", [("time", "y"), ("y", "time"), ("y",)])
+def test_a_dimension_that_only_some_files_use(tmp_path, raddle, join, users, dims):
+    """Models declare all their dimensions in each file, whatever variables it has."""
+    files = [simple(3 * number) for number in range(3)]
+    for number, file in enumerate(files):
+        file.dims["y"] = 4
+        if number in users:
+            sizes = {"time": 3, "y": 4}
+            file.variables["extra"] = Variable(dims, np.full([sizes[dim] for dim in dims], 0.5))
+    inputs = write_all(tmp_path, *files)
+    output = MERGING.equal(inputs, "--join", join, judge=None)
+    raddle("verify", output, "--against", *inputs)
+    with xr.open_dataset(output) as merged:
+        parts = [xr.open_dataset(path) for path in inputs]
+        if join == "inner":
+            parts = [part.drop_vars("extra", errors="ignore") for part in parts]
+        wanted = xr.concat(parts, "time", data_vars="minimal", coords="minimal", compat="override")
+        xr.testing.assert_equal(merged.transpose(*wanted.dims), wanted.transpose(*wanted.dims))
+        assert merged.sizes == wanted.sizes
+
+
+def test_a_dimension_that_is_longer_where_no_variable_uses_it_is_refused(tmp_path):
+    files = [simple(), simple(3)]
+    files[0].dims["y"], files[1].dims["y"] = 5, 4
+    files[1].variables["extra"] = Variable(("time", "y"), np.ones((3, 4)))
+    MERGING.refused(write_all(tmp_path, *files), "--join", "outer", names=["/extra", "4 elements along /y", "of length 5"])
+
+
 def test_a_union_of_files_with_the_same_numbers(tmp_path, raddle):
     paths = []
     for name, size in [("y", 2), ("z", 5)]:

@@ -120,9 +120,9 @@ impl Variable<'_> {
     }
 
     fn size(&self, axis: usize) -> Option<u64> {
-        match axis {
-            0 => Some(self.column.rows()),
-            _ => self.column.model().dataspace.dims().get(axis).copied(),
+        match axis == self.column.axis {
+            true => Some(self.column.rows()),
+            false => self.column.model().dataspace.dims().get(axis).copied(),
         }
     }
 }
@@ -215,24 +215,26 @@ impl<'c> Variables<'c> {
         }
     }
 
-    /// Reports variables whose text length differs from the length of their dimension, because other variables share
-    /// it.
+    /// Reports variables whose text length, or another extent, differs from the length of their dimension, because other
+    /// variables share it, or inputs in which no variable has it.
     fn other_lengths(&self, chosen: &[OutputDimensions]) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (variable, OutputDimensions { dimensions, .. }) in self.all.iter().zip(chosen) {
-            let Some((axis, size)) = variable.axis_of_texts().and_then(|axis| Some((axis, variable.size(axis)?)))
-            else {
-                continue;
-            };
-            for path in dimensions.get(axis).into_iter().flatten() {
+            let of_axes = dimensions.iter().enumerate();
+            for (axis, path) in of_axes.flat_map(|(axis, paths)| paths.iter().map(move |path| (axis, path))) {
                 let Some(scale) = self.by_path.get(path.as_slice()).map(|at| &self.all[*at]) else { continue };
-                let len = scale.column.rows();
+                let (Some(size), len) = (variable.size(axis), scale.column.rows()) else { continue };
                 if scale.is_length() && len != size {
+                    let is_text = variable.axis_of_texts() == Some(axis);
+                    let (expected, who) = match is_text {
+                        true => (format!("texts of {size} characters"), "other variables share"),
+                        false => (format!("{size} elements along {}", display_path(path)), "other inputs have"),
+                    };
                     differences.push(Difference {
                         path: display_path(variable.path),
                         kind: DifferenceKind::Meaning,
-                        expected: format!("texts of {size} characters"),
-                        found: format!("dimension {} of length {len}, which other variables share", display_path(path)),
+                        expected,
+                        found: format!("dimension {} of length {len}, which {who}", display_path(path)),
                         inputs: Vec::new(),
                     });
                 }
@@ -244,8 +246,13 @@ impl<'c> Variables<'c> {
     /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input
     /// stays.
     fn unused_lengths(&self, chosen: &[OutputDimensions]) -> BTreeSet<Vec<u8>> {
-        let used: HashSet<&[u8]> =
-            chosen.iter().flat_map(|chosen| chosen.dimensions.iter().skip(1).flatten()).map(Vec::as_slice).collect();
+        // The first axis of a dimension scale is the dimension itself.
+        let dimensions = self
+            .all
+            .iter()
+            .zip(chosen)
+            .flat_map(|(variable, chosen)| chosen.dimensions.iter().skip(usize::from(variable.is_scale)).flatten());
+        let used: HashSet<&[u8]> = dimensions.map(Vec::as_slice).collect();
         // A dimension is not a text of its own length.
         let texts = self.all.iter().zip(chosen).filter(|(variable, _)| !variable.is_length());
         let lengths: BTreeSet<&[u8]> = texts.flat_map(|(_, chosen)| &chosen.lengths).map(Vec::as_slice).collect();

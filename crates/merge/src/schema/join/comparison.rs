@@ -33,7 +33,7 @@ impl Comparison<'_> {
     /// Compares the object with its model and adds its facts, unless they have different rules.
     pub fn run(mut self, mut scanned: ScannedEntry, rule: Option<&Rule>) {
         self.joined.add_holder(self.input);
-        if self.joined.declared.as_ref().map(|declared| &declared.rule) != rule {
+        if self.joined.declared.as_ref().map(|declared| &declared.rule) != rule && !self.is_length_of_texts(rule) {
             self.dispute(rule);
             return;
         }
@@ -44,6 +44,24 @@ impl Comparison<'_> {
 
     fn report(&mut self, kind: DifferenceKind, expected: String, found: String) {
         self.found.add(&self.joined.entry.path, kind, expected, found, self.input);
+    }
+
+    /// Returns whether the object is a dimension that variables other than texts use in some inputs only. Its length is then
+    /// compared with that of the variables, as that of texts.
+    fn is_length_of_texts(&mut self, rule: Option<&Rule>) -> bool {
+        let (Some(declared), Some(rule)) = (&mut self.joined.declared, rule) else { return false };
+        let (of_texts, of_others) = match (declared.rule.placement, rule.placement) {
+            (Placement::Widest, Placement::Once) => (&declared.rule, rule),
+            (Placement::Once, Placement::Widest) => (rule, &declared.rule),
+            _ => return false,
+        };
+        let of_texts = of_texts.clone();
+        if (Rule { placement: Placement::Once, widened: None, ..of_texts.clone() }) != *of_others {
+            return false;
+        }
+        declared.rule = of_texts;
+        self.joined.kept = None;
+        true
     }
 
     /// Reports that the input has another rule for the object.
