@@ -318,6 +318,29 @@ def test_history_is_verified_after_an_append(tmp_path, raddle):
     assert "history" in raddle("verify", output, "--against", *inputs, expect=8).stdout
 
 
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda file: file.variables.update(x=Variable(("x",), [10.0, 20.0], type=np.dtype("f4"))), ["float64", "float32"]),
+        (lambda file: file.variables.update(code=Variable(("time",), ["a"] * 3, type=str)), ["numbers", "values other than numbers"]),
+        (lambda file: file.variables["time_bnds"].attributes.update(units="days since 2000-01-01"), ["times in units of their own"]),
+        (lambda file: file.variables["crs"].attributes.update(pole=1.0), ["no attribute pole"]),
+    ],
+    ids=["type", "kind", "bounds", "attribute"],
+)
+def test_a_refusal_names_what_differs(tmp_path, change, names):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.dims["nv"] = 2
+        file.variables["code"] = Variable(("time",), [1, 2, 3], type=np.dtype("i4"))
+        file.variables["time"].attributes["bounds"] = "time_bnds"
+        file.variables["time_bnds"] = Variable(("time", "nv"), np.ones((3, 2)))
+        file.variables["crs"] = Variable((), 0, {"grid_mapping_name": "geostationary"}, type=np.dtype("i4"))
+    change(files[1])
+    message = MERGING.refused(write_all(tmp_path, *files), names=names)
+    assert "--tolerance" not in message
+
+
 def test_global_attributes_that_differ_are_listed(tmp_path, raddle):
     inputs = write_all(tmp_path, simple(), simple(3))
     for path, identity in zip(inputs, ["one", "two"]):

@@ -34,6 +34,7 @@ pub(crate) use conversion::{ConvertBuffers, ConvertError, convert_piece, source_
 pub use packed::OutputPacking;
 pub use pick::{Pick, PickForm};
 
+use crate::schema::display_path;
 use serde::{Deserialize, Serialize};
 
 /// Treatment of one dataset.
@@ -130,6 +131,17 @@ pub enum ValueMeaning {
 }
 
 impl ValueMeaning {
+    /// Describes what the values are.
+    fn kind(&self) -> String {
+        match self {
+            Self::Plain => "values other than numbers".to_owned(),
+            Self::Packed => "numbers".to_owned(),
+            Self::Time(_) => "times in units of their own".to_owned(),
+            Self::TimeOf { time } => format!("times in the units of {}", display_path(time)),
+            _ => "other values".to_owned(),
+        }
+    }
+
     /// Returns the path of the dataset whose elements these values number, if they do.
     pub fn refers_to(&self) -> Option<&[u8]> {
         match self {
@@ -219,7 +231,7 @@ impl Rule {
     pub fn option(&self) -> Option<String> {
         let (said, text) = match &self.values {
             ValueMeaning::Positions { target, form } => {
-                let text = format!("{} of {}", form.word(), crate::schema::display_path(target));
+                let text = format!("{} of {}", form.word(), display_path(target));
                 (Self::positions(target.clone(), *form), text)
             }
             _ => (Self::once(), "once".to_owned()),
@@ -276,7 +288,6 @@ impl Rule {
 
     /// Describes the rule in a few words, for plans and provenance.
     pub fn describe(&self) -> String {
-        use crate::schema::display_path;
         let placement = match self.placement {
             Placement::Along(_) if !self.tiled.is_empty() => {
                 let axes: Vec<String> = self.tiled.iter().map(|(axis, _)| axis.to_string()).collect();
@@ -305,5 +316,30 @@ impl Rule {
             .as_ref()
             .map_or(String::new(), |labels| format!("axis {} by {}", labels.axis, display_path(&labels.path)));
         [placement, values, labels].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Describes this rule and another one, in detail where their descriptions are the same.
+    pub(crate) fn contrast(&self, other: &Self) -> (String, String) {
+        let (left, right) = (self.describe(), other.describe());
+        if left != right {
+            return (left, right);
+        }
+        let details = match (&self.values, &other.values) {
+            (known, found) if known != found => (known.kind(), found.kind()),
+            _ if self.record != other.record => {
+                let record = |rule: &Self| rule.record.as_deref().map_or("no dimension".to_owned(), display_path);
+                (record(self), record(other))
+            }
+            _ => {
+                let lacking = |rule: &Self, other: &Self| {
+                    let names = other.attributes.iter().filter(|name| !rule.attributes.contains(name));
+                    let names: Vec<_> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+                    if names.is_empty() { String::new() } else { format!("no attribute {}", names.join(", ")) }
+                };
+                (lacking(self, other), lacking(other, self))
+            }
+        };
+        let joined = |text: String, detail: String| if detail.is_empty() { text } else { format!("{text}; {detail}") };
+        (joined(left, details.0), joined(right, details.1))
     }
 }

@@ -123,7 +123,11 @@ fn compare(
         let words = |dims: &[u64]| format!("{} elements", dims.iter().product::<u64>());
         return Ok(Some((words(left_dims), words(right_dims))));
     }
-    let class = &left.datatype.class;
+    let classes = (left.datatype.class.as_ref(), right.datatype.class.as_ref());
+    if classes.0 != classes.1 && [classes.0, classes.1].iter().any(|class| NumberType::of(class).is_none()) {
+        // The difference between the types is reported elsewhere.
+        return Ok(None);
+    }
     let mut known_source = ValueSource::new(&known.file, known.encoding, reader);
     let mut found_source = ValueSource::new(&found.file, found.encoding, reader);
     let (mut known_resolver, mut found_resolver) =
@@ -133,7 +137,7 @@ fn compare(
         let first = block.start * row_elements;
         let known = known_source.read_rows(left, path, block.clone(), &mut known_resolver)?;
         let found = found_source.read_rows(right, path, block, &mut found_resolver)?;
-        if let Some(words) = first_difference(class, &known, &found, tolerance, first) {
+        if let Some(words) = first_difference(classes, &known, &found, tolerance, first) {
             return Ok(Some(words));
         }
     }
@@ -143,33 +147,33 @@ fn compare(
 /// Returns descriptions of the first element that differs by more than `tolerance`; `first` is the number of the first
 /// element.
 fn first_difference(
-    class: &TypeClass,
+    (known_class, found_class): (&TypeClass, &TypeClass),
     known: &[u8],
     found: &[u8],
     tolerance: Option<f64>,
     first: u64,
 ) -> Option<(String, String)> {
-    let (left, right) = (CanonicalElements::new(class, known), CanonicalElements::new(class, found));
-    let number = NumberType::of(class);
-    let value = |element: Option<&[u8]>| {
+    let (left, right) = (CanonicalElements::new(known_class, known), CanonicalElements::new(found_class, found));
+    let number = NumberType::of(known_class);
+    let value = |class: &TypeClass, element: Option<&[u8]>| {
         let (mut integers, mut floats) = (Vec::new(), Vec::new());
-        number?.decode_floats(element?, &mut integers, &mut floats);
+        NumberType::of(class)?.decode_floats(element?, &mut integers, &mut floats);
         floats.first().copied()
     };
     let differs = |a: Option<&[u8]>, b: Option<&[u8]>| {
-        a != b
-            && match (value(a), value(b)) {
+        (a != b || known_class != found_class)
+            && match (value(known_class, a), value(found_class, b)) {
                 (Some(a), Some(b)) if a.is_nan() || b.is_nan() => a.is_nan() != b.is_nan(),
                 (Some(a), Some(b)) => a != b && (a - b).abs() > tolerance.unwrap_or(0.0),
                 _ => true,
             }
     };
     let (at, (left, right)) = (first..).zip(left.zip(right)).find(|(_, (left, right))| differs(*left, *right))?;
-    let words = |element: Option<&[u8]>| {
+    let words = |class: &TypeClass, element: Option<&[u8]>| {
         let text =
             element.map_or_else(|| "missing".to_owned(), |element| describe_value(class, &Dataspace::Scalar, element));
         format!("element {at} is {text}")
     };
     let option = if number.is_some() && tolerance.is_some() { "; --tolerance allows a difference" } else { "" };
-    Some((words(left), words(right) + option))
+    Some((words(known_class, left), words(found_class, right) + option))
 }

@@ -67,13 +67,13 @@ impl Comparison<'_> {
     /// Reports that the input has another rule for the object.
     fn dispute(&mut self, rule: Option<&Rule>) {
         let known = self.joined.declared.as_ref().map(|declared| &declared.rule);
-        let words = |rule: Option<&Rule>| rule.map_or_else(|| Rule::default().describe(), Rule::describe);
         let option = [known, rule].into_iter().flatten().find_map(Rule::option);
         let decides = option.map_or_else(String::new, |option| {
             format!("; --rule '{}: {option}' holds for all inputs", display_path(&self.joined.entry.path))
         });
-        let expected = words(known);
-        self.report(DifferenceKind::Meaning, expected, words(rule) + &decides);
+        let default = Rule::default();
+        let (expected, found) = known.unwrap_or(&default).contrast(rule.unwrap_or(&default));
+        self.report(DifferenceKind::Meaning, expected, found + &decides);
         self.joined.is_disputed = true;
     }
 
