@@ -9,6 +9,7 @@ import anndata_judge
 import cf_files
 import cf_judge
 import h5py
+import netCDF4
 import pytest
 import test_nexus
 import test_nwb
@@ -96,6 +97,38 @@ def test_append(tmp_path, convention, files):
         judge(output, inputs[:2])
     else:
         judged(convention, output, inputs, judge)
+
+
+def test_a_file_keeps_a_dimension_that_later_inputs_lack(tmp_path, raddle):
+    """The length of a text is a dimension, which xarray names after it, and which no variable may use."""
+    files = [cf_files.simple(), cf_files.simple(3)]
+    for file, name in zip(files, ["string4", "string5"]):
+        file.dims[name] = int(name[-1])
+    inputs = cf_files.write_all(tmp_path, *files)
+    output = tmp_path / "out.nc"
+    raddle("merge", inputs[0], "-o", output)
+    raddle("append", output, inputs[1])
+    cf_judge.judge(output, inputs)
+    raddle("verify", output)
+    with netCDF4.Dataset(output) as file:
+        assert len(file.dimensions["string4"]) == 4 and "string5" not in file.dimensions
+
+
+def test_a_file_of_one_input_grows(tmp_path, raddle):
+    """A merge of several files adds a line to the history of the first."""
+    files = [cf_files.simple(3 * number) for number in range(3)]
+    for file in files:
+        file.attributes["history"] = "made"
+    inputs = cf_files.write_all(tmp_path, *files)
+    one, both = tmp_path / "one.nc", tmp_path / "both.nc"
+    raddle("merge", inputs[0], "-o", one)
+    raddle("append", one, *inputs[1:])
+    raddle("verify", one, "--against", *inputs)
+    raddle("merge", *inputs[:2], "-o", both)
+    raddle("append", both, inputs[2])
+    raddle("verify", both, "--against", *inputs)
+    for output in (one, both):
+        cf_judge.judge(output, inputs)
 
 
 @each_convention

@@ -243,16 +243,21 @@ fn of_root(options: &ConventionOptions) -> Rule {
     root
 }
 
-/// Returns whether an attribute of two files is a `history` that differs only in the number of files and the version of
-/// raddle in the line of the merge: an append keeps the line.
+/// Returns whether an attribute of two files is a `history` that differs only in the lines that merges by raddle added to
+/// its beginning: an append adds none.
 pub(crate) fn are_same_history(left: &AttributeValue, right: &AttributeValue) -> bool {
-    let before_merge = |attribute: &AttributeValue| {
+    let before_merges = |attribute: &AttributeValue| {
         let text = text(std::slice::from_ref(attribute), "history")?;
-        let (line, before) = text.split_once('\n')?;
-        line.starts_with(HISTORY_LINE).then(|| before.to_owned())
+        let mut before = text.as_str();
+        while let Some((line, rest)) = before.split_once('\n')
+            && line.starts_with(HISTORY_LINE)
+        {
+            before = rest;
+        }
+        Some(before.to_owned())
     };
-    let known = before_merge(left);
-    known.is_some() && known == before_merge(right)
+    let known = before_merges(left);
+    known.is_some() && known == before_merges(right)
 }
 
 /// Attribute that identifies a variable whose other attributes describe a map projection.

@@ -29,7 +29,7 @@ pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let chosen: Vec<OutputDimensions> =
         variables.all.iter().map(|variable| variables.choose(variable, completion.is_new, &mut differences)).collect();
     differences.extend(variables.other_lengths(&chosen));
-    let left_out = variables.unused_lengths(&chosen);
+    let left_out = variables.unused_lengths(&chosen, completion.is_new);
     if completion.is_new {
         let entries = &mut completion.schema.entries;
         for OutputDimensions { entry, list, .. } in &chosen {
@@ -244,8 +244,8 @@ impl<'c> Variables<'c> {
     }
 
     /// Returns text-length dimensions that no variable of the output uses. A dimension that is unused in every input
-    /// stays.
-    fn unused_lengths(&self, chosen: &[OutputDimensions]) -> BTreeSet<Vec<u8>> {
+    /// stays, and so does each dimension of a file that grows.
+    fn unused_lengths(&self, chosen: &[OutputDimensions], is_new: bool) -> BTreeSet<Vec<u8>> {
         // The first axis of a dimension scale is the dimension itself.
         let dimensions = self
             .all
@@ -258,6 +258,7 @@ impl<'c> Variables<'c> {
         let lengths: BTreeSet<&[u8]> = texts.flat_map(|(_, chosen)| &chosen.lengths).map(Vec::as_slice).collect();
         let is_unused = |variable: &&Variable<'_>| {
             variable.is_length()
+                && (is_new || !variable.is_in(0))
                 && !used.contains(variable.path)
                 && (lengths.contains(variable.path) || variable.column.facts.iter().any(|fact| fact.template == ABSENT))
         };
