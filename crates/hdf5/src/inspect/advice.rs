@@ -188,20 +188,23 @@ impl fmt::Display for Advice {
         match self {
             Self::SmallChunks { chunks, datasets, typical_len_bytes } => write!(
                 f,
-                "{chunks} chunks in {datasets} datasets are small (most hold {typical_len_bytes} bytes): \
-                 readers spend their time locating them; rewrite with `raddle rechunk`"
+                "small chunks: {chunks} in {}, most of {typical_len_bytes} bytes: readers spend their time locating \
+                 them; rewrite with `raddle rechunk`",
+                counted(*datasets, "dataset")
             ),
             Self::LargeChunks { datasets, largest_len_bytes } => write!(
                 f,
-                "{datasets} datasets have chunks above {} MiB (up to {} MiB): reading a few rows decodes a whole chunk; \
+                "chunks above {} MiB in {} (up to {} MiB): reading a few rows decodes a whole chunk; \
                  rewrite with `raddle rechunk --for events` or `--for random`",
                 LARGE_CHUNK_LEN_BYTES >> 20,
+                counted(*datasets, "dataset"),
                 largest_len_bytes >> 20
             ),
             Self::PaddedChunks { datasets, padding_len_bytes } => write!(
                 f,
-                "{datasets} datasets are less than half as long as their chunks ({} MiB of padding before \
-                 compression): rewrite with `raddle rechunk`",
+                "chunks more than twice as long as their dataset in {} ({} MiB of padding before compression): \
+                 rewrite with `raddle rechunk`",
+                counted(*datasets, "dataset"),
                 padding_len_bytes >> 20
             ),
             Self::MuchMetadata { metadata_len_bytes, file_len_bytes } => write!(
@@ -219,19 +222,27 @@ impl fmt::Display for Advice {
             ),
             Self::IndexedEmptyDatasets { datasets } => write!(
                 f,
-                "{datasets} empty datasets have a chunk index without any chunks: rewrite with `raddle rechunk`"
+                "a chunk index without any chunks in {}: rewrite with `raddle rechunk`",
+                counted(*datasets, "empty dataset")
             ),
             Self::Uncompressed { datasets, stored_len_bytes } => write!(
                 f,
-                "{datasets} datasets are stored without compression ({} MiB): try `raddle rechunk --compress fast`",
+                "no compression in {} ({} MiB): try `raddle rechunk --compress fast`",
+                counted(*datasets, "dataset"),
                 stored_len_bytes >> 20
             ),
             Self::PluginFilter { name, id, datasets } => write!(
                 f,
-                "{datasets} datasets use filter {id} ({name}), which stock HDF5 cannot read without a plug-in"
+                "filter {id} ({name}) in {}: stock HDF5 cannot read it without a plug-in",
+                counted(*datasets, "dataset")
             ),
         }
     }
+}
+
+/// Formats a number of things: `1 dataset`, `20 datasets`.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 fn percent(part: u64, whole: u64) -> u64 {
