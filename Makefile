@@ -85,7 +85,8 @@ PACKAGES ?=
 WHEEL_TARGETS ?= x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 # Property tests draw the same cases in every CI run; another seed draws other cases.
 PROPTEST_RNG_SEED ?= 1
-# Processes that share the tests of a suite. Suites that measure time or start ranks run in one.
+# Processes that share the tests of a suite. Suites that measure time run in one. Ranks wait for each other most of the time, so
+# two files of such tests run at once.
 PYTEST_JOBS ?= 2
 LOOM_MAX_PREEMPTIONS ?= 2
 # The oldest supported compiler.
@@ -148,7 +149,7 @@ test-mpi: setup-tests
 	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle-cli/mpi --all-targets -- --deny warnings
 	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle-cli/mpi --test ranks
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
-	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi
+	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) --dist loadfile tests/mpi
 
 # A separate target folder: cargo does not notice that MPICC names another MPI.
 test-mpich: setup-tests
