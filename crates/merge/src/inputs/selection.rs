@@ -13,6 +13,7 @@ use raddle_core::report::progress::{Event, Severity, Watch};
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,11 +34,19 @@ pub struct Selection {
 }
 
 /// Patterns, and which of them matched a path, in this selection or a clone of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 struct Patterns {
     set: GlobSet,
     texts: Vec<String>,
     matched: Arc<[AtomicBool]>,
+}
+
+// Later runs and other processes recognise a merge by this text of its options, so it must not depend on what was
+// matched, or on which thread: sets of patterns have caches of threads.
+impl fmt::Debug for Patterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Patterns").field(&self.texts).finish()
+    }
 }
 
 impl Selection {
@@ -351,6 +360,18 @@ mod tests {
     /// Returns a tree of `/a/x`, `/a/y`, `/b/x` and `/z`.
     fn small() -> FileTree {
         tree(&[&[("a", 1), ("b", 2), ("z", 6)], &[("x", 3), ("y", 4)], &[("x", 5)], &[], &[], &[], &[]])
+    }
+
+    #[test]
+    fn the_text_of_a_selection_does_not_depend_on_matches() {
+        let patterns = ["run*".to_owned()];
+        let selection = Selection::new(&patterns, &[], &patterns).unwrap();
+        let text = format!("{selection:?}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| selection.keeps(b"/run1"));
+            assert!(selection.keeps(b"/run2"));
+        });
+        assert_eq!(format!("{selection:?}"), text);
     }
 
     #[test]
