@@ -133,6 +133,39 @@ def test_recomputed_grids_are_equal_within_a_tolerance(tmp_path):
         assert merged["x"][:].tolist() == [10, 20]
 
 
+LATITUDES = {
+    "dimension": {"lat": ("lat", [10.0, 20.0, 30.0])},
+    "texts": {"lat": ("lat", ["a", "b", "c"])},
+    "curvilinear": {"lat2d": (("lat", "lon"), np.arange(6.0).reshape(3, 2))},
+    "bounds": {"lat": ("lat", [10.0, 20.0, 30.0], {"bounds": "lat_bnds"})},
+}
+
+
+@pytest.mark.parametrize("place", LATITUDES)
+def test_reversed_coordinates_are_refused_whatever_scalars_says(tmp_path, raddle, place):
+    """Elements of the second file would be read at places of the first. Other shared values follow ``--scalars``."""
+    inputs = []
+    for number in range(2):
+        data = {"t": (("time", "lat", "lon"), np.random.default_rng(number).random((3, 3, 2)))}
+        data |= {"height": ((), 2.0 + number), "mask": (("lat", "lon"), np.full((3, 2), number))}
+        dataset = xr.Dataset(data, {"time": np.arange(3.0) + 3 * number, "lon": [1.0, 2.0]} | LATITUDES[place])
+        if place == "bounds":
+            edges = np.arange(6.0).reshape(3, 2)
+            dataset["lat_bnds"] = ("lat", "edge"), edges[::-1] if number else edges
+        elif number:
+            name = next(iter(LATITUDES[place]))
+            dataset[name] = dataset[name].dims, dataset[name].values[::-1]
+        inputs.append(tmp_path / f"{number}.nc")
+        dataset.to_netcdf(inputs[-1], unlimited_dims=["time"])
+    name = {"bounds": "/lat_bnds", "curvilinear": "/lat2d"}.get(place, "/lat")
+    message = MERGING.refused(inputs, names=[name, "other coordinates", "/height", "/mask", "cdo invertlat"])
+    assert "--scalars first" in message
+    message = MERGING.refused(inputs, "--scalars", "first", names=[name, "other coordinates"])
+    assert "what to do" in message and "--scalars" not in message
+    raddle("merge", *inputs, "-o", tmp_path / "first.nc", "--exclude", name, "--scalars", "first")
+    raddle("merge", *inputs, "-o", tmp_path / "named.nc", "--rule", f"{name}: once", "--scalars", "first")
+
+
 def test_a_grid_of_another_length_is_refused(tmp_path):
     files = [simple(), simple(3)]
     files[1].dims["x"] = 3

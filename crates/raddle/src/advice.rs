@@ -88,7 +88,7 @@ impl Advice {
 
     /// Returns advice on inputs that do not fit together.
     pub fn on_differences(differences: &[Difference]) -> Self {
-        use DifferenceKind::{Attributes, Extra, Missing, Repeated, Scale, Value};
+        use DifferenceKind::{Attributes, Coordinate, Extra, Missing, Repeated, Scale, Value};
         let has = |kinds: &[DifferenceKind]| differences.iter().any(|difference| kinds.contains(&difference.kind));
         if has(&[Repeated]) {
             return Self::one_of(&[
@@ -117,6 +117,13 @@ impl Advice {
                 &["--scalars first (the first input's)", "--scalars stack (an element per input)"],
             ),
             (&[Scale], "where values that are kept once differ, choose ", &["--scalars first (the first input's)"]),
+            (
+                &[Coordinate],
+                "where coordinates differ, ",
+                &[
+                    "bring the files to one grid before merging (cdo invertlat reverses latitudes, cdo remapbil interpolates)",
+                ],
+            ),
             (
                 &[Attributes],
                 "where attributes differ, choose ",

@@ -53,6 +53,8 @@ const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
 const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
 /// Attributes that identify dimensions, which [`dimensions`] compares by path.
 const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER, DIMENSION_NUMBERS];
+/// Attribute that names coordinates which are not those of a dimension.
+const COORDINATES: &str = "coordinates";
 /// Attributes that name the bounds of a coordinate.
 const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 /// Beginning of the line that a merge adds to the attribute `history` of the root.
@@ -83,60 +85,16 @@ impl Convention for Cf {
 
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let variables = Variables::of(file);
-        if options.tiles.is_some() {
-            return tiles::rules(&variables, options);
+        let mut rules = match &options.new_dim {
+            _ if options.tiles.is_some() => tiles::rules(&variables, options),
+            Some(name) => new_dim::rules(&variables, name, options),
+            None => rules_along_records(&variables, options),
+        }?;
+        let named = of_grid(file, &[COORDINATES]);
+        let is_coordinate = |at| named.contains(&at) || is_scale(file, at) && !is_without_variable(file, at);
+        for (at, rule) in rules.iter_mut().filter(|(_, rule)| rule.placement == Placement::Once) {
+            rule.is_coordinate = file.column(*at).is_some() && is_coordinate(*at);
         }
-        if let Some(name) = &options.new_dim {
-            return new_dim::rules(&variables, name, options);
-        }
-        let records = variables.records(options)?;
-        references::check(&variables, &records)?;
-        let bounds = variables.bounds();
-        let texts = variables.text_lengths();
-        let mut rules = Vec::new();
-        for (&at, dims) in &variables.dims {
-            let mut along = dims.iter().enumerate().filter(|(_, dim)| records.contains(*dim));
-            let mut rule = match (along.next(), along.next()) {
-                (Some((_, first)), Some((_, second))) => {
-                    return Err(Refusal {
-                        object: display_path(file.path_of(at)),
-                        reason: format!(
-                            "has more than one unlimited dimension, {} and {}; --dim selects the one along which \
-                             files are concatenated",
-                            display_path(first),
-                            display_path(second)
-                        ),
-                    });
-                }
-                (Some((axis, dim)), None) => Rule { record: Some(dim.clone()), ..Rule::along(axis) },
-                (None, _) => Rule::once(),
-            };
-            rule = of_variable(rule);
-            rule.values = match references::target(&variables, at).filter(|target| records.contains(target)) {
-                Some(target) => ValueMeaning::Positions { target, form: PositionForm::Rows },
-                None => values(file, at, bounds.get(&at).copied()),
-            };
-            if is_without_variable(file, at) {
-                rule.values = ValueMeaning::Plain;
-                rule = rule.ignoring(&["NAME"]);
-                rule.placement = match rule.placement {
-                    Placement::Along(_) => Placement::Empty,
-                    _ if texts.contains(file.path_of(at)) => Placement::Widest,
-                    placement => placement,
-                };
-            }
-            if let Some(axis) = dims.len().checked_sub(1)
-                && texts.contains(&dims[axis])
-            {
-                rule.widened = Some(axis);
-            }
-            rules.push((at, rule));
-        }
-        // A scalar applies to all inputs, so it must have the same meaning in each.
-        for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
-            rules.push((at, of_scalar(file, at)));
-        }
-        rules.push((0, of_root(options)));
         Ok(rules)
     }
 
@@ -180,6 +138,77 @@ impl Convention for Cf {
             }
         }
     }
+}
+
+/// Returns the rules of a file whose records are concatenated.
+fn rules_along_records(
+    variables: &Variables<'_, '_>,
+    options: &ConventionOptions,
+) -> Result<Vec<(usize, Rule)>, Refusal> {
+    let file = variables.file;
+    let records = variables.records(options)?;
+    references::check(variables, &records)?;
+    let bounds = variables.bounds();
+    let texts = variables.text_lengths();
+    let mut rules = Vec::new();
+    for (&at, dims) in &variables.dims {
+        let mut along = dims.iter().enumerate().filter(|(_, dim)| records.contains(*dim));
+        let mut rule = match (along.next(), along.next()) {
+            (Some((_, first)), Some((_, second))) => {
+                return Err(Refusal {
+                    object: display_path(file.path_of(at)),
+                    reason: format!(
+                        "has more than one unlimited dimension, {} and {}; --dim selects the one along which \
+                         files are concatenated",
+                        display_path(first),
+                        display_path(second)
+                    ),
+                });
+            }
+            (Some((axis, dim)), None) => Rule { record: Some(dim.clone()), ..Rule::along(axis) },
+            (None, _) => Rule::once(),
+        };
+        rule = of_variable(rule);
+        rule.values = match references::target(variables, at).filter(|target| records.contains(target)) {
+            Some(target) => ValueMeaning::Positions { target, form: PositionForm::Rows },
+            None => values(file, at, bounds.get(&at).copied()),
+        };
+        if is_without_variable(file, at) {
+            rule.values = ValueMeaning::Plain;
+            rule = rule.ignoring(&["NAME"]);
+            rule.placement = match rule.placement {
+                Placement::Along(_) => Placement::Empty,
+                _ if texts.contains(file.path_of(at)) => Placement::Widest,
+                placement => placement,
+            };
+        }
+        if let Some(axis) = dims.len().checked_sub(1)
+            && texts.contains(&dims[axis])
+        {
+            rule.widened = Some(axis);
+        }
+        rules.push((at, rule));
+    }
+    // A scalar applies to all inputs, so it must have the same meaning in each.
+    for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
+        rules.push((at, of_scalar(file, at)));
+    }
+    rules.push((0, of_root(options)));
+    Ok(rules)
+}
+
+/// Returns the variables with dimensions that `attributes` name, and the bounds of these and of dimension scales.
+fn of_grid(file: &FileView<'_>, attributes: &[&str]) -> BTreeSet<usize> {
+    let mut grid = BTreeSet::new();
+    for at in 1..file.len() {
+        for text in attributes.iter().filter_map(|name| file.text(at, name)) {
+            grid.extend(text.split_whitespace().filter_map(|word| variable(file, at, word)));
+        }
+    }
+    grid.retain(|&at| file.column(at).is_some());
+    let coordinates: Vec<usize> = (1..file.len()).filter(|at| is_scale(file, *at) || grid.contains(at)).collect();
+    grid.extend(coordinates.into_iter().flat_map(|at| bounds(file, at)));
+    grid
 }
 
 /// Creates a rule for a variable with dimensions.

@@ -52,6 +52,8 @@ pub struct Rule {
     pub labels: Option<Labels>,
     /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
+    /// Whether the values are coordinates of other datasets: those of another input hold for its own elements only.
+    pub is_coordinate: bool,
     /// Whether readers require a scalar, so that values which differ cannot be stacked.
     pub stays_scalar: bool,
     /// Axis of characters along which shorter texts are padded.

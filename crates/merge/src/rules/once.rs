@@ -30,7 +30,7 @@ pub(crate) fn explain(
     options: &MergeOptions,
 ) -> Result<()> {
     let is_of_values = |difference: &Difference| match difference.kind {
-        DifferenceKind::Scale => true,
+        DifferenceKind::Scale | DifferenceKind::Coordinate => true,
         DifferenceKind::Meaning => difference.found == OTHER_VALUES,
         _ => false,
     };

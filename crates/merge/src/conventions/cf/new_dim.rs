@@ -5,8 +5,8 @@
 //! new dimension as their first.
 
 use super::{
-    DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_root, of_scalar,
-    of_variable, values, variable,
+    COORDINATES, DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_grid,
+    of_root, of_scalar, of_variable, values,
 };
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
@@ -14,11 +14,11 @@ use crate::scan::scale_lists::{DIMENSION_LIST, with_first_scale};
 use crate::schema::attribute::{fixed_text, named, number, numbers, replaced, with_integers};
 use crate::schema::{AttributeValue, Role, Schema, display_path, is_named, last_name, parent_path};
 use raddle_hdf5::model::{Dataspace, Datatype};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Attributes that name variables of the grid.
-const OF_GRID: [&str; 2] = ["coordinates", "cell_measures"];
+const OF_GRID: [&str; 2] = [COORDINATES, "cell_measures"];
 
 /// Returns the rules of a file that is one record along `name`.
 pub(super) fn rules(
@@ -29,7 +29,7 @@ pub(super) fn rules(
     let file = variables.file;
     let coordinate = coordinate(file, name)?;
     let record = file.path_of(coordinate);
-    let grid = of_grid(file);
+    let grid = of_grid(file, &OF_GRID);
     let times = scalars(file).filter(|&at| is_time(file, at));
     let times: BTreeMap<usize, usize> = times.flat_map(|at| bounds(file, at).map(move |bounds| (bounds, at))).collect();
     let in_reach = |at: usize| {
@@ -83,21 +83,6 @@ fn coordinate(file: &FileView<'_>, name: &str) -> Result<usize, Refusal> {
 fn scalars<'f>(file: &'f FileView<'_>) -> impl Iterator<Item = usize> + 'f {
     (1..file.len())
         .filter(|&at| file.scalar(at).is_some_and(|(_, value)| !value.is_empty()) && !file.has(at, GRID_MAPPING))
-}
-
-/// Returns the variables of the grid: those with dimensions that others name as coordinates or cell measures, and the
-/// bounds of these.
-fn of_grid(file: &FileView<'_>) -> BTreeSet<usize> {
-    let mut grid = BTreeSet::new();
-    for at in 1..file.len() {
-        for text in OF_GRID.iter().filter_map(|name| file.text(at, name)) {
-            grid.extend(text.split_whitespace().filter_map(|word| variable(file, at, word)));
-        }
-    }
-    grid.retain(|&at| file.column(at).is_some());
-    let coordinates: Vec<usize> = (1..file.len()).filter(|at| is_scale(file, *at) || grid.contains(at)).collect();
-    grid.extend(coordinates.into_iter().flat_map(|at| bounds(file, at)));
-    grid
 }
 
 /// Makes the coordinate a dimension scale, and attaches it to everything that has the new dimension.

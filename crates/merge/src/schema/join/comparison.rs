@@ -173,7 +173,12 @@ impl Comparison<'_> {
         if let Some(digest) = self.joined.kept {
             let differs = kept != Some(digest) || column.facts.iter().all(|known| known.rows != fact.rows);
             if differs && !self.is_settled(DifferenceKind::Scale) {
-                let kind = if self.is_strict() { DifferenceKind::Meaning } else { DifferenceKind::Scale };
+                let rule = self.joined.declared.as_ref().map(|declared| &declared.rule);
+                let kind = match rule {
+                    Some(rule) if rule.is_strict => DifferenceKind::Meaning,
+                    Some(rule) if rule.is_coordinate => DifferenceKind::Coordinate,
+                    _ => DifferenceKind::Scale,
+                };
                 self.report(kind, "the first input's".to_owned(), OTHER_VALUES.to_owned());
             }
             fact.rows = 0;

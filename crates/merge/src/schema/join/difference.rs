@@ -28,6 +28,8 @@ pub enum DifferenceKind {
     Value,
     /// Values of a dataset that is stored once (a dimension scale, or a dataset of `--keep`) differ.
     Scale,
+    /// Coordinates that are stored once differ, so elements of other datasets would get other places.
+    Coordinate,
     /// More than one input has the dataset, and datasets are not to be concatenated.
     Repeated,
     /// Attributes differ.
@@ -71,6 +73,7 @@ impl DifferenceKind {
             Self::LinkTarget => "link_target",
             Self::Value => "value",
             Self::Scale => "scale",
+            Self::Coordinate => "coordinate",
             Self::Repeated => "repeated",
             Self::Attributes => "attributes",
             Self::Dangling => "dangling",
@@ -100,6 +103,7 @@ impl DifferenceKind {
             Self::LinkTarget => "another link target",
             Self::Value => "another value",
             Self::Scale => "other values of a shared dataset",
+            Self::Coordinate => "other coordinates",
             Self::Repeated => "in more than one input",
             Self::Attributes => "other attributes",
             Self::Dangling => "dangling references",
