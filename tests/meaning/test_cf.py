@@ -133,6 +133,19 @@ def test_recomputed_grids_are_equal_within_a_tolerance(tmp_path):
         assert merged["x"][:].tolist() == [10, 20]
 
 
+@pytest.mark.parametrize("holder", [0, 1])
+def test_a_variable_may_be_named_as_a_coordinate_in_some_files_only(tmp_path, holder):
+    files = [simple(), simple(3)]
+    for file in files:
+        file.variables["area"] = Variable(("x",), [1.0, 2.0])
+    files[holder].variables["tas"].attributes["coordinates"] = "area"
+    inputs = write_all(tmp_path, *files)
+    MERGING.equal(inputs, judge=None)
+    files[1].variables["area"].values = [2.0, 1.0]
+    (tmp_path / "other").mkdir()
+    MERGING.refused(write_all(tmp_path / "other", *files), "--scalars", "first", names=["/area", "other coordinates"])
+
+
 LATITUDES = {
     "dimension": {"lat": ("lat", [10.0, 20.0, 30.0])},
     "texts": {"lat": ("lat", ["a", "b", "c"])},

@@ -320,6 +320,14 @@ impl Rule {
         [placement, values, labels].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns whether both rules treat a dataset alike. In some inputs only, others may name it as their coordinate.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match self.is_coordinate == other.is_coordinate {
+            true => self == other,
+            false => *self == Self { is_coordinate: self.is_coordinate, ..other.clone() },
+        }
+    }
+
     /// Describes this rule and another one, in detail where their descriptions are the same.
     pub(crate) fn contrast(&self, other: &Self) -> (String, String) {
         let (left, right) = (self.describe(), other.describe());

@@ -33,9 +33,17 @@ impl Comparison<'_> {
     /// Compares the object with its model and adds its facts, unless they have different rules.
     pub fn run(mut self, mut scanned: ScannedEntry, rule: Option<&Rule>) {
         self.joined.add_holder(self.input);
-        if self.joined.declared.as_ref().map(|declared| &declared.rule) != rule && !self.is_length_of_texts(rule) {
+        let is_same = match (&self.joined.declared, rule) {
+            (Some(declared), Some(rule)) => declared.rule.is_like(rule),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_same && !self.is_length_of_texts(rule) {
             self.dispute(rule);
             return;
+        }
+        if let (Some(declared), Some(rule)) = (&mut self.joined.declared, rule) {
+            declared.rule.is_coordinate |= rule.is_coordinate;
         }
         self.compare_attributes(&scanned.attributes, self.guard(&scanned.role));
         self.keep_values(&mut scanned.role);
