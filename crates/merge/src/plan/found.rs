@@ -45,7 +45,7 @@ pub(crate) struct LearnedValues {
     pub selected: Option<SelectedElements>,
 }
 
-/// Objects of the inputs, as the output needs them.
+/// Objects of the inputs, from which the schema of the output is joined.
 pub(crate) struct FoundContents {
     joiner: Joiner,
     /// AnnData inputs, which are not joined path by path.

@@ -52,7 +52,7 @@ pub struct Rule {
     pub labels: Option<Labels>,
     /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
-    /// Whether the values are coordinates of other datasets: those of another input hold for its own elements only.
+    /// Whether the values are coordinates of other datasets, so that those of one input cannot stand for those of another.
     pub is_coordinate: bool,
     /// Whether readers require a scalar, so that values which differ cannot be stacked.
     pub stays_scalar: bool,
@@ -320,7 +320,8 @@ impl Rule {
         [placement, values, labels].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether both rules treat a dataset alike. In some inputs only, others may name it as their coordinate.
+    /// Returns whether both rules treat a dataset in the same way. Other datasets may name it as a coordinate in some inputs
+    /// only, so this is not compared.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match self.is_coordinate == other.is_coordinate {
             true => self == other,

@@ -37,7 +37,7 @@ impl InputExtents {
         }
     }
 
-    /// Returns whether there is no input.
+    /// Returns whether there are no inputs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
