@@ -195,6 +195,7 @@ check: setup-tests
 	$(BIN)/python scripts/prose.py check
 	$(BIN)/python scripts/map.py --check
 	$(BIN)/python scripts/circles.py
+	$(BIN)/python tests/papers/audit.py --check-names
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --quiet --locked --workspace --no-deps
