@@ -15,7 +15,7 @@ pub enum CoreError {
          (start {start:?}, count {count:?}, shape {shape:?}, {len_bytes} bytes)"
     )]
     BoxOutside {
-        /// `source` or `target`.
+        /// Name of the buffer: `source` or `target`.
         side: &'static str,
         /// Origin of the box.
         start: Vec<u64>,
@@ -170,13 +170,13 @@ pub enum PlanFault {
         /// Axes of the array.
         rank: usize,
     },
-    /// A tile has no extent or an element no length.
+    /// A tile has no extent, or an element has no length.
     #[error("its tiles or elements have no extent")]
     ZeroTile,
     /// A length exceeds 64 bits.
     #[error("its length does not fit 64 bits")]
     Overflow,
-    /// The segments leave a gap, overlap or end elsewhere than the array.
+    /// The segments leave a gap, overlap, or do not end where the array ends.
     #[error("segment {segment} starts at row {start}, expected row {expected}")]
     Segment {
         /// Number of the segment; one past the last denotes the end of the array.

@@ -13,7 +13,7 @@ pub struct Cores {
     pub online: Option<u32>,
     /// Number of cores to which this process is bound.
     pub bound: Option<u32>,
-    /// Cores' worth of time that the control group of this process may use; `None` without a quota.
+    /// Processor time that the control group of this process may use, in cores; `None` without a quota.
     pub quota: Option<f64>,
 }
 

@@ -115,7 +115,7 @@ impl Permit {
         self.len_bytes
     }
 
-    /// Releases all except `len_bytes`.
+    /// Releases all of the memory except `len_bytes`.
     pub fn shrink_to(&mut self, len_bytes: u64) {
         self.give_back(self.len_bytes.saturating_sub(len_bytes));
     }

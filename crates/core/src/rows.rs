@@ -62,7 +62,8 @@ impl Rows {
             || self.overlapping(range).first().is_some_and(|run| run.start <= range.start && range.end <= run.end)
     }
 
-    /// Sets to false the elements of `holds`, one for each row from `first`, whose rows are not among these.
+    /// Clears the elements of `holds` whose rows are not among these. `holds` has one element for each row from `first`
+    /// on.
     pub fn restrict(&self, first: u64, holds: &mut [bool]) {
         let range = first..first + holds.len() as u64;
         let mut next = 0;

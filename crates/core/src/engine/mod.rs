@@ -359,7 +359,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
         /// Message of the panic.
         message: String,
     },
-    /// Plan, memory, ranks or cancellation.
+    /// An error of the plan, the memory or the ranks, or a cancellation.
     #[error(transparent)]
     Core(#[from] CoreError),
 }

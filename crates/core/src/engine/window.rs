@@ -134,13 +134,13 @@ pub(super) enum Job {
 /// Component that assigns addresses to encoded batches, and the order in which it does so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressing {
-    /// The window, in plan order.
+    /// The window assigns addresses, in plan order.
     Ordered,
-    /// The window, immediately.
+    /// The window assigns addresses immediately.
     Unordered,
-    /// The calling thread, with the other ranks, round by round; workers write.
+    /// The calling thread assigns addresses together with the other ranks, round by round; workers write the batches.
     Collective,
-    /// The calling thread, as for `Collective`, which also writes.
+    /// The calling thread assigns addresses as for `Collective`, and also writes the batches.
     CollectiveIo,
 }
 

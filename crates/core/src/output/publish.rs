@@ -113,13 +113,14 @@ fn failed<E: Into<std::io::Error>>(step: PublishStep, path: &Path) -> impl FnOnc
     move |source| PublishError::Io { step, path: path.to_path_buf(), source: source.into() }
 }
 
-/// A locked output with its hidden name. What has the hidden name is removed when this is dropped, unless it is kept.
+/// A locked output with its hidden name. The file or folder under the hidden name is removed when this is dropped,
+/// unless it is kept.
 #[derive(Debug)]
 struct HiddenOutput {
     output: PathBuf,
     hidden: PathBuf,
     existing: IfExists,
-    /// File that describes an unfinished one.
+    /// File that describes the unfinished output.
     record: Option<PathBuf>,
     remove: fn(&Path) -> std::io::Result<()>,
     is_kept: bool,
@@ -243,8 +244,8 @@ impl AtomicFile {
     }
 }
 
-/// A locked output folder that is not published yet. Its hidden folder is removed when it is dropped; with it goes what
-/// its entries have replaced.
+/// A locked output folder that is not published yet. Its hidden folder is removed when it is dropped, together with the
+/// files and folders that its entries have replaced.
 #[derive(Debug)]
 pub struct AtomicDir {
     unpublished: HiddenOutput,
@@ -375,7 +376,7 @@ fn rename(from: &Path, to: &Path, flags: RenameFlags) -> Result<(), Errno> {
     rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags)
 }
 
-/// Does for a file what [`rename_new`] does: a hard link also fails if the name is taken.
+/// Renames a file as [`rename_new`] does, through a hard link, which also fails if the name is taken.
 fn link_new(from: &Path, to: &Path) -> Result<(), PublishError> {
     std::fs::hard_link(from, to).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => PublishError::exists(to),

@@ -38,8 +38,8 @@ pub fn rounds(owners: &[u32], needs: &[Footprint], quotas: &[u64], round_tiles: 
     rounds
 }
 
-/// Returns for each n whether round n + 1 may begin before round n is done, because no rank then holds more than twice
-/// its quota. Only an item that alone exceeds its owner's quota can prevent that.
+/// Returns for each n whether round n + 1 may begin before round n is done: no rank may then hold more than twice its
+/// quota. Only an item that alone exceeds its owner's quota can prevent that.
 pub fn overlaps(owners: &[u32], needs: &[Footprint], quotas: &[u64], rounds: &[Range<usize>]) -> Vec<bool> {
     let memory = |round: &Range<usize>| {
         let mut used = vec![0u64; quotas.len()];

@@ -35,8 +35,8 @@ pub struct Chunks<'a> {
 pub struct TileMemory {
     /// Memory for the values of a group or a slab.
     pub group_len_bytes: u64,
-    /// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice: the tiles are
-    /// assembled by one thread, one after the other.
+    /// Maximum length of the values of neighbouring tiles for which the chunks that a reader keeps suffice. One thread
+    /// assembles these tiles, one after the other.
     pub kept_len_bytes: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Phases: lists of jobs, each begun when all jobs of the one before are done, carried out by all threads that need
-//! the result.
+//! Phases: lists of jobs that all threads that need the result carry out together. A phase begins when all jobs of the
+//! previous phase are done.
 //!
 //! Invariants: a job is done once; a job that failed is repeated by every thread that helps, so that each reports the
 //! error; a thread waits only while others carry out jobs.

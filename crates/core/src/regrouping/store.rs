@@ -79,7 +79,7 @@ pub enum TakeOutcome {
     Stopped,
 }
 
-/// Fills groups: what the inputs hold of a group is divided into jobs.
+/// Fills groups. The values that the inputs hold of a group are divided into jobs.
 pub trait FillGroup {
     /// Error of a job.
     type Error;

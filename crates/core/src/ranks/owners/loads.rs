@@ -89,8 +89,9 @@ impl<'a> RunLoads<'a> {
         }
     }
 
-    /// Moves items to ranks that hold more of them, or exchanges them for others of these ranks, as long as ranks
-    /// together own more of what they hold. No load then exceeds `most`, unless it was higher and has not grown.
+    /// Moves items to ranks that hold more of their data, or exchanges them for other items of these ranks, as long as
+    /// the ranks then own more of the data that they hold. Afterwards no load exceeds `most`, unless it was higher
+    /// before and has not grown.
     pub(super) fn exchange(&mut self, run: &[Item], parts: &[ItemLoad], most: u64, owners: &mut [u32]) {
         let is_settled = |at: usize, owner: u32| run[at].holders.of_rank(owner as Rank) == run[at].holders.most();
         if (0..run.len()).all(|at| is_settled(at, owners[at])) {

@@ -21,14 +21,14 @@ use std::ops::Range;
 /// items, to be balanced as well.
 const RUN_SHARE: u64 = 16;
 
-/// Parts of the ranks' memory for a round that the items of a run may take, in sixteenths. The larger the part, the better
-/// are costs balanced; the smaller, the more likely a run is one round.
+/// Parts of the ranks' memory for a round that the items of a run may take, in sixteenths. The larger the part, the
+/// better the costs are balanced; the smaller the part, the more likely a run fits into one round.
 const ROUND_SIXTEENTHS: [u128; 4] = [16, 14, 12, 8];
 
 /// Number of items that can be moved between ranks in the time it takes to produce one.
 const MOVES_PER_COST: u128 = 10;
 
-/// A rank may exceed its share of a run by this fraction (1/16) to own what it holds.
+/// Fraction (1/16) of its share of a run by which a rank may exceed it to own what it holds.
 const EXCESS: u128 = 16;
 
 /// An item to assign.
@@ -42,9 +42,9 @@ pub struct Item {
     pub holders: Holders,
 }
 
-/// Assigns items to `ranks` ranks. Each goes to the rank that holds most of it unless that would exceed the rank's share;
-/// otherwise it goes to another holder or to the least loaded rank. Ranks then exchange items as long as they own more of
-/// what they hold. Every long run of consecutive items is balanced, not only the whole.
+/// Assigns items to `ranks` ranks. Each goes to the rank that holds most of it unless that would exceed the rank's
+/// share; otherwise it goes to another holder or to the least loaded rank. Ranks then exchange items as long as this
+/// lets them own more of what they hold. Every long run of consecutive items is balanced, not only the whole.
 pub fn assign(items: &[Item], ranks: usize) -> Vec<u32> {
     assign_runs(items, ranks, &runs_by_cost(items, ranks), None)
 }
@@ -191,7 +191,7 @@ impl Assigner {
         let most = busiest.max(share);
         let mut assigned = RunLoads::new(std::mem::take(&mut self.loads), quotas);
         for equal in order.chunk_by(|&left, &right| parts[left].cost == parts[right].cost) {
-            // Those of which a holder has most come first, and others fill the remaining space.
+            // Items that one rank mostly holds come first; the others fill the remaining space.
             let mut away = Vec::new();
             for &at in equal {
                 match assigned.give_to_holder(&run[at].holders, parts[at], most) {
@@ -206,8 +206,8 @@ impl Assigner {
     }
 }
 
-/// Ranks that own items, if these are not all: the ranks are split into groups of neighbours, and the first rank of each
-/// group owns items for all of them, so an item stays near its holders.
+/// Ranks that own items, if not all do: the ranks are split into groups of neighbours, and the first rank of each group
+/// owns items for all of them, so an item stays near its holders.
 #[derive(Debug, Clone, Copy)]
 pub struct OwningRanks {
     ranks: usize,
