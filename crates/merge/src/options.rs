@@ -31,8 +31,8 @@ pub use raddle_core::report::progress::Watch;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Extendible {
-    /// Datasets with rows from several inputs, if the inputs follow no convention and it adds at most 1 % to their
-    /// bytes.
+    /// Datasets with rows from several inputs, if the inputs follow no convention and the chunk indexes add at most 1 %
+    /// to their bytes.
     #[default]
     Likely,
     /// All datasets.

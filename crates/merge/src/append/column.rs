@@ -115,7 +115,7 @@ impl Planner<'_> {
                 if ids(&encoder.filters()) == ids(&model.filters) {
                     Route::Encoded { array, encoder }
                 } else {
-                    // Readers take a chunk whose filters are all skipped as stored, whatever the filters are.
+                    // Readers use a chunk as stored if all of its filters are skipped, whatever the filters are.
                     planned.skipped_filters = ((1_u64 << model.filters.len()) - 1) as u32;
                     let (compression, shuffle, fletcher32) = (None, false, false);
                     let element_len_bytes = model.datatype.class.len_bytes() as usize;

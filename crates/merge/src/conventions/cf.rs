@@ -305,7 +305,8 @@ fn is_without_variable(file: &FileView<'_>, at: usize) -> bool {
     names_no_variable(file.attributes(at))
 }
 
-/// Returns the attributes of a dimension without a variable for another length; `None` if they are of something else.
+/// Returns the attributes of a dimension without a variable for another length; `None` if they do not belong to such a
+/// dimension.
 pub(crate) fn with_length(attributes: &[AttributeValue], len: u64) -> Option<Arc<[AttributeValue]>> {
     let name = named(attributes, "NAME").filter(|_| names_no_variable(attributes))?;
     Some(replaced(attributes, with_text(name, &format!("{NO_VARIABLE}{len:10}"))))
@@ -404,7 +405,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         let times: BTreeSet<Vec<u8>> = self.all.iter().filter(is_timed).cloned().collect();
         match times.len() {
             1 => Ok(times),
-            // Nothing of what is merged lies along them.
+            // No merged dataset lies along them.
             0 if self.file.may_lack_records => Ok(times),
             _ => refuse(format!(
                 "has no unlimited dimension, and not exactly one time dimension; --dim selects the one along which files \

@@ -170,7 +170,7 @@ pub enum Units {
     /// Refuse the inputs.
     #[default]
     Refuse,
-    /// Convert them to those of the first input, if a linear conversion is known.
+    /// Convert the values to the units of the first input, if a linear conversion is known.
     Convert,
 }
 

@@ -1,6 +1,6 @@
 //! Division along the axis of concatenation: at any row of a named dimension, or else between inputs.
 //!
-//! Tables of different lengths belong together input by input, so that they are not divided at a row.
+//! Tables of different lengths belong together input by input, so they are not divided at a row.
 
 use super::column_len_bytes;
 use super::variables::OutputVariable;
@@ -25,15 +25,16 @@ pub enum RowLimit {
 /// Positions at which a merge can be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Along {
-    /// At any element of this dimension, which is of this length.
+    /// At any element of the dimension with this path and this length.
     Dimension(Vec<u8>, u64),
     /// Between inputs.
     Inputs,
 }
 
 impl Along {
-    /// Determines where the merge of `plan` can be divided: along the dimension of all datasets that are concatenated, if
-    /// there is only one. A single input is divided along its unlimited dimension, or that of `--dim`.
+    /// Determines where the merge of `plan` can be divided: along the dimension of all datasets that are concatenated,
+    /// if there is only one. A single input is divided along its unlimited dimension, or along the dimension of
+    /// `--dim`.
     pub fn of(plan: &MergePlan) -> Self {
         let dimensions = Dimensions::of(&plan.schema);
         let mut found: BTreeSet<Option<Vec<u8>>> = BTreeSet::new();
@@ -173,7 +174,7 @@ fn between_inputs(
             );
             return Err(MergeError::Object { object: planned.path.display().to_string(), reason });
         }
-        // Rows of different tables do not add up to those of the longest one, so that this may end a part early.
+        // Rows of different tables do not add up to those of the longest one, so a part may end early.
         if sum.saturating_add(size) > max {
             ranges.push(first..input);
             (first, sum) = (input, 0);

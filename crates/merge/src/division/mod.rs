@@ -1,8 +1,8 @@
 //! Division of one merge into several outputs: by variable, by rows, or by size.
 //!
 //! A division is computed from the plan of the merge and is pure data. An output is described by the objects, the range
-//! of a dimension and the inputs that it holds, so that it is a merge of its own. Invariant: every dataset and every row
-//! of the plan is in an output, and values that vary between outputs are in one output only.
+//! of a dimension and the inputs that it holds, so each output is itself a merge. Invariant: every dataset and every
+//! row of the plan is in an output, and values that vary between outputs are in one output only.
 
 mod along;
 mod variables;
@@ -38,14 +38,14 @@ pub struct OutputPart {
     pub range: Option<DimensionRange>,
     /// Whether all inputs have the same values, so that one is enough.
     is_once: bool,
-    /// Numbers of the inputs, if the output needs some of them only.
+    /// Numbers of the inputs, if the output needs only some of them.
     pub inputs: Option<Range<usize>>,
     /// Uncompressed length of its datasets.
     pub logical_len_bytes: u64,
 }
 
 impl OutputPart {
-    /// Returns the options of the merge that writes this output: those of the whole merge as far as they concern its
+    /// Returns the options of the merge that writes this output: the options of the whole merge that concern its
     /// datasets.
     ///
     /// # Errors

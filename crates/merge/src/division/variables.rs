@@ -11,8 +11,8 @@ use crate::schema::attribute::text;
 use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attributes of CF that name variables which describe another one. In `cell_measures` each follows its measure and a
-/// colon.
+/// Attributes of CF that name the variables that describe another one. In `cell_measures`, each name follows its
+/// measure and a colon.
 const DESCRIBING: [&str; 5] = ["coordinates", "bounds", "climatology", MEASURES, "grid_mapping"];
 const MEASURES: &str = "cell_measures";
 /// Attribute of CF that names terms of a formula, such as the surface pressure, which may be variables of their own.
@@ -23,7 +23,7 @@ const TERMS: &str = "formula_terms";
 pub struct OutputVariable {
     /// Path of the variable with `.` between its components.
     pub name: String,
-    /// Entries of the variable and of what describes it, ascending.
+    /// Entries of the variable and of the datasets that describe it, ascending.
     entries: Vec<EntryIndex>,
     /// Columns of these entries.
     pub(super) columns: Vec<ColumnIndex>,
@@ -46,8 +46,7 @@ impl OutputVariable {
         Self::new(plan, String::new(), datasets)
     }
 
-    /// Returns the input that has all values, if these are kept once: with the other inputs there would be nothing to
-    /// concatenate.
+    /// Returns the input that has all values, if the values are kept once: the other inputs would add nothing.
     pub(super) fn only_input(&self, plan: &MergePlan) -> Option<usize> {
         let scanned = |column: &ColumnIndex| &plan.schema.columns[*column as usize];
         let is_once = plan.inputs.len() > 1 && self.columns.iter().all(|column| scanned(column).is_once);
@@ -98,7 +97,7 @@ pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
     let (common, standing): (Vec<EntryIndex>, Vec<EntryIndex>) =
         all().into_iter().filter(|at| !describing.contains(at)).partition(|&at| is_scalar(at));
     let (mut covered, mut found): (BTreeSet<EntryIndex>, _) = (BTreeSet::new(), Vec::new());
-    // After the variables comes what describes none of them: coordinates of no variable, and scalars if there is nothing else.
+    // Datasets that describe no variable come last: coordinates of no variable, and scalars if there is nothing else.
     let rest = all();
     for (at, is_standing) in standing.into_iter().map(|at| (at, true)).chain(rest.into_iter().map(|at| (at, false))) {
         if !is_standing && covered.contains(&at) {

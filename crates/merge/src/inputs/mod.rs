@@ -269,7 +269,7 @@ fn expand_pattern(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the files without repetitions under any name, which are refused or dropped.
+/// Returns the files, each once whatever its names; repetitions are refused or dropped.
 fn without_duplicates(inputs: Vec<PathBuf>, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut seen: HashMap<(u64, u64), PathBuf> = HashMap::new();
     let mut distinct = Vec::with_capacity(inputs.len());

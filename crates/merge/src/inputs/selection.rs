@@ -41,8 +41,8 @@ struct Patterns {
     matched: Arc<[AtomicBool]>,
 }
 
-// Later runs and other processes recognise a merge by this text of its options, so it must not depend on what was
-// matched, or on which thread: sets of patterns have caches of threads.
+// Later runs and other processes recognise a merge by this text of its options, so it must depend neither on the
+// matches nor on the thread: sets of patterns have a cache for each thread.
 impl fmt::Debug for Patterns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Patterns").field(&self.texts).finish()
@@ -217,8 +217,8 @@ struct PruningWalk<'a> {
 }
 
 impl PruningWalk<'_> {
-    /// Decides on the object at `path` and returns whether it is selected; `is_inside`: it lies inside an included
-    /// group.
+    /// Decides on the object at `path` and returns whether it is selected; `is_inside` states whether it lies inside an
+    /// included group.
     fn visit(&mut self, index: ObjectIndex, path: &[u8], is_inside: bool) -> bool {
         let Some(object) = self.all.get(index as usize) else { return false };
         let ObjectKind::Group(group) = &object.kind else {

@@ -14,7 +14,7 @@ use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
 use raddle_hdf5::source::InputFile;
 use std::ops::Range;
 
-/// Number of bytes of values read at once, unless the rows of a chunk are more.
+/// Number of bytes of values read at once, unless the rows of a chunk take more.
 const BLOCK_LEN_BYTES: u64 = 4 << 20;
 
 /// Reader of values of one file's datasets.

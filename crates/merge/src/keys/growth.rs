@@ -14,8 +14,7 @@ use crate::schema::join::{DifferenceKind, JoinResult};
 use crate::schema::{ABSENT, ColumnIndex, InputExtent, Role, display_path};
 use std::collections::HashSet;
 
-/// Excludes the columns that `specs` compute from the join: inputs need not have them and contribute no rows to
-/// them.
+/// Excludes from the join the columns that `specs` compute: inputs need not have them and contribute no rows to them.
 ///
 /// # Errors
 /// The specs do not fit the file.

@@ -145,11 +145,11 @@ pub fn fault_of(
     KeyFault { group: display_path(&table.group), kind, rows: 0, first_row, ids: numbers.collect() }
 }
 
-/// Function that is called for consecutive rows with equal ids: rows, the ids of such runs with the number of this one,
-/// and event.
+/// Function that is called for consecutive rows with equal ids. Its arguments are the rows, the ids of such runs with
+/// the number of this run, and the event.
 type Visit<'v> = dyn FnMut(Range<u64>, &Ids, usize, Option<u64>) + 'v;
 
-/// Looks up tuples in any order, in ascending order, and returns their events.
+/// Looks up tuples, given in any order, in ascending order, and returns their events.
 fn unsorted_events(lookup: &mut Lookup<'_>, input: u32, ids: &Ids) -> Result<Vec<Option<u64>>> {
     let mut events = vec![None; ids.len()];
     let mut before: Option<usize> = None;

@@ -202,7 +202,7 @@ impl Planner<'_> {
         ))
     }
 
-    /// Returns the storage that options and rules ask for, regardless of the storage in the inputs.
+    /// Returns the storage that options and rules request, regardless of the storage in the inputs.
     fn asked_storage(
         &self,
         asked: &AskedLayout,

@@ -97,7 +97,7 @@ pub fn output_options(plan: &MergePlan) -> OutputOptions {
 }
 
 /// Predicts the size of the output's metadata from the schema. If the prediction is too small, objects are placed after
-/// the raw region, where values and attributes that are written late are in any case.
+/// the raw region, next to the values and attributes that are written late.
 pub fn predict_metadata(plan: &MergePlan) -> u64 {
     let compat = plan.options.compat;
     let mut prediction = MetadataPrediction::new(compat);

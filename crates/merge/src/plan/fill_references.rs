@@ -11,7 +11,7 @@ use raddle_hdf5::model::{Dataset, InlineData, ReferenceKind, TypeClass};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Replaces fill values that cannot be kept by null references, and returns a warning for each, for an output of
+/// Replaces the fill values that cannot be kept with null references, and returns a warning for each. The output has
 /// `inputs` inputs.
 pub fn settle(schema: &mut Schema, inputs: u32) -> Vec<Difference> {
     let referring: Vec<usize> = (0..schema.entries.len()).filter(|&index| fill(schema, index).is_some()).collect();

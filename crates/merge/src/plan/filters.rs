@@ -80,8 +80,8 @@ pub(crate) fn ids(filters: &[Filter]) -> Vec<u16> {
 }
 
 /// Returns the filters that libhdf5 can apply to elements of any type. Others are omitted from file-local data, whose
-/// values do not depend on them. Shuffle is among these: its parameter is the size of a descriptor, which differs in
-/// old files.
+/// values do not depend on them. Shuffle is one of the omitted filters: its parameter is the size of a descriptor,
+/// which differs in old files.
 pub(crate) fn library_filters(filters: &[Filter]) -> Vec<Filter> {
     filters
         .iter()

@@ -1,4 +1,4 @@
-//! Inputs that have been scanned, what is known about their values, and what their records say.
+//! Scanned inputs, with the facts known about their values and the contents of their records.
 
 use super::PlannedInput;
 use super::links::{self, RootObjects};
@@ -32,7 +32,7 @@ pub(crate) struct FoundInputs {
     pub recorded: InputRecords,
 }
 
-/// What earlier plans of the same merge determined from the values of its inputs.
+/// Facts that earlier plans of the same merge determined from the values of its inputs.
 #[derive(Clone, Default)]
 pub(crate) struct LearnedValues {
     /// Records taken from each input, if inputs overlap.

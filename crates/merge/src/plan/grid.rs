@@ -7,9 +7,9 @@ use crate::plan::layout::chunk_len_bytes;
 
 /// Size up to which a map is one chunk.
 const MAX_MAP_LEN_BYTES: u64 = 4 << 20;
-/// Size to which chunks of small maps are extended: first by other levels, then by later times. HDF5's chunk cache of
-/// 1 MiB holds two of them. Measured on 2920 x 96 x 192 4-byte values: chunks of 1 MiB take twice the time to read, chunks
-/// of 72 KiB compress 5 % worse, and these 0.3 %.
+/// Size to which chunks of small maps are extended: first by other levels, then by later times. HDF5's chunk cache of 1
+/// MiB holds two of them. Measured on 2920 x 96 x 192 4-byte values: chunks of 1 MiB take twice the time to read,
+/// chunks of 72 KiB compress 5 % worse, and chunks of this size 0.3 % worse.
 const SMALL_MAPS_LEN_BYTES: u64 = 512 << 10;
 /// Size of chunks of series. Measured on the same values: a series from chunks of 1 MiB takes twice the time, and smaller
 /// chunks compress worse.
@@ -77,7 +77,7 @@ impl Grid<'_> {
     }
 }
 
-/// Reduces the size of a chunk along an axis so that the last one is about as long as the others.
+/// Reduces the size of a chunk along an axis so that the last chunk is about as long as the others.
 fn even(size: u64, dim: u64) -> u64 {
     let dim = dim.max(1);
     dim.div_ceil(dim.div_ceil(size.max(1)))

@@ -144,7 +144,7 @@ impl ReaderMemory {
             return self.refusal(plan, longest, needed);
         }
         let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
-        // Either long tiles need the memory, or the places of many.
+        // Either long tiles need the memory, or the places of many tiles do.
         let is_of_places = claims_len_bytes(&plan.tiles, limit) >= needed / 2;
         let weight = |array: &ArrayPlan| if is_of_places { array.tile_count() } else { array.tile_len_bytes() };
         let Some((array, &column)) = arrays.max_by_key(|(array, _)| weight(array)) else { return error };

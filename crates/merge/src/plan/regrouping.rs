@@ -14,7 +14,7 @@ use raddle_hdf5::model::{Dataset, Layout};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Length of a run of values in an unchunked dataset from which a tile reads it directly.
+/// Minimum length of a run of values in an unchunked dataset that a tile reads directly.
 const LONG_RUN_LEN_BYTES: u64 = 64 << 10;
 
 /// A dataset whose tiles are assembled in groups, as reported to users.

@@ -1,4 +1,4 @@
-//! Datasets that are stored without chunks: up to which size, and which ones the inputs store that way.
+//! Datasets that are stored without chunks: their maximum size, and those that the inputs store without chunks.
 
 use crate::schema::Column;
 use raddle_hdf5::model::{Dataset, Layout};

@@ -102,7 +102,7 @@ const INTEGER_FILLS: [(u8, bool, i64); 6] = [
 /// Fill value of the netCDF library for floats of 4 and 8 bytes: 15 * 2^119.
 const FLOAT_FILL: f64 = 9.969_209_968_386_869e36;
 
-/// Returns the fill value of a dataset if it is that of the netCDF library, which takes it for a missing value.
+/// Returns the fill value of a dataset if it is that of the netCDF library, which treats it as a missing value.
 pub(crate) fn library_fill(dataset: &Dataset) -> Option<f64> {
     let number = NumberType::of(&dataset.datatype.class)?;
     let (mut integers, mut floats) = (Vec::new(), Vec::new());
@@ -116,9 +116,8 @@ pub(crate) fn library_fill(dataset: &Dataset) -> Option<f64> {
     floats.first().copied().filter(|fill| is_of_library(*fill))
 }
 
-/// Returns the value of elements of `dataset` that no input has, and the attribute to add that names it, if there is
-/// none. That is the value in an attribute, or the fill value of netCDF if it is that of the dataset, or NaN for other
-/// floats.
+/// Returns the value of elements of `dataset` that no input has, and the attribute to add if none names it. The value
+/// is that of an attribute, or the fill value of netCDF if the dataset has it, or NaN for other floats.
 pub(crate) fn value_for_holes(
     attributes: &[AttributeValue],
     dataset: &Dataset,
@@ -147,9 +146,9 @@ pub(crate) fn value_for_holes(
     }
 }
 
-/// Returns the attribute `_FillValue` of a float dataset that has none, and the stored bytes of its value. Elements that
-/// were never written have the fill value of the dataset. The netCDF library takes its own for a missing value only if no
-/// attribute names another.
+/// Returns the attribute `_FillValue` of a float dataset that has none, and the stored bytes of its value. Elements
+/// that were never written have the fill value of the dataset. The netCDF library treats its own fill value as missing
+/// only if no attribute names another.
 fn float_fill(dataset: &Dataset) -> (AttributeValue, Vec<u8>) {
     let (mut attribute, nan) = nan_fill(&dataset.datatype);
     let mut of_netcdf = Vec::new();

@@ -22,7 +22,7 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 /// Number of differences after which a comparison ends.
 const MAX_REPORTED: usize = 20;
 
-/// Compares the overlaps that fall to this rank.
+/// Compares the overlaps that are assigned to this rank.
 ///
 /// # Errors
 /// [`MergeError::Differences`] with the first element that differs in each of the first overlaps that disagree.

@@ -1,6 +1,6 @@
 //! Units of the form "days since 2000-01-01 12:00", parsed to an exact length and an exact reference.
 //!
-//! Only units of fixed length are supported, which months and years are not. Source: UDUNITS-2 as CF uses it (CF
+//! Only units of fixed length are supported, so months and years are not. Source: UDUNITS-2 as CF uses it (CF
 //! conventions 1.11, section 4.4).
 
 use super::calendar::Calendar;
@@ -38,9 +38,9 @@ impl TimeUnits {
     }
 }
 
-/// Returns whether all readers take a reference for the same instant. They disagree about dates without separators, about
-/// years before 1 in calendars with Julian years, of which some readers have a year 0, and about time zones other than
-/// `+05`, `+0530` and `+05:30`, which some readers ignore.
+/// Returns whether all readers interpret a reference as the same instant. They disagree about dates without separators,
+/// about years before 1 in calendars with Julian years, of which some readers have a year 0, and about time zones other
+/// than `+05`, `+0530` and `+05:30`, which some readers ignore.
 fn is_read_alike(reference: &str, calendar: Calendar) -> bool {
     let (date, rest) = date_and_rest(reference);
     let zone = clock_and_zone(rest).1;

@@ -55,7 +55,7 @@ impl TemplateChunks {
         in_file_order.sort_unstable_by_key(|&(address, index, _)| (address, index));
         let mut checked = HashMap::default();
         checked.reserve(in_file_order.len());
-        // One opened dataset per template, closed with the place of each of its datasets one after another.
+        // One opened dataset per template, completed with the place of each of its datasets, one after another.
         let mut of_forms: HashMap<*const DatasetTemplate, Dataset> = HashMap::default();
         for (_, index, templated) in in_file_order {
             let dataset = of_forms.entry(Arc::as_ptr(&templated.form)).or_insert_with(|| {

@@ -42,8 +42,8 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
     all
 }
 
-/// Returns the datasets that the user wants to store once, but that lie along a scale that is concatenated: they would have
-/// another length than their dimension.
+/// Returns the datasets that the user wants to store once, but that lie along a scale that is concatenated: their
+/// length would differ from that of their dimension.
 pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
     let column = |entry: &SchemaEntry| match entry.role {
         Role::Column(column) => Some(&schema.columns[column as usize]),

@@ -65,7 +65,7 @@ enum SentShape {
 #[derive(Debug, Serialize, Deserialize)]
 struct SentEntry {
     shape: SentShape,
-    /// For a column: rows, address + 1 (so that no storage is 0), stored bytes.
+    /// For a column: number of rows, address + 1 (0 stands for no storage), number of stored bytes.
     place: Option<(u64, u64, u64)>,
 }
 

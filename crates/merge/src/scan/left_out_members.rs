@@ -1,6 +1,6 @@
 //! Members of groups that are left out, and the attributes of the group that name them.
 //!
-//! Readers look for every member that is named. Invariant: the order of the remaining ones is that of the file.
+//! Readers look for every member that is named. Invariant: the remaining members keep their order in the file.
 
 use crate::conventions::Refusal;
 use crate::inputs::paths::Paths;

@@ -1,7 +1,7 @@
 //! Attributes, and their values as texts and numbers, whichever HDF5 type a library chose for them.
 //!
 //! Datasets are not covered. Invariant: functions return `None` for everything that a reader of the convention would
-//! not take for a text or number either.
+//! not accept as a text or number either.
 
 use crate::schema::join::describe_value;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
@@ -127,7 +127,7 @@ pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     AttributeValue { datatype: Datatype { class: Arc::new(class), committed: None }, value, ..like.clone() }
 }
 
-/// Creates a list of texts of variable length like `like`, whose type remains if it is one of such texts.
+/// Creates a list of texts of variable length like `like`, which keeps its type if that is a string of variable length.
 pub(crate) fn with_texts(like: &AttributeValue, texts: &[String]) -> AttributeValue {
     let mut value = Vec::new();
     for text in texts {
@@ -175,8 +175,8 @@ pub fn words(attribute: &AttributeValue) -> String {
     describe_value(&attribute.datatype.class, &attribute.dataspace, &attribute.value)
 }
 
-/// Returns whether an attribute says that a netCDF file follows the classic model. That has no groups, so that programs
-/// of the netCDF library could not copy a file with the group of provenance.
+/// Returns whether an attribute states that a netCDF file follows the classic model. This model has no groups, so
+/// programs of the netCDF library could not copy a file with the group of provenance.
 pub(crate) fn marks_classic_model(path: &[u8], attribute: &AttributeValue) -> bool {
     path == b"/" && attribute.name == b"_nc3_strict"
 }

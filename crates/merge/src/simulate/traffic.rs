@@ -64,7 +64,7 @@ pub(super) struct Traffic {
     pub messages: u64,
 }
 
-/// Computes the traffic of all rounds of a simulated.
+/// Computes the traffic of all rounds of a simulated run.
 pub(super) fn go_through(
     plan: &MergePlan,
     work: &MergeWork<'_>,

@@ -38,7 +38,7 @@ pub(super) struct Comparison<'p> {
     pairs: Vec<(u32, u32)>,
     /// Expected entries whose values are in the plan, such as those of AnnData, with their columns in the output.
     stacks: Vec<(EntryIndex, ColumnIndex)>,
-    /// What was found.
+    /// Report of the comparison so far.
     pub report: VerifyReport,
 }
 
@@ -107,7 +107,7 @@ impl<'p> Comparison<'p> {
                 }
                 (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
             }
-            // The output lacks it if it has the group of provenance.
+            // An output with the group of provenance lacks this mark.
             let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
             for attribute in entry.attributes.iter().filter(is_compared) {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
@@ -287,9 +287,9 @@ enum BlockComparison {
     Values,
     /// Decoded values of a box.
     Boxes(Extent),
-    /// Canonical bytes: elements hold addresses within their file.
+    /// Canonical bytes, because elements hold addresses within their file.
     FileLocal,
-    /// Stored chunks: a filter is unknown.
+    /// Stored chunks, because a filter is unknown.
     Stored,
 }
 

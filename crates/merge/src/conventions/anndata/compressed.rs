@@ -176,7 +176,7 @@ fn aligned(
         false => None,
     };
     Ok(match is_picked && pick.is_none() {
-        // The first plan, with which they are counted, includes all of them.
+        // The first plan is used to count them, so it includes all of them.
         true => (ElementMap::Same, None),
         false => (ElementMap::Lookup(places.into_iter().map(|place| place.map_or(0, i64::from)).collect()), pick),
     })

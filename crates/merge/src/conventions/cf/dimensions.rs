@@ -215,8 +215,8 @@ impl<'c> Variables<'c> {
         }
     }
 
-    /// Reports variables whose text length, or another extent, differs from the length of their dimension, because other
-    /// variables share it, or inputs in which no variable has it.
+    /// Reports variables whose text length, or another extent, differs from the length of their dimension. The reason
+    /// is that other variables share the dimension, or that no variable of some inputs has it.
     fn other_lengths(&self, chosen: &[OutputDimensions]) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (variable, OutputDimensions { dimensions, .. }) in self.all.iter().zip(chosen) {

@@ -2,7 +2,7 @@
 //! `xarray.concat(dim=NAME)`.
 //!
 //! Invariant: variables that describe the grid keep their dimensions and must be equal in all files; all others get the
-//! new dimension as their first.
+//! new dimension as their first one.
 
 use super::{
     COORDINATES, DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_grid,

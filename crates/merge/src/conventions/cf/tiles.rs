@@ -1,6 +1,6 @@
 //! `--tiles`: each file holds a box of a larger grid, and the output holds the whole grid.
 //!
-//! Where a box lies follows from the file itself (`places`): from attributes of models that write tiles, or from
+//! The place of a box follows from the file itself (`places`): from attributes of models that write tiles, or from
 //! coordinates, as in `xarray.combine_by_coords`. Invariant: a variable has the same place along a dimension as the
 //! coordinate of that dimension; variables without tiled dimensions must be equal in all files.
 
@@ -136,7 +136,7 @@ fn check_shapes(
     if differences.is_empty() { Ok(first.unwrap_or_default()) } else { Err(differences) }
 }
 
-/// Gives a column its places. Elements that no input has get the value for missing data.
+/// Sets the places of a column. Elements that no input has get the value for missing data.
 fn apply(
     completion: &mut Completion<'_>,
     declared: &DeclaredRule,

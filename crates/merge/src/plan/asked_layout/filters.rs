@@ -1,9 +1,9 @@
-//! Filters that options and layout rules ask for, and the rules that decide.
+//! Filters that options and layout rules request, and the rules that decide.
 
 use crate::options::{Compress, MergeOptions, Shuffle};
 use crate::plan::layout_rules::LayoutSettings;
 
-/// Filters that are asked for.
+/// Requested filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AskedFilters {
     pub compress: Compress,
@@ -21,7 +21,7 @@ impl AskedFilters {
         Self { compress: options.compress, shuffle: options.shuffle, shuffles_alone: false, fletcher32 }
     }
 
-    /// Applies the filters of a rule. `is_replaced`: a rule in the syntax of h5repack removed all others.
+    /// Applies the filters of a rule. `is_replaced` states whether a rule in the syntax of h5repack removed all others.
     pub fn set(&mut self, settings: &LayoutSettings, is_replaced: &mut bool) {
         if settings.replaces_filters && !*is_replaced {
             *is_replaced = true;

@@ -1,4 +1,4 @@
-//! Layout of each dataset that options and layout rules ask for, before its size decides the rest.
+//! Layout that options and layout rules request for each dataset, before its size decides the rest.
 //!
 //! The rules of a dataset are applied in their order; they take precedence over the options for all datasets.
 //! Invariant: a rule, a dimension or a chunk shape that cannot be applied is refused, with the text of the rule.
@@ -42,33 +42,33 @@ pub enum ChunkSource {
     Stored,
 }
 
-/// Chunk shape that is asked for.
+/// Requested chunk shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AskedChunk {
-    /// As the read pattern decides.
+    /// The shape that the read pattern chooses.
     Policy,
     Rows(u64),
     Shape(Vec<u64>),
     /// Sizes of some axes.
     Axes(Vec<Option<u64>>),
-    /// By the rules of CMIP7.
+    /// The shape that the rules of CMIP7 require.
     Cmip7(Cmip7Role),
-    /// For reading maps or series, with the time axis and those that are not horizontal.
+    /// A shape for reading maps or series, with the time axis and the other axes that are not horizontal.
     Grid {
         time: usize,
         others: Vec<usize>,
     },
 }
 
-/// Layout that is asked for.
+/// Requested layout.
 #[derive(Debug, Clone)]
 pub(crate) struct AskedLayout {
     policy: LayoutPolicy,
     chunk: AskedChunk,
     pub source: ChunkSource,
-    /// Storage without chunks, with the number of the rule that asks for it.
+    /// Storage without chunks, with the number of the rule that requests it.
     pub unchunked: Option<(u32, UnchunkedStorage)>,
-    /// Whether a rule asks for chunks or filters.
+    /// Whether a rule requests chunks or filters.
     pub is_chunked: bool,
     /// Whether readers need chunks: see [`short_of_dimensions`].
     pub needs_chunks: bool,
@@ -122,11 +122,11 @@ pub(crate) struct AskedLayouts<'o> {
     matchers: Vec<Option<GlobSet>>,
     /// Dimensions of the datasets, if an option depends on them.
     dimensions: Option<Dimensions>,
-    /// Variables with rules of CMIP7, if these are asked for.
+    /// Variables with rules of CMIP7, if these are requested.
     cmip7: Cmip7Variables,
     /// Additional paths of datasets, by their first path.
     links: HashMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// Paths of datasets that readers accept only in chunks, if an option asks for none.
+    /// Paths of datasets that readers accept only in chunks, if an option requests storage without chunks.
     needing_chunks: HashSet<Vec<u8>>,
     indexes: Vec<TableIndex>,
 }
@@ -203,7 +203,7 @@ impl<'o> AskedLayouts<'o> {
         })
     }
 
-    /// Returns the layout that is asked for a dataset of `rank` axes; `is_flat`: its second axis is removed.
+    /// Returns the requested layout of a dataset of `rank` axes. `is_flat` states whether its second axis is removed.
     ///
     /// # Errors
     /// [`MergeError::Object`] if a rule cannot be applied.

@@ -81,7 +81,7 @@ impl LayoutRule {
     /// Parses a rule, also one in the syntax of h5repack.
     ///
     /// # Errors
-    /// If the text is not a valid rule; the error says why.
+    /// If the text is not a valid rule; the error gives the reason.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
         let refuse = |why: String| format!("{text:?}: {why}");
         let colons = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
@@ -107,7 +107,7 @@ impl LayoutRule {
     /// the file.
     ///
     /// # Errors
-    /// If the file is not TOML or holds an invalid rule; the error says where.
+    /// If the file is not TOML or holds an invalid rule; the error gives the place.
     pub fn parse_file(text: &str) -> std::result::Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

@@ -35,8 +35,8 @@ const SHARE_OF_SMALL: u64 = 4;
 const PIECE_COST_BYTES: u64 = 4096;
 /// Time added to both times in the slowdown, so that a few interruptions by the scheduler do not dominate short trials.
 const INTERRUPTIONS_S: f64 = 0.01;
-/// Number of regions that are tried of a dataset whose tiles are assembled in groups, if they contain tiles as a whole or
-/// not. The differences between regions show how uncertain the estimate is.
+/// Number of regions that are tried of a dataset whose tiles are assembled in groups: of regions that contain whole
+/// tiles, and of others. The differences between regions show how uncertain the estimate is.
 const REGIONS: [u64; 2] = [4, 2];
 /// Length from which a part of a tile compresses like the tile.
 const MIN_PART_LEN_BYTES: u64 = 16 << 10;

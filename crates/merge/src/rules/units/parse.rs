@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
         Some(if is_negative { -exponent } else { exponent })
     }
 
-    /// Parses an exponent in superscript digits, if one comes next; the inner `None` is a malformed one.
+    /// Parses an exponent in superscript digits, if one comes next; the inner `None` stands for a malformed exponent.
     fn superscript(&mut self) -> Option<Option<i8>> {
         let raised = "⁰¹²³⁴⁵⁶⁷⁸⁹";
         let plain = |character: char| match character {

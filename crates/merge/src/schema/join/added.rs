@@ -23,7 +23,7 @@ impl AddedColumn {
     /// Parses `NAME=@ATTRIBUTE` or `NAME=OBJECT@ATTRIBUTE`.
     ///
     /// # Errors
-    /// If the text is not of this form; the error says why.
+    /// If the text is not of this form; the error gives the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "expected NAME=@ATTRIBUTE, such as run=@run, or NAME=OBJECT@ATTRIBUTE";
         let refuse = |what: &str| format!("{text:?}: {what}");

@@ -44,7 +44,8 @@ const MEANING: [&[u8]; 13] = [
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
-    /// Returns whether inputs must have equal values of this attribute; `is_lacking`: the inputs so far lack it.
+    /// Returns whether inputs must have equal values of this attribute; `is_lacking` states whether the inputs so far
+    /// lack it.
     fn holds(self, name: &[u8], is_lacking: bool) -> bool {
         let is_asked = match self {
             Self::Meaning => true,

@@ -24,7 +24,7 @@ pub(crate) fn describe_both(left: &TypeClass, right: &TypeClass) -> (String, Str
 /// Extent of a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// What users care about most.
+    /// The properties that users care about most.
     Brief,
     /// Also paddings, offsets of members, and values of names.
     Full,

@@ -113,7 +113,7 @@ impl Joiner {
         with_inputs.collect()
     }
 
-    /// Returns whether the options say what to do with this kind of difference.
+    /// Returns whether the options determine what to do with this kind of difference.
     fn is_bridged(&self, kind: DifferenceKind) -> bool {
         match kind {
             DifferenceKind::Missing | DifferenceKind::Extra => self.options.join != Join::Exact,

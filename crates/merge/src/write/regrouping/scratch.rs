@@ -32,7 +32,7 @@ pub(super) struct ScratchArrays {
     file: Scratch,
     /// Arrays that go through the file, by number.
     arrays: BTreeMap<u32, ScratchArray>,
-    /// Array that has the file for itself, if the arrays have it one after the other.
+    /// Array that uses the file, if the arrays use it one after the other.
     current: Mutex<Option<u32>>,
     are_in_turn: bool,
     timer: StageTimer,
@@ -59,7 +59,7 @@ struct FilledSlab {
     slots: Option<Arc<Slots>>,
     blocks: Arc<[InputBlock]>,
     runs: Arc<[SlotRun]>,
-    /// Buffers of the slab before, for the next one.
+    /// Buffers of the previous slab, for the next one.
     spare: Vec<Vec<u8>>,
 }
 
@@ -166,7 +166,8 @@ impl ScratchArrays {
         context.communicator.agree("fill a scratch file", filled)
     }
 
-    /// Fills the file with an array, after those before it, and helps others that do so. Returns false if `is_stopped`.
+    /// Fills the file with an array, after the arrays before it, and helps other threads that do so. Returns false if
+    /// `is_stopped`.
     pub(super) fn fill_up_to(
         &self,
         array: u32,

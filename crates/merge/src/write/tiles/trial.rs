@@ -31,8 +31,7 @@ impl<'p> MergeWork<'p> {
         self.gather_cut(&mut worker.reader, tile, array, None, raw)
     }
 
-    /// Reads a region of an array for a trial and divides it into tiles, as it is done for tiles that are assembled in
-    /// groups.
+    /// Reads a region of an array for a trial and divides it into tiles, as for tiles that are assembled in groups.
     pub(crate) fn try_region(
         &self,
         worker: &mut MergeWorker<'p>,

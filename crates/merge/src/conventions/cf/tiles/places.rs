@@ -1,9 +1,9 @@
-//! Places of tiles along the dimensions of the grid, from attributes, from coordinates or as the user gives them.
+//! Places of tiles along the dimensions of the grid, given by attributes, by coordinates or by the user.
 //!
-//! Attributes take precedence over coordinates, because a coordinate is repeated in tiles of a curvilinear grid. They are
-//! `domain_decomposition` of a coordinate, as written by the Flexible Modeling System (FMS) of GFDL: first and last
-//! index of the grid, then of the tile, both inclusive; and the `…_PATCH_START_…` and `…_PATCH_END_…` of WRF, which
-//! count from 1. Invariant: places lie within the grid, whose size all inputs agree on.
+//! Attributes take precedence over coordinates, because a coordinate is repeated in tiles of a curvilinear grid. The
+//! attributes are `domain_decomposition` of a coordinate, as written by the Flexible Modeling System (FMS) of GFDL:
+//! first and last index of the grid, then of the tile, both inclusive; and the `…_PATCH_START_…` and `…_PATCH_END_…` of
+//! WRF, which count from 1. Invariant: places lie within the grid, whose size all inputs agree on.
 
 use super::is_coordinate;
 use crate::conventions::cf::{Variables, is_scale};
@@ -37,7 +37,7 @@ pub(super) struct TiledDimensions {
 }
 
 impl TiledDimensions {
-    /// Finds what places a file.
+    /// Finds the dimensions along which a file may be a tile.
     pub(super) fn of(variables: &Variables<'_, '_>, tiles: Option<&Tiles>) -> Result<Self, Refusal> {
         let file = variables.file;
         let scales = || variables.dims.keys().copied().filter(|&at| is_scale(file, at));
