@@ -1,4 +1,4 @@
-//! Exit codes, which tell a script the outcome of a run without parsing messages.
+//! Exit codes, from which a script learns the outcome of a run without parsing messages.
 //!
 //! The numbers are a stable interface for users' scripts; a new meaning gets a new number.
 
@@ -22,7 +22,7 @@ pub enum Exit {
     Output = 5,
     /// A limit was reached: memory, open files, size.
     Limit = 6,
-    /// Another run writes the same output.
+    /// Another run is writing the same output.
     Locked = 7,
     /// A file does not contain what is expected: the inputs' content, the data written, or keys in order.
     Mismatch = 8,

@@ -192,7 +192,7 @@ impl SelectRequest {
                 "one output cannot keep them apart; make the keys again with more id columns (raddle keys add)";
             return Err(Error::usage(&what).hint(advice));
         }
-        // Verification finds the key of the events in the first place.
+        // Verification expects the key of the events to be the first.
         derived.sort_by_key(|known| named_key(known, &key).is_none());
         Ok((spec, derived))
     }

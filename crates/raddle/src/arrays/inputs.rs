@@ -6,7 +6,7 @@ use crate::options::ReaderOptions;
 use raddle_idx::inputs::{DatasetInput, Inputs};
 use raddle_idx::request::InputRequest;
 
-/// Opens the inputs at `paths` as `request` asks.
+/// Opens the inputs at `paths` as `request` specifies.
 ///
 /// # Errors
 /// If an input cannot be read, or they do not fit together.

@@ -27,7 +27,7 @@ pub struct ExecutionOptions {
 }
 
 impl ExecutionOptions {
-    /// Applies these options to those of a merge by a process whose share of the cores is `default_jobs`.
+    /// Applies these options to the options of a merge by a process whose share of the cores is `default_jobs`.
     pub fn apply(&self, options: &mut MergeOptions, default_jobs: usize) {
         options.jobs = self.jobs.map_or(default_jobs, NonZeroUsize::get);
         if let Some(memory) = self.memory {

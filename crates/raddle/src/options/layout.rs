@@ -121,7 +121,7 @@ fn all_or_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Exte
 }
 
 impl LayoutOptions {
-    /// Applies these options to those of a merge, in which output and stripes must already be set.
+    /// Applies these options to the options of a merge, in which output and stripes must already be set.
     ///
     /// # Errors
     /// If the profile does not exist, or options conflict.

@@ -46,7 +46,7 @@ pub struct WritingOptions {
 }
 
 impl OutputOptions {
-    /// Applies these options to those of a merge.
+    /// Applies these options to the options of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.output.clone_from(&self.output);
         self.writing.apply(options);
@@ -54,7 +54,7 @@ impl OutputOptions {
 }
 
 impl WritingOptions {
-    /// Applies these options to those of a merge.
+    /// Applies these options to the options of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.force = self.force;
         options.ordered = !self.unordered;

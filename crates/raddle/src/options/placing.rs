@@ -64,7 +64,7 @@ impl PlacementOptions {
         Ok(())
     }
 
-    /// Applies these options to those of a merge, after all others.
+    /// Applies these options to the options of a merge, after all others.
     pub fn apply(&self, options: &mut MergeOptions) {
         if self.union {
             options.join.join = Join::Union;

@@ -34,7 +34,7 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// Applies these options to those of a merge.
+    /// Applies these options to the options of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.reader = self.command();
         options.reader_timeout = Duration::from_secs(self.reader_timeout.get());

@@ -50,7 +50,7 @@ impl fmt::Display for Align {
 }
 
 impl StripeOptions {
-    /// Applies these options to those of a merge.
+    /// Applies these options to the options of a merge.
     pub fn apply(&self, options: &mut MergeOptions) {
         options.align = self.align.map(|align| align.0);
     }

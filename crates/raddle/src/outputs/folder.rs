@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Space for the metadata of an output, in bytes. That of files with very many objects is a small share of their values.
+/// Space for the metadata of an output, in bytes. The metadata of files with very many objects is a small share of
+/// their values.
 const METADATA_LEN_BYTES: u64 = 64 << 10;
 /// Maximum number of files named in an error.
 const MAX_NAMES: usize = 10;
@@ -73,9 +74,9 @@ pub(crate) fn check_folder(
     }
 }
 
-/// Returns the length that an output with a share of the values of a plan, `values_len_bytes` before compression, is
-/// expected not to exceed: that of the values or, with compression, the same share of the inputs if that is less; and
-/// metadata.
+/// Returns the length that an output is not expected to exceed. The output holds a share of the values of a plan,
+/// `values_len_bytes` before compression. The length is that of the values or, with compression, the same share of the
+/// inputs if that is less, plus metadata.
 pub(crate) fn needed_len_bytes(plan: &MergePlan, values_len_bytes: u64) -> u64 {
     let is_uncompressed = plan.options.compress == Compress::None || plan.options.contiguous == Contiguous::All;
     let share = values_len_bytes as f64 / plan.logical_len_bytes().max(1) as f64;

@@ -48,7 +48,7 @@ impl Observer for FileObserver<'_> {
                 self.all.event(&Event::Message { severity: *severity, text });
             }
             Event::StageStarted { stage: Stage::Commit, .. } => (self.completes)(),
-            // Stages of single files overlap, so that the times of all would have no meaning.
+            // Stages of single files overlap, so the times of all would have no meaning.
             _ => {}
         }
     }

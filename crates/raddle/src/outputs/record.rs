@@ -160,7 +160,7 @@ mod tests {
         std::fs::write(&input, "a longer input").unwrap();
         assert!(!open("a").is_done(&input, &output));
 
-        // A file that is published by the time of the next run is done, one that is not is not.
+        // A file counts as done if it is published by the time of the next run.
         let hidden = folder.path().join("hidden");
         std::fs::write(&hidden, "newer").unwrap();
         open("a").add_unpublished(Some(&input), &output, &hidden);

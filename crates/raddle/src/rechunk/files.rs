@@ -242,7 +242,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the options of one of `lanes` merges at the same time.
+/// Returns the options of each of `lanes` concurrent merges.
 pub(super) fn share(options: &MergeOptions, lanes: usize) -> MergeOptions {
     let (jobs, memory_limit_bytes) = ((options.jobs / lanes).max(1), options.memory_limit_bytes / lanes as u64);
     MergeOptions { jobs, memory_limit_bytes, ..options.clone() }
@@ -258,8 +258,8 @@ pub(super) fn plan_of(
     plan(&[input.to_path_buf()], &MergeOptions { output: output.to_path_buf(), ..options.clone() }, watch)
 }
 
-/// Plans a file with the options of one of several, or with those of a single one if it needs more memory. Returns the
-/// file with warnings, or the reason why it cannot be rewritten.
+/// Plans a file with the options for several concurrent files, or with those for a single file if it needs more memory.
+/// Returns the file with warnings, or the reason why it cannot be rewritten.
 fn look(
     target: &Target,
     small: &MergeOptions,

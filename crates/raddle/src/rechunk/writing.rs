@@ -1,6 +1,6 @@
 //! Writing of many planned files, on several threads within one memory budget, and the report on them.
 //!
-//! Invariant: a file is recorded as done after its output has its name; before that, as one that will get it.
+//! Invariant: a file is recorded as done after its output has its name; before that, it is recorded as about to get it.
 
 use super::FailedFile;
 use super::files::{PlannedFile, PlannedFiles, Stop, is_of_file, lock, plan_of, share};
@@ -76,7 +76,7 @@ impl PlannedFiles {
     ///
     /// # Errors
     /// If an output cannot be written, the run is cancelled, or, unless bad files are to be left out, if an input turns
-    /// out to be damaged. Files that are done remain, and the same request continues with the others.
+    /// out to be damaged. Finished files remain, and the same request continues with the others.
     pub fn run(self, context: &Context<'_>) -> Result<RechunkedFiles, Error> {
         if let Some(dir) = &self.to.dir {
             std::fs::create_dir_all(dir)
@@ -101,19 +101,19 @@ impl PlannedFiles {
             return Err(self.interrupted(error, rechunked.len()));
         }
         for record in self.records.values() {
-            // A record that remains would be of use only to the same command on changed inputs, and then be ignored.
+            // A record that remains would be of use only to the same command on changed inputs, which would ignore it.
             let _ = record.remove();
         }
         Ok(self.report(rechunked, failed))
     }
 
-    /// Adds to an error how many files are done.
+    /// Adds the number of finished files to an error.
     fn interrupted(&self, error: Error, rechunked: usize) -> Error {
         let done = self.done_before() + rechunked as u64;
         let all = self.done_before() + self.files.len() as u64;
         let skip = if is_of_file(&error) && all > 1 { "; --skip-bad leaves such files out" } else { "" };
         let error = match error.exit {
-            // Files that are done are published.
+            // Finished files are published.
             Exit::Interrupted => Error::new(Exit::Interrupted, "stopped before the end"),
             _ => error,
         };
@@ -152,7 +152,7 @@ struct RechunkState<'a> {
     watch: Watch<'a>,
     rechunked: Mutex<Vec<(usize, RechunkedFile)>>,
     failed: Mutex<Vec<(usize, FailedFile)>>,
-    /// Files that need more memory than the share of one of several.
+    /// Files that need more memory than the share of a file that is written next to others.
     postponed: Mutex<Vec<(usize, &'a PlannedFile)>>,
     finished: AtomicU64,
 }

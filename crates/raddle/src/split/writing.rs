@@ -1,6 +1,6 @@
 //! Writing of several outputs, one after the other with all threads, and the report on them.
 //!
-//! Invariant: an output is recorded as done after it has its name; before that, as one that will get it.
+//! Invariant: an output is recorded as done after it has its name; before that, it is recorded as about to get it.
 
 use super::planning::{PlannedPart, PlannedSplit};
 use crate::context::Context;
@@ -67,7 +67,7 @@ impl PlannedSplit {
     /// Writes the outputs.
     ///
     /// # Errors
-    /// If an input changed or cannot be read, an output cannot be written, or the run is cancelled. Outputs that are done
+    /// If an input changed or cannot be read, an output cannot be written, or the run is cancelled. Finished outputs
     /// remain, and the same request continues with the others.
     pub fn run(self, context: &Context<'_>) -> Result<SplitReport, Error> {
         std::fs::create_dir_all(&self.dir).map_err(|cause| {
@@ -95,7 +95,7 @@ impl PlannedSplit {
             });
         }
         observer.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s: started.elapsed().as_secs_f64() });
-        // A record that remains would be of use only to the same command on changed inputs, and then be ignored.
+        // A record that remains would be of use only to the same command on changed inputs, which would ignore it.
         let _ = self.record.remove();
         let sum = |of: fn(&SplitPart) -> u64| files.iter().map(of).sum();
         Ok(SplitReport {
@@ -110,12 +110,12 @@ impl PlannedSplit {
         })
     }
 
-    /// Adds to an error how many outputs are done.
+    /// Adds the number of finished outputs to an error.
     fn interrupted(&self, error: Error, written: usize) -> Error {
         let done = self.done_before() + written as u64;
         let all = self.done_before() + self.parts.len() as u64;
         let error = match error.exit {
-            // Outputs that are done are published.
+            // Finished outputs are published.
             Exit::Interrupted => Error::new(Exit::Interrupted, "stopped before the end"),
             _ => error,
         };
