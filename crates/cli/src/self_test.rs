@@ -1,4 +1,4 @@
-//! Steps of `raddle self-test`: small files are generated, processed in most of raddle's ways, and read back.
+//! Steps of `raddle self-test`: small files are generated, processed by most of raddle's operations, and read back.
 //!
 //! Each step checks its result, where possible without the code that produced it: against values known in advance, or
 //! against the inputs read one by one. Invariant: all files are in the folder that the caller passes and removes.
@@ -41,7 +41,7 @@ const SEED: u64 = 1;
 const ID_COLUMNS: [&str; 3] = ["/spill/run", "/spill/subrun", "/spill/evt"];
 const KEY: &str = "/spill/evt.seq";
 
-/// Shape of the array that is written as IDX, slowest axis first: no power of two.
+/// Shape of the array that is written as IDX, slowest axis first. No length is a power of two.
 const SHAPE: [u64; 3] = [20, 30, 50];
 
 /// Number of events of the round trip.

@@ -64,7 +64,7 @@ impl Session {
         Ok(Self { progress, verbosity, cancel, received })
     }
 
-    /// Does `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
+    /// Runs `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
     pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Error>) -> Result<Exit, Error> {
         let watch = Watch { observer: &self.progress, cancel: &self.cancel };
         let outcome = work(&watch).map_err(|mut failure| {
@@ -86,7 +86,7 @@ impl Session {
         outcome.and_then(|exit| logged.map(|()| exit))
     }
 
-    /// Collective. Does `work` with the ranks of `team`, like [`Session::conclude`].
+    /// Collective. Runs `work` with the ranks of `team`, like [`Session::conclude`].
     pub fn run(&self, team: &Ranks, work: impl FnOnce(&Context<'_>) -> Result<Exit, Error>) -> Result<Exit, Error> {
         self.conclude(|watch| work(&Context { watch: *watch, ranks: team.ranks(), default_jobs: team.default_jobs() }))
     }

@@ -1,7 +1,7 @@
 //! Auxiliary text files named by the user: reports, logs, lists, pages and their figures.
 //!
-//! Results have separate rules. Invariant: before a command does anything, it is checked that none of these files is
-//! one that it reads or writes under any name, or an existing file with other content.
+//! Results have separate rules. Invariant: before a command does anything, it checks that none of these files is one
+//! that it reads or writes under any name, or an existing file with other content.
 
 use crate::exit::Exit;
 use crate::render::escape;

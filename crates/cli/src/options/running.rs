@@ -88,7 +88,7 @@ impl Warnings {
 }
 
 impl RuntimeArgs {
-    /// Applies these options to those of a merge by a single process.
+    /// Applies these options to the options of a merge by a single process.
     pub fn apply(&self, options: &mut MergeOptions) {
         self.execution.apply(options, default_jobs());
     }
@@ -98,7 +98,7 @@ impl RuntimeArgs {
         Resources { jobs: self.execution.jobs.or_else(|| NonZeroUsize::new(jobs)), memory: self.execution.memory }
     }
 
-    /// Applies these options to those of a merge by the ranks of `team`.
+    /// Applies these options to the options of a merge by the ranks of `team`.
     pub fn apply_collective(&self, team: &Ranks, options: &mut MergeOptions) {
         self.execution.apply(options, team.default_jobs());
     }

@@ -31,7 +31,7 @@ const MAX_BLOCKS: usize = 7;
 /// Time after which no further block is begun, once there are enough blocks for a verdict.
 const ENOUGH_S: f64 = 30.0;
 
-/// Candidates slower than this ratio in the first block are not tried again.
+/// Ratio of times in the first block above which a candidate is not tried again.
 const HOPELESS: f64 = 1.5;
 
 /// Fixed seed, so that the random orders are the same in every run.
