@@ -18,7 +18,7 @@ pub struct UnpublishedFile {
     path: PathBuf,
     file: File,
     len_bytes: u64,
-    /// In the process that publishes the file.
+    /// State in the process that publishes the file.
     unpublished: Option<AtomicFile>,
 }
 
