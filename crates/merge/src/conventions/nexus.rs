@@ -154,7 +154,7 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
     let rule = Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() };
-    // Readers take any date for the reference.
+    // Readers accept any date as the reference.
     let is_date = |attribute: &&AttributeValue| {
         let date = texts(attribute).and_then(|texts| reference_ns(texts.first()?, Calendar::ProlepticGregorian));
         date.is_some() && attribute.name != reference.attribute().as_bytes()

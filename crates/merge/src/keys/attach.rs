@@ -56,7 +56,8 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
     Ok(replaced)
 }
 
-/// Removes differences between datasets that `specs` replace: inputs need not have them, or may have others.
+/// Removes differences between datasets that `specs` replace: inputs need not have these datasets, or may have
+/// different ones.
 ///
 /// # Errors
 /// Specs of keys that do not fit the inputs.
@@ -99,7 +100,8 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
     Ok(Some(left))
 }
 
-/// Records how the datasets were computed that the plan copies from its only input, whose records are `of_input`.
+/// Records how the datasets that the plan copies from its only input were computed. `of_input` are the records of that
+/// input.
 ///
 /// # Errors
 /// Specs of keys that do not fit the file.
@@ -337,7 +339,7 @@ fn add_key_columns(
     let index_rows = tables[0].ids.rows;
     let in_first = |rows: u64| std::iter::once(rows).chain(std::iter::repeat_n(0, inputs.saturating_sub(1))).collect();
     let mut new = Vec::new();
-    // Datasets of the index group are computed by both of two specs.
+    // With two specs, both compute the datasets of the index group.
     let there: HashSet<Vec<u8>> =
         plan.derived.columns.keys().map(|&column| plan.schema.column_path(column).to_vec()).collect();
     for (number, (table, runs)) in tables.iter().zip(joined).enumerate() {

@@ -18,7 +18,7 @@ const READ_ROWS: u64 = 1 << 16;
 pub(super) struct ConstantColumn {
     /// Name in the index group.
     pub name: Vec<u8>,
-    /// Column of the index group that has as many rows.
+    /// Column of the index group that has the same number of rows.
     pub like: ColumnIndex,
     /// Type of the value.
     pub class: Arc<TypeClass>,

@@ -55,7 +55,7 @@ pub struct FirstValueSpec {
     pub dataset: String,
     /// Path of the group that gets a column of the same name.
     pub group: String,
-    /// Whether to recompute an existing column, which is an error otherwise.
+    /// Whether to recompute an existing column; otherwise, it is an error.
     pub replace: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct KeySpec {
     pub repeated: RepeatedIds,
     /// Patterns of the paths of groups that get no keys.
     pub skip: Vec<String>,
-    /// Whether to recompute existing datasets, which are an error otherwise.
+    /// Whether to recompute existing datasets; otherwise, they are an error.
     pub replace: bool,
 }
 

@@ -293,8 +293,8 @@ fn settle_join(
     Ok(unranged)
 }
 
-/// Refuses what is only reported for a new file: objects cannot be added to an existing file, rows that are missing from
-/// its inputs are filled, and an index in it would remain.
+/// Refuses differences that are only reported for a new file: objects cannot be added to an existing file, rows that
+/// are missing from its inputs are filled, and an index in it would remain.
 fn refuse_in_growing_file(joined: &mut JoinResult, join: Join) {
     let is_refused = |warning: &Difference| match warning.kind {
         // An inner join leaves it out.

@@ -114,7 +114,7 @@ pub enum ValueMeaning {
         /// Path of the categories.
         categories: Vec<u8>,
     },
-    /// Categories to which codes refer. The output has those of all inputs, in order of appearance.
+    /// Categories to which codes refer. The output has the categories of all inputs, in order of appearance.
     Categories {
         /// Whether the order of the categories has a meaning, so that all inputs must have the same order.
         ordered: bool,

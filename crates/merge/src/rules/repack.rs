@@ -79,7 +79,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     let mut output = settling.schema.columns[column as usize].model().clone();
     output.datatype = Datatype { class: Arc::new(number.class()), committed: None };
     let mut missing = Vec::new();
-    // The number is one of the type's, so this cannot fail.
+    // The type holds the number, so this cannot fail.
     let _ = number.encode_integers(&[packing.missing], &mut missing);
     output.fill.value = Some(InlineData::Stored(missing.clone()));
     (output.fill.user_defined, output.fill.undefined) = (true, false);

@@ -51,7 +51,7 @@ const MAX_DIFFERENCE_NS: u128 = 1_000;
 const UNWRITTEN: &str = "is the fill value of netCDF, a missing value for some readers and a time for others; an attribute _FillValue \
                          that names it (ncatted) makes it a missing value";
 
-/// Reason why a number becomes no other.
+/// Reason why a number has no counterpart.
 const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
 
 impl UnitScale {
@@ -228,7 +228,8 @@ mod tests {
 
     const DAY_NS: i64 = 86_400_000_000_000;
 
-    /// Returns the conversion between units of these lengths, with the input's reference so long after the output's.
+    /// Returns the conversion between units of these lengths, with the input's reference `difference_ns` after the
+    /// output's.
     fn nearest(from_ns: i64, to_ns: i64, difference_ns: i128) -> UnitScale {
         UnitScale {
             multiplier: from_ns,
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(scale.float(0.5, single), Ok(31.5));
         assert!(scale.float(1.0 / 3.0, NumberType::int64()).is_err());
         assert!(scale.float(1e300, DOUBLE).is_err());
-        // Values that stand for missing ones stay, and no other becomes one.
+        // Values that stand for missing ones stay, and no other value becomes one of them.
         assert_eq!(scale.float(-1.0, DOUBLE), Ok(-1.0));
         assert!(scale.float(-32.0, DOUBLE).is_err());
         assert!(scale.float(f64::NAN, DOUBLE).unwrap().is_nan());

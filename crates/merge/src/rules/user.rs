@@ -31,7 +31,7 @@ impl UserRule {
     /// Parses "PATTERN: RULE".
     ///
     /// # Errors
-    /// If the text is not a valid rule; the error says why.
+    /// If the text is not a valid rule; the error gives the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (pattern, rule) = text.rsplit_once(": ").ok_or_else(|| format!("{text:?}: {FORMS}"))?;
         Self::new(pattern.trim(), rule.trim())
@@ -40,7 +40,7 @@ impl UserRule {
     /// Creates a rule for a pattern.
     ///
     /// # Errors
-    /// If the pattern or the rule is invalid; the error says why.
+    /// If the pattern or the rule is invalid; the error gives the reason.
     pub fn new(pattern: &str, rule: &str) -> Result<Self, String> {
         let parsed = Self { pattern: pattern.to_owned(), rule: rule.to_owned() };
         parsed.matcher().map_err(|error| format!("{pattern:?}: not a valid pattern: {error}"))?;
@@ -56,7 +56,7 @@ impl UserRule {
     /// Reads rules from a TOML file: a table `rules` that maps patterns to rules.
     ///
     /// # Errors
-    /// If the file is not TOML or holds an invalid rule; the error says where.
+    /// If the file is not TOML or holds an invalid rule; the error gives the place.
     pub fn parse_file(text: &str) -> Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

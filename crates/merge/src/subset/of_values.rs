@@ -24,7 +24,7 @@ struct SelectedValues {
     excludes_end: bool,
 }
 
-/// Returns the elements of a coordinate with values from `from` to `to`; an error says why there are none.
+/// Returns the elements of a coordinate with values from `from` to `to`; an error gives the reason if there are none.
 pub(super) fn elements(
     values: &[f64],
     attributes: &[AttributeValue],

@@ -132,7 +132,7 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         if let (Some(remembered), Some(of_input)) = (&mut stored.remembered, &of_input.remembered) {
             remembered.forget_done(of_input);
         }
-        // Of selected rows, keys are computed again.
+        // Keys of selected rows are computed again.
         stored.derived.retain(|spec| options.rows.is_some() || !of_input.made.iter().any(|made| made.is_like(spec)));
     }
     let recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;

@@ -81,7 +81,7 @@ pub enum EmptyConversion {
     Null,
 }
 
-/// Fields of [`Decisions`] about how each input is taken, with which no output can be taken again.
+/// Fields of [`Decisions`] about how each input is taken. They must not be applied again to an output.
 const OF_INPUTS: [&str; 5] = ["new_dim", "tiles", "select", "where", "add_column"];
 
 impl Decisions {

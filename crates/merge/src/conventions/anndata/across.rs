@@ -50,7 +50,7 @@ pub(super) fn carried<'a>(
     policy: Policy<'_>,
     out: &mut AssembledTree,
 ) -> Vec<CarriedElement<'a>> {
-    // For elements that all inputs must have, the order of the last input; otherwise, the order of appearance.
+    // Elements that all inputs must have follow the order of the last input, others the order of appearance.
     let mut names: Vec<&[u8]> = Vec::new();
     let is_in = |group: &[Node<'a>], name: &[u8]| group.iter().any(|node| node.name() == name);
     if policy.merge == MergePolicy::Same {

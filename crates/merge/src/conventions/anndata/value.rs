@@ -157,7 +157,7 @@ pub(super) fn index_name(node: Node<'_>) -> CombineResult<String> {
 enum MissingRows {
     /// NaN; integers become floats.
     Nan,
-    /// The code of no category.
+    /// The code of a missing category.
     MinusOne,
     /// True.
     True,
@@ -221,7 +221,7 @@ fn with_nan(node: Node<'_>, class: TypeClass, values: Vec<u8>) -> CombineResult<
     Ok((double.class(), out))
 }
 
-/// Returns the value that readers take for true.
+/// Returns the value that readers interpret as true.
 fn true_value(class: &TypeClass) -> Vec<u8> {
     match class {
         TypeClass::Enum { symbols, .. } => symbols

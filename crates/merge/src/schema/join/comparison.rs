@@ -54,8 +54,8 @@ impl Comparison<'_> {
         self.found.add(&self.joined.entry.path, kind, expected, found, self.input);
     }
 
-    /// Returns whether the object is a dimension that variables other than texts use in some inputs only. Its length is then
-    /// compared with that of the variables, as that of texts.
+    /// Returns whether the object is a dimension that variables other than texts use only in some inputs. Its length is
+    /// then compared with that of the variables, as for texts.
     fn is_length_of_texts(&mut self, rule: Option<&Rule>) -> bool {
         let (Some(declared), Some(rule)) = (&mut self.joined.declared, rule) else { return false };
         let (of_texts, of_others) = match (declared.rule.placement, rule.placement) {
@@ -97,7 +97,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Reports attributes that differ, except those that a rule accounts for, and keeps what they are needed for.
+    /// Reports attributes that differ, except those that a rule accounts for, and keeps attributes that are needed
+    /// later.
     fn compare_attributes(&mut self, found: &Arc<[AttributeValue]>, guard: Guard) {
         let Self { joined, found: differences, options, input, .. } = self;
         let JoinedEntry { entry, dropped_attributes: dropped, declared, kept, other_attributes, .. } = &mut **joined;
@@ -140,7 +141,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares what the objects are and hold.
+    /// Compares the kinds and the contents of the objects.
     fn compare_content(&mut self, role: ScannedRole) {
         let mut column = self.joined.column.take();
         match (role, &mut column) {
@@ -164,7 +165,7 @@ impl Comparison<'_> {
         self.joined.column = column;
     }
 
-    /// Compares datasets that are concatenated or stored once, and adds the extent of the input's.
+    /// Compares datasets that are concatenated or stored once, and adds the extent of the input's dataset.
     fn compare_column(
         &mut self,
         column: &mut Column,
