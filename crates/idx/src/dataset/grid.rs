@@ -31,7 +31,7 @@ impl ArrayGrid {
         Some(Self { origin, counts, log2_spacing })
     }
 
-    /// Returns how many samples of `resolution` the box has along each axis; 0 if it lies between them.
+    /// Returns how many samples of `resolution` the box has along each axis; 0 if the box lies between samples.
     pub fn counts_of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Point {
         let log2_spacing = bitmask.log2_spacing(resolution);
         std::array::from_fn(|axis| {

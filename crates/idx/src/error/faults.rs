@@ -37,7 +37,7 @@ pub enum UpdateFault {
     },
 }
 
-/// Why the requested time step, or the lack of one, does not fit a dataset.
+/// Reason why the requested time step, or the lack of one, does not fit a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeFault {

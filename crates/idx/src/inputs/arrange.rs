@@ -8,7 +8,7 @@ use crate::error::{IdxError, Result};
 use crate::request::{InputRelation, InputRequest};
 
 impl<A: RowArray> Inputs<A> {
-    /// Arranges `arrays`, which are not those of an IDX dataset, as a request asks.
+    /// Arranges `arrays`, which are not those of an IDX dataset, as a request specifies.
     ///
     /// # Errors
     /// If they have different numbers of samples, or samples that a header cannot represent.

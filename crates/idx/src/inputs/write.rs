@@ -86,7 +86,7 @@ impl<A: RowArray> Inputs<A> {
         }
     }
 
-    /// Adds what a dataset as input determines to a request: header keys, time steps and, if all of its samples are
+    /// Adds to a request what an input dataset determines: header keys, time steps and, if all of its samples are
     /// copied, its layout.
     pub fn complete(&self, request: &mut WriteRequest) {
         request.others.clone_from(&self.others);
@@ -119,10 +119,11 @@ impl<A: RowArray> InputWrite<'_, A> {
         self.write_steps(options, None)
     }
 
-    /// Collective. Returns the options of this rank, which holds its share of a time step besides what the writer needs.
+    /// Collective. Returns the options of this rank, which holds its share of a time step in addition to what the
+    /// writer needs.
     ///
     /// # Errors
-    /// On every rank, if the share of one does not fit into its memory.
+    /// On every rank, if the share of a rank does not fit into its memory.
     pub fn options(&self) -> Result<WriteOptions, A::Error> {
         let fitted =
             self.request.options(self.default_jobs, self.inputs.layout.counts.len()).and_then(|mut options| {

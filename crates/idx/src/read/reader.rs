@@ -2,7 +2,7 @@
 //!
 //! Only blocks with requested samples are read, each once. `stored` finds and decodes blocks; `collective` reads
 //! collectively. Invariant: every sample of the result comes from a block that exists and decodes; otherwise the error
-//! names file, field and block, unless the query asks for the field's default value in missing blocks.
+//! names file, field and block, unless the query requests the field's default value in missing blocks.
 
 use crate::dataset::compression::BlockFault;
 use crate::dataset::grid::{blocks, runs};

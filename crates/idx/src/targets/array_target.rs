@@ -58,7 +58,7 @@ pub trait ArrayTarget: Debug + Send + Sync {
     /// If it cannot be read or is refused.
     fn open(&self, path: &Path) -> Result<Box<dyn StoredArrays>>;
 
-    /// Adopts the layout of a dataset, all of whose samples are copied, for options that the request does not name.
+    /// Sets the options that the request does not name to the layout of a dataset whose samples are all copied.
     fn adopt_layout(&self, _request: &mut WriteRequest, _header: &Header) {}
 
     /// Returns the header of datasets that are written to find the fastest options.

@@ -1,4 +1,4 @@
-//! IDX as a target.
+//! IDX as a target of arrays.
 
 use super::array_target::{ArrayTarget, FieldSet, StoredArrays, TargetWriter};
 use super::{Description, TargetCheck, WrittenLayout};

@@ -1,8 +1,8 @@
 //! Targets: the formats that arrays are written to, behind one trait, and their registry.
 //!
-//! `array_target` is the trait. `idx` implements it for IDX, and each other format in its own folder. This file lists the
-//! formats, dispatches to them, and has what differs between their results. Invariant: callers name a format only to show
-//! what it alone has; the enums here make the compiler list these places.
+//! `array_target` is the trait. `idx` implements it for IDX, and each other format in its own folder. This file lists
+//! the formats, dispatches to them, and defines the types that hold their different results. Invariant: callers name a
+//! format only to show what it alone has; the enums here make the compiler list these places.
 
 mod array_target;
 mod idx;
@@ -30,7 +30,7 @@ pub fn target(format: Format) -> &'static dyn ArrayTarget {
     }
 }
 
-/// Returns the format that a request names, or that of the ending of its output. Other outputs are IDX.
+/// Returns the format that a request names, or the format that the ending of its output denotes. Other outputs are IDX.
 pub fn format_of(request: &WriteRequest) -> Format {
     let has_ending = |format: &Format| request.output.extension().is_some_and(|end| end == target(*format).name());
     request.format.or_else(|| Format::ALL.into_iter().find(has_ending)).unwrap_or(Format::Idx)
@@ -48,7 +48,7 @@ pub fn has_option(format: Format, name: &str) -> bool {
     !others.into_iter().any(|other| target(other).options(&request).iter().any(|(known, _)| *known == name))
 }
 
-/// Begins writing `fields` as a request asks. Nothing is written yet.
+/// Begins writing `fields` as a request specifies. Nothing is written yet.
 ///
 /// # Errors
 /// If the request does not fit the fields or has options of another format, or a dataset to continue cannot be read or

@@ -4,7 +4,7 @@ use super::{MAX_BLOCKS_PER_FILE, MAX_FIELDS, MAX_HEADER_LEN_BYTES, VERSION};
 use crate::dataset::bitmask::BitmaskError;
 use crate::dataset::template::TemplateError;
 
-/// Why the text of an `.idx` file, or a header built in memory, is refused. The caller adds the file name.
+/// Reason why the text of an `.idx` file, or a header built in memory, is refused. The caller adds the file name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {

@@ -1,5 +1,5 @@
-//! The samples of all levels across ranks: the first level after restructuring, every other level computed from the
-//! one before.
+//! Computation of the samples of all levels across ranks. The first level is restructured, and every other level is
+//! computed from the one before.
 //!
 //! Shards are assembled elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on
 //! every rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.
@@ -38,7 +38,7 @@ pub(crate) struct Pyramid<'a> {
     permits: Vec<Permit>,
 }
 
-/// Inputs of making the levels.
+/// Inputs for computing the levels.
 pub(crate) struct PyramidBuild<'m> {
     /// The output, for errors.
     pub(crate) path: &'m Path,

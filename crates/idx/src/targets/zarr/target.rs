@@ -1,4 +1,4 @@
-//! OME-Zarr as a target.
+//! OME-Zarr as a target of arrays.
 
 use super::check::FolderCheck;
 use super::image::{Images, is_zarr};

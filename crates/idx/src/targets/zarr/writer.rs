@@ -47,7 +47,7 @@ impl ZarrWriter {
     /// Creates a writer of the folder `path`. Nothing is written yet.
     ///
     /// # Errors
-    /// If the options ask for one phase, or there are too many shards.
+    /// If the options request one phase, or there are too many shards.
     pub fn new(path: &Path, form: ImageLayout, options: WriteOptions) -> Result<Self> {
         if options.phases == Phases::One {
             return Err(ZarrFault::OnePhase.at(path));
