@@ -112,7 +112,7 @@ impl From<ColumnsError> for EventsError {
     }
 }
 
-/// Makes the error one that sources and sinks may return.
+/// Converts the error to one that sources and sinks may return.
 impl From<EventsError> for ColumnsError {
     fn from(error: EventsError) -> Self {
         match error {

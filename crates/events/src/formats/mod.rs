@@ -163,7 +163,7 @@ pub(crate) fn warn_of_filter(options: &WriteOptions, watch: &Watch<'_>, ranks: &
     }
 }
 
-/// Collective. Merges files in the way of the first one's format.
+/// Collective. Merges files as the format of the first one does.
 ///
 /// # Errors
 /// As for [`Format::merge`].

@@ -53,8 +53,8 @@ impl WriteOptions {
         }
     }
 
-    /// Returns the serialisation that products need; `None` if they stay as they are stored. `has_baskets` says whether
-    /// any product is stored as the bytes of a branch.
+    /// Returns the serialisation that products need; `None` if they stay as they are stored. `has_baskets` states
+    /// whether any product is stored as the bytes of a branch.
     pub(crate) fn serialization(&self, has_baskets: bool) -> Option<Serialization> {
         // The framework's product layout does not record the serialisation; its other formats have no bytes of branches.
         let needs_root = match self.compat {

@@ -33,7 +33,7 @@ pub(super) trait EventArrangement: Send + Sync {
     /// Creates the state with which one thread arranges blocks.
     fn arranger(&self) -> Result<Box<dyn PartitionBlocks>>;
 
-    /// Returns the attributes of groups that are only known once all events are.
+    /// Returns the attributes of groups that are known only when all events are known.
     fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)>;
 }
 

@@ -25,7 +25,7 @@ pub(super) const COMPRESSION_LEVEL: &str = "CompressionLevel";
 pub(super) const COMPRESSION_CHOICE: &str = "CompressionChoice";
 pub(super) const COMPRESSION: &str = "Compression";
 
-/// Returns the attributes of `/Lumi` in a file written by raddle. `with_ids` says whether the source has ids.
+/// Returns the attributes of `/Lumi` in a file written by raddle. `with_ids` states whether the source has ids.
 pub(super) fn attributes(
     layout: &str,
     schema: &Schema,

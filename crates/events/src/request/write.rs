@@ -1,4 +1,4 @@
-//! Writing of a source that the caller has.
+//! Writing of a source that the caller provides.
 
 use super::Resources;
 use crate::error::{EventsError, Result};

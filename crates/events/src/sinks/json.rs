@@ -1,6 +1,6 @@
 //! Values of columns as JSON.
 //!
-//! Values that JSON cannot represent: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`;
+//! JSON cannot represent some values: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`;
 //! bytes, and texts that are not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
 
 use raddle_columns::block::Buffer;

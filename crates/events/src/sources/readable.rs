@@ -34,7 +34,7 @@ pub fn readable(
     let read_one = |(): &mut (), &product: &usize| -> Result<Option<EventsError>> {
         let read = || {
             let mut reader = source.reader(&[product])?;
-            // A product is not bad because the ids of the events are.
+            // Bad ids of the events do not make a product bad.
             reader.leave_out_ids();
             read_to_end(source, reader.as_mut(), entries.clone(), batch_len_bytes, cancel)
         };
