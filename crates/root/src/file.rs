@@ -1,6 +1,6 @@
 //! ROOT files: header, directories and their keys, payloads, descriptions of classes.
 //!
-//! Invariant: every directory is visited once, whatever its keys say.
+//! Invariant: every directory is visited once, whatever its keys contain.
 
 use super::compression;
 use super::key::Key;

@@ -16,17 +16,18 @@
 //! # }
 //! ```
 //!
-//! [`RootFile`] lists trees and RNTuples. [`TreeSource`] reads a tree branch by branch, [`WholeTree`] puts objects together that
-//! ROOT split into branches, and [`NtupleSource`] reads an RNTuple. All are sources of [`columns`]: any range of entries can be read, by
-//! any number of threads. [`NtupleSink`] writes an RNTuple. A branch whose contents are unknown is read as the bytes of its
-//! entries.
+//! [`RootFile`] lists trees and RNTuples. [`TreeSource`] reads a tree branch by branch, [`WholeTree`] reassembles
+//! objects that ROOT split into branches, and [`NtupleSource`] reads an RNTuple. All are sources of [`columns`]: any
+//! range of entries can be read, by any number of threads. [`NtupleSink`] writes an RNTuple. A branch whose contents
+//! are unknown is read as the bytes of its entries.
 //!
-//! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes, and its specification of RNTuples.
-//! All numbers of trees are big-endian. From bytes to columns: `file` finds keys, `compression` decodes their blocks, `streamer` reads
-//! the descriptions of classes that every file contains, `object` reads metadata with them, `tree` locates baskets, `basket` cuts
-//! them into entries, `layout` determines the meaning of an entry's bytes, and `walk` turns them into columns. In the other
-//! direction, `container` creates the file around an RNTuple, and `compress` its compressed blocks. `whole` puts objects together:
-//! `assembly` plans it, `pieces` cuts entries apart, `front` frames objects.
+//! Sources of the formats: ROOT's own `TFile`, `TKey`, `TBasket` and `TBufferFile` classes, and its specification of
+//! RNTuples. All numbers of trees are big-endian. From bytes to columns: `file` finds keys, `compression` decodes their
+//! blocks, `streamer` reads the descriptions of classes that every file contains, `object` reads metadata with them,
+//! `tree` locates baskets, `basket` cuts them into entries, `layout` determines the meaning of an entry's bytes, and
+//! `walk` turns them into columns. In the other direction, `container` creates the file around an RNTuple, and
+//! `compress` its compressed blocks. `whole` reassembles objects: `assembly` plans this, `pieces` cuts entries apart,
+//! `front` frames objects.
 //!
 //! Invariant: no input bytes make a reader panic, or allocate more memory than the file could fill.
 #![forbid(unsafe_code)]

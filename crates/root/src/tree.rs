@@ -152,7 +152,7 @@ impl Tree {
 
     /// Returns the branch of member `id` of the same objects, if `branch` holds another member of a split collection.
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
-        // Members of members are among those of the objects: names say of which.
+        // Members of members are among those of the objects: names show of which.
         let parent = |branch: &Branch| {
             let parent = branch.path.strip_suffix(branch.name.as_str())?.strip_suffix('/')?;
             let object = branch.name.rsplit_once('.').map_or("", |(object, _)| object);

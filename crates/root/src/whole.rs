@@ -1,4 +1,4 @@
-//! A tree whose objects are products: each one whole, as ROOT serialises it, even if ROOT split it into branches.
+//! A tree whose objects are products. Each object is whole, as ROOT serialises it, even if ROOT split it into branches.
 //!
 //! [`super::assembly`] plans which bytes go where. Invariant: a product is reassembled from all of its branches, or
 //! requesting it is an error; the other products can still be read.

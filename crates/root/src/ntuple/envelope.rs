@@ -1,7 +1,7 @@
 //! Envelopes and frames, which wrap header, footer and page lists.
 //!
-//! Invariant: nothing is read beyond a frame, whatever its records say; unknown data at the end of a frame is skipped,
-//! as the specification requires.
+//! Invariant: nothing is read beyond a frame, whatever its records contain; unknown data at the end of a frame is
+//! skipped, as the specification requires.
 
 use super::super::compression;
 use super::super::file::{RootFile, decode_payload};
