@@ -1,14 +1,14 @@
-//! Reads whole datasets, and the ones that follow in the background as soon as a program seems to read one after the
-//! other.
+//! Reads whole datasets and, as soon as a program seems to read one after the other, the following ones in the
+//! background.
 //!
 //! Objects are numbered in the order in which a program that visits the file meets them. A program that has read a few
-//! datasets in that order probably reads the next ones too. Threads decode those while the program works with the values
-//! that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right. Datasets that
-//! were read ahead but not asked for make the next prediction wait longer.
+//! datasets in that order probably reads the next ones too. Threads decode those while the program works with the
+//! values that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right.
+//! Datasets that were read ahead but not requested make the next prediction wait longer.
 //!
 //! Invariants: values are passed on once, so that a second read of a dataset reads the file again; an error in the
-//! background is not reported, because the dataset is read again when it is asked for; each object is looked at once by a
-//! prediction; threads end when nothing is left to read.
+//! background is not reported, because the dataset is read again when it is requested; each object is looked at once by
+//! a prediction; threads end when nothing is left to read.
 
 use crate::Result;
 use crate::fork::BackgroundThread;
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Limit of the values that wait to be asked for, per thread: enough for a few datasets, and little enough that their
-/// memory is soon used again, while the processor's caches still hold it.
+/// Limit of the values that wait to be requested, per thread: enough for a few datasets, and little enough that their
+/// memory is soon reused, while the processor's caches still hold it.
 const MAX_WAITING_LEN_BYTES: u64 = 4 << 20;
 
 /// Limit of the values that wait in all files of the process, per thread of a file: many files may stay open.
@@ -32,22 +32,22 @@ const MAX_PROCESS_LEN_BYTES: u64 = 16 * MAX_WAITING_LEN_BYTES;
 /// Limit of the values that wait after the first prediction.
 const MAX_FIRST_LEN_BYTES: u64 = 1 << 20;
 
-/// Limit of a dataset that is read ahead. All threads read a longer one together when it is asked for.
+/// Limit of a dataset that is read ahead. All threads read a longer one together when it is requested.
 const MAX_DATASET_LEN_BYTES: u64 = 8 << 20;
 
 /// Limit of the number of datasets that wait.
 const MAX_WAITING: usize = 256;
 
-/// Values that justify starting a thread: a shorter piece of work takes no longer than starting one.
+/// Length of values that justifies starting a thread: reading fewer values takes no longer than starting one.
 const MIN_THREAD_LEN_BYTES: u64 = 128 << 10;
 
-/// Datasets that a program may leave out without ending a prediction, such as texts among numbers.
+/// Number of datasets that a program may leave out without ending a prediction, such as texts among numbers.
 const MAX_LEFT_OUT: usize = 4;
 
 /// Limit of the distance of the numbers of two datasets that are read in order: empty datasets are left out.
 const MAX_DISTANCE: ObjectIndex = 4096;
 
-/// Datasets read in order before the first prediction.
+/// Number of datasets read in order before the first prediction.
 const MIN_SEQUENTIAL_READS: u32 = 2;
 
 /// Limit to which unused values raise the number of datasets read in order before a prediction.
@@ -72,9 +72,9 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Dataset that was asked for last.
+    /// Dataset that was requested last.
     last: Option<ObjectIndex>,
-    /// Number of datasets asked for in order.
+    /// Number of datasets requested in order.
     in_order: u32,
     /// Number of datasets in order that a prediction needs.
     patience: u32,
@@ -89,7 +89,7 @@ struct State {
     is_closed: bool,
 }
 
-/// A dataset that will probably be asked for.
+/// A dataset that will probably be requested.
 #[derive(Debug)]
 struct Item {
     index: ObjectIndex,
@@ -131,7 +131,7 @@ enum ReadStage {
 enum PredictedState {
     Read(Buffer),
     Running,
-    /// The dataset is left to the thread that asks.
+    /// The dataset is left to the thread that requests it.
     Left,
 }
 
@@ -206,7 +206,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compares the dataset that is asked for with the prediction.
+    /// Compares the requested dataset with the prediction.
     fn follow(&self, state: &mut State, index: ObjectIndex) {
         let is_next = state.last.is_some_and(|last| {
             let mut left_out = (last + 1..index).filter(|&between| self.readable(between).is_some());
@@ -264,7 +264,7 @@ impl Shared {
             let index = state.next_object;
             let readable = shared.readable(index);
             if readable.is_some_and(|len_bytes| len_bytes > MAX_DATASET_LEN_BYTES) {
-                // Nothing behind a long dataset is read until the program has come to it.
+                // Nothing after a long dataset is read until the program has reached it.
                 break;
             }
             state.next_object += 1;

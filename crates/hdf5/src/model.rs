@@ -241,7 +241,7 @@ pub enum ChunkIndex {
         /// Address of the header.
         address: u64,
     },
-    /// An index known to libhdf5 only (the child reader), which must be asked for values and chunk lists.
+    /// An index known only to libhdf5 (the child reader), from which values and chunk lists must be requested.
     ThroughLibrary,
 }
 
@@ -256,7 +256,7 @@ pub struct FillValue {
     pub undefined: bool,
     /// Time of allocation: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
     pub allocation_time: u8,
-    /// When the fill value is written: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
+    /// Time of writing the fill value: 0 on allocation, 1 never, 2 if set (`H5D_fill_time_t`).
     pub write_time: u8,
 }
 

@@ -1,5 +1,5 @@
-//! Memory for values that is used again. The kernel clears every new page before its first use, which takes a third of
-//! the time of a loop that reads datasets and drops their values.
+//! Reusable memory for values. The kernel clears every new page before its first use, which takes a third of the time
+//! of a loop that reads datasets and drops their values.
 //!
 //! Invariant: unused memory stays within 64 MiB, in the whole process if all readers use [`SPARE`].
 
@@ -12,7 +12,7 @@ pub static SPARE: LazyLock<Arc<Spare>> = LazyLock::new(Arc::default);
 /// Limit of the unused memory of one [`Spare`].
 const UNUSED_LEN_BYTES: usize = 64 << 20;
 
-/// Minimum length of memory that is kept: what is shorter comes from the allocator's own lists.
+/// Minimum length of memory that is kept: shorter buffers come from the allocator's own lists.
 const MIN_LEN_BYTES: usize = 64 << 10;
 
 /// Memory that is not in use at the moment.
