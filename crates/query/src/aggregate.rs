@@ -17,7 +17,7 @@ use std::ops::Range;
 pub struct Aggregate {
     /// Number of rows.
     pub count: u64,
-    /// Limits, with the number of NaN.
+    /// Limits, with the number of NaN values.
     pub limits: Limits,
     /// Sum of the numbers that are not NaN.
     pub sum: Sum,
@@ -42,7 +42,7 @@ pub enum AggregateKind {
 }
 
 impl Aggregate {
-    /// Returns the aggregate of no numbers of a type.
+    /// Returns the aggregate of an empty set of numbers of a type.
     fn empty(number: NumberType) -> Self {
         let sum = match number.is_integer() {
             true => Sum::Integers(0),
@@ -65,7 +65,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds the statistics of `count` rows, which have what is wanted.
+    /// Adds the statistics of `count` rows, which contain the requested aggregates.
     fn add_known(&mut self, count: u64, known: &BlockStatistics) {
         self.count += count;
         self.limits = self.limits.union(known.limits);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Words that are no names of columns, unless they are quoted.
+/// Words that are not names of columns unless they are quoted.
 pub(crate) const RESERVED: [&str; 7] = ["and", "or", "not", "true", "false", "inf", "nan"];
 
 /// Name of a column, in quotes if it is not a plain word.

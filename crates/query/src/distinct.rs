@@ -173,7 +173,7 @@ fn slot_of(word: u64) -> usize {
 #[derive(Debug, Default)]
 pub(crate) struct PrefixCollector {
     known: Vec<TextPrefix>,
-    /// The prefix before, which is often repeated.
+    /// The previous prefix, which is often repeated.
     last: Option<TextPrefix>,
     is_full: bool,
 }

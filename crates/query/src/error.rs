@@ -32,7 +32,7 @@ pub enum QueryError {
         column: String,
         /// Its rows.
         rows: u64,
-        /// Column with another number of rows.
+        /// Column with a different number of rows.
         other: String,
         /// Its rows.
         other_rows: u64,

@@ -1,4 +1,4 @@
-//! Events: rows of one table by the events of another.
+//! Selection of rows of one table by the events of another.
 //!
 //! Partition keys number the events of a file. In each table with keys, `NAME.seq` holds the event of each row, and
 //! `NAME.offsets` the number of rows before each event, if the events of the rows ascend. Invariant: the rows of some
@@ -35,7 +35,7 @@ impl EventSet {
         self.0.len()
     }
 
-    /// Returns the events of both sets.
+    /// Returns the events that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self(&self.0 & &other.0)

@@ -100,10 +100,10 @@ impl Operator {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Literal {
-    /// Integer. As text in JSON, which has no integers of more than 64 bits.
+    /// Integer, written as text in JSON, which has no integers of more than 64 bits.
     #[serde(with = "as_text")]
     Integer(i128),
-    /// Floating-point number. As its bits in JSON, which has no NaN and no infinities.
+    /// Floating-point number, written as its bits in JSON, which has no NaN and no infinities.
     #[serde(with = "as_bits")]
     Float(f64),
     /// Text, or the name of a value of an enumeration.

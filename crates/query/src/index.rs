@@ -1,4 +1,4 @@
-//! Statistics of the columns of a file, kept next to it: those of every block of rows.
+//! Statistics of every block of rows of the columns of a file, kept next to the file.
 //!
 //! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version 1
 //! has limits of numbers, version 2 also limits of texts, and version 3 distinct values
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"raddlest";
 /// Version of the format that is written.
 const VERSION: u8 = 3;
-/// Last version that has limits only.
+/// Last version that has only limits.
 const LIMITS_VERSION: u8 = 2;
 /// Oldest version that is read.
 const MIN_VERSION: u8 = 1;
@@ -279,7 +279,7 @@ impl Index {
     /// Parses the bytes of an index.
     ///
     /// # Errors
-    /// The reason why they are none.
+    /// The reason why they are not an index.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some((sealed, seal)) = bytes.split_last_chunk::<8>() else { return Err("is not an index".to_owned()) };
         let Some((version, contents)) = sealed.strip_prefix(MAGIC).and_then(<[u8]>::split_first) else {
@@ -309,10 +309,10 @@ impl Index {
         }
     }
 
-    /// Refuses a path at which there is something else than an index.
+    /// Refuses the path of anything other than an index.
     ///
     /// # Errors
-    /// If there is.
+    /// If the path leads to something other than an index.
     pub fn check_replaceable(path: &Path) -> Result<()> {
         let is_index = || -> std::io::Result<bool> {
             let mut magic = [0; MAGIC.len()];

@@ -1,4 +1,5 @@
-//! Queries: the rows of a table of an HDF5 file that satisfy a condition, read without the blocks that cannot have any.
+//! Queries: the rows of a table of an HDF5 file that satisfy a condition, read without the blocks that cannot have such
+//! rows.
 //!
 //! A [`Table`] is a group of datasets with equal numbers of rows. A [`Scan`] divides its rows into blocks, skips those
 //! whose statistics exclude a match ([`index`]), reads the columns of the condition ([`Expression`]) in the others, and

@@ -38,15 +38,15 @@ pub(crate) use with_words;
 pub(crate) trait Number: Copy + PartialOrd {
     /// Whether the type is one of integers.
     const IS_INTEGER: bool;
-    /// Number that no other is less than.
+    /// Smallest number of the type; for floats, negative infinity.
     const LOWEST: Self;
-    /// Number that no other is greater than.
+    /// Largest number of the type; for floats, infinity.
     const HIGHEST: Self;
 
     /// Returns whether the value is not a number (NaN).
     fn is_nan(self) -> bool;
 
-    /// Returns a word that is equal for equal numbers, and differs for others. All NaN have the same.
+    /// Returns a word that is equal for equal numbers, and differs for others. All NaN have the same word.
     fn word(self) -> u64;
 
     /// Returns the sum of at most 65,536 integers; 0 for floats.

@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Scan<'f> {
     table: Table<'f>,
     columns: Vec<TableColumn>,
-    /// Number of `columns` that are requested: the first ones. The others are only of the condition.
+    /// Number of requested columns, which come first in `columns`. The others belong only to the condition.
     requested: usize,
     condition: Condition,
     /// Numbers of the columns of the condition.
@@ -90,7 +90,7 @@ impl RowBlock {
 }
 
 impl<'f> Scan<'f> {
-    /// Creates a scan of the rows that satisfy `condition`, all if there is none, for the values of `columns`.
+    /// Creates a scan of the rows that satisfy `condition` (of all rows without one), for the values of `columns`.
     ///
     /// # Errors
     /// If a column does not exist or cannot be read or compared, or columns have different numbers of rows.
@@ -182,7 +182,7 @@ impl<'f> Scan<'f> {
         Self { within: Some(common), ..self }
     }
 
-    /// Also returns the numbers of the rows that match.
+    /// Makes the scan also return the numbers of the rows that match.
     #[must_use]
     pub fn numbered(self) -> Self {
         Self { is_numbered: true, ..self }

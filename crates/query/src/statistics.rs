@@ -93,7 +93,7 @@ impl BlockStatistics {
         Some(each)
     }
 
-    /// Returns whether all parts can be of the same `rows` values.
+    /// Returns whether all parts can describe the same `rows` values.
     pub(crate) fn is_consistent(&self, rows: u64) -> bool {
         let has_room = match self.limits {
             Limits::Floats { nans, .. } => nans <= rows,
@@ -111,7 +111,7 @@ impl BlockStatistics {
             && self.distinct.as_ref().is_none_or(|distinct| distinct.fits(&self.limits))
     }
 
-    /// Returns what other statistics of the same values contradict, if both know it.
+    /// Returns the part that other statistics of the same values contradict, if both know it.
     pub(crate) fn contradiction(&self, other: &Self) -> Option<&'static str> {
         let are_other_values =
             self.distinct.as_ref().zip(other.distinct.as_ref()).is_some_and(|(one, other)| one != other);

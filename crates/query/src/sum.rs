@@ -76,7 +76,7 @@ impl FloatSum {
         self.pending = 0;
     }
 
-    /// Returns the infinity, or NaN for both of them, that was added, if there was one.
+    /// Returns the infinity that was added, if there was one; NaN if both were added.
     pub fn infinity(&self) -> Option<f64> {
         match self.infinities {
             [0, 0] => None,

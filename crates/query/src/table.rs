@@ -1,4 +1,4 @@
-//! Tables: groups of datasets with equally many rows, where row N of each describes the same item.
+//! Tables: groups of datasets with the same number of rows, where row N of each describes the same item.
 
 use crate::error::{QueryError, Result};
 use crate::statistics::OrderedType;
