@@ -46,7 +46,7 @@ const ROUNDS_SHARE: f64 = 0.6;
 /// the arms.
 const RUNS_PER_COMBINATION: f64 = 2.0 * MIN_BLOCKS as f64;
 
-/// Number of values of a setting that are combined, besides its default.
+/// Number of values of a setting that are combined, in addition to its default.
 const MAX_VALUES: usize = 3;
 
 /// A search and its findings.
