@@ -25,7 +25,7 @@ pub struct PythonRanks<'a> {
 }
 
 impl<'a> PythonRanks<'a> {
-    /// Queries number and count of the ranks; exceptions and signals will cancel `cancel`.
+    /// Queries the number of this rank and of all ranks; exceptions and signals cancel `cancel`.
     ///
     /// # Errors
     /// Any exception raised by these calls.
@@ -73,7 +73,7 @@ impl<'a> PythonRanks<'a> {
     }
 }
 
-/// Does `work` together with the ranks of a communicator, on the calling thread, as MPI requires. Signals are checked
+/// Runs `work` together with the ranks of a communicator, on the calling thread, as MPI requires. Signals are checked
 /// whenever ranks synchronise.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use strsim::osa_distance;
 
-/// Most edits by which a keyword may differ from a known one to be suggested.
+/// Maximum number of edits between an unknown keyword and the known one that is suggested.
 const MAX_EDITS: usize = 2;
 
 /// Keywords that are also read from the environment, as in the command, with the names of their variables.

@@ -1,4 +1,4 @@
-//! numpy arrays of memory that is used again when the array is freed.
+//! numpy arrays whose memory is reused when the array is freed.
 #![allow(unsafe_code, reason = "numpy takes memory of an owner that it keeps alive by a pointer only")]
 
 use numpy::ndarray::ArrayView1;

@@ -156,7 +156,7 @@ pub fn append(
     })
 }
 
-/// Returns inputs with these paths and the options of others.
+/// Returns inputs with these paths and the options of other inputs.
 fn with_listing(inputs: Vec<PathBuf>, options: Inputs) -> Inputs {
     Inputs { inputs, ..options }
 }
@@ -348,7 +348,7 @@ impl Observer for ProgressState {
     }
 }
 
-/// Does `work` on another thread; signals and errors of `progress` stop it.
+/// Runs `work` on another thread; signals and errors of `progress` stop it.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,

@@ -78,7 +78,7 @@ pub fn find_events(
     Ok(QueryEvents(Arc::new(found?)))
 }
 
-/// Does `work`, which reads a file that other threads use too, on another thread; signals stop it.
+/// Runs `work`, which reads a file that other threads use too, on another thread; signals stop it.
 fn searched<T: Send>(py: Python<'_>, work: impl FnOnce(&CancelToken) -> Result<T, QueryError> + Send) -> PyResult<T> {
     watched(py, None, |watch| {
         let _reading = ReadGuard::new();
