@@ -141,7 +141,7 @@ fn route(path: &Path) -> Result<(Route, bool)> {
 }
 
 /// Returns the HDF5 libraries that the dynamic linker loads with the program, and whether MPI is among the others. The
-/// linker itself is asked, as by `ldd`, without starting the program.
+/// linker itself is queried, as by `ldd`, without starting the program.
 fn linked(path: &Path) -> (Vec<Library>, bool) {
     let reported = Command::new(path).env("LD_TRACE_LOADED_OBJECTS", "1").env_remove("LD_PRELOAD").output();
     let reported = reported.map(|reported| String::from_utf8_lossy(&reported.stdout).into_owned()).unwrap_or_default();
