@@ -10,8 +10,7 @@ const STRIDE: usize = 64;
 const HEAD_TOKENS: usize = 1024;
 
 /// Fills `tokens` with the literals (1 to 255) and runs of zeros of `raw`, in order. Returns false if there is more
-/// Fills `tokens` with the literals (1 to 255) and runs of zeros of `raw`, in order. Returns false if there is more
-/// than one per `sparsity_len_bytes` bytes, or if the number in the first part makes that likely.
+/// than one token per `sparsity_len_bytes` bytes, or if the number in the first part makes that likely.
 ///
 /// Dense data is thus detected after its first few KiB.
 pub(super) fn tokens(raw: &[u8], sparsity_len_bytes: usize, tokens: &mut Vec<u32>) -> bool {
