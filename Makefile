@@ -115,7 +115,8 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/interop
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/meaning
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/events
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/apply tests/report
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/apply
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/report
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
 	$(MAKE) test-python
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/kept
