@@ -128,7 +128,7 @@ _PLACES = {
 
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for one of the module.
+    # Type checkers would accept any name as one of the module.
     def __getattr__(name):
         from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Aggregates of a column, put together from those of several files."""
+"""Aggregates of a column, combined from those of several files."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _dataset_class() -> type:
 
 
 class _Scanner:
-    """A scan whose rows Arrow filters, with the methods of pyarrow's scanner. That one would read all batches ahead."""
+    """A scan whose rows Arrow filters, with the methods of pyarrow's scanner, which would read all batches ahead."""
 
     def __init__(self, scan: Scan, options: dict[str, Any]) -> None:
         self._scan, self._options = scan, options
@@ -125,7 +125,7 @@ def _narrowed(scan: Scan, names: list[str], columns: Any, filter: Any) -> Scan:
         try:
             condition = _understood(_parsed(filter), Columns(scan))
         except Exception:
-            # The serialised form is not a documented one.
+            # The serialised form is not documented.
             condition = None
         if condition is not None:
             scan = scan.filter(condition)

@@ -144,7 +144,7 @@ def columns_of(data: dict[str, Any]) -> set[str]:
 
 
 def _literal(value: Any) -> dict[str, Any]:
-    """Return a value as the compiled part takes it: integers as text, floats by their bits."""
+    """Return a value in the form of the compiled part: integers as text, floats by their bits."""
     if isinstance(value, Column):
         return {"column": value._name}
     if isinstance(value, (bytes, np.bytes_)):

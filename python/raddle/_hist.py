@@ -63,7 +63,7 @@ def _check(name: str, column: Dataset, is_text: bool, has_axis: bool) -> None:
 
 
 def _values(values: np.ndarray[Any, Any]) -> Any:
-    """Return the values of a column as boost-histogram takes them."""
+    """Return the values of a column in the form that boost-histogram accepts."""
     values = flat(values)
     if values.dtype.kind in "SO":
         return as_str(values).tolist()

@@ -99,7 +99,7 @@ def _item(group: Group, child: Child, members: dict[int, list[Child]]) -> str:
 
 
 def _target(group: Group, name: str) -> str:
-    """Return where a link leads that has no object in this file."""
+    """Return the target of a link that has no object in this file."""
     kind, *target = group._core().link(group._number, encoded(name)) or ("broken",)
     return f"{kind} link to {' in '.join(map(str, reversed(target)))}" if target else f"{kind} link"
 

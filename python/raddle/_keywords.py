@@ -75,7 +75,7 @@ def _quoted(table: str) -> str:
 
 
 def _range(limits: slice | str | int) -> str:
-    """Return a range of a dimension as the command has it."""
+    """Return a range of a dimension in the command's notation."""
     if not isinstance(limits, slice):
         return str(limits)
     if limits.step not in (None, 1):
@@ -84,7 +84,7 @@ def _range(limits: slice | str | int) -> str:
 
 
 def _plain(name: str, value: object) -> object:
-    """Return a value of an option as JSON has it: a list for several, a text for a path or a shape."""
+    """Return a value of an option in the form of JSON: a list for several, a text for a path or a shape."""
     if name in ("layout_rules", "where") and isinstance(value, Mapping):
         value = [f"{_quoted(pattern) if name == 'where' else pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):

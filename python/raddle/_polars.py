@@ -72,7 +72,7 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
             found = found._head(n_rows)
         if predicate is not None and (condition := _condition(predicate, comparable)) is not None:
             found = found.filter(condition)
-        # Polars takes no stream without frames.
+        # Polars does not accept a stream without frames.
         for arrays in itertools.chain([_empty(found)], found.batches()):
             frame = _frame(arrays)
             yield (frame if predicate is None else frame.filter(predicate)).select(wanted)
@@ -112,7 +112,7 @@ def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
     import warnings
 
     with warnings.catch_warnings():
-        # Polars calls the form unstable: what is not as expected is not understood.
+        # Polars calls the form unstable, so anything unexpected gives no condition.
         warnings.simplefilter("ignore")
         return _understood(json.loads(predicate.meta.serialize(format="json")), columns)
 

@@ -327,7 +327,7 @@ class Scan:
         return dataset(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow take."""
+        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow accept."""
         return arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:
@@ -396,7 +396,7 @@ class Scan:
         return self._but(_windows=tuple(windows))
 
     def _search(self, columns: tuple[str, ...], rows: range | None, *, numbered: bool = False) -> str:
-        """Return a search as the compiled part takes it."""
+        """Return a search in the form of the compiled part."""
         search = {
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,

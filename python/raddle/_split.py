@@ -110,8 +110,8 @@ def split(
     by
         ``"variable"``: one file per variable, with its coordinates and everything else that describes it.
     rows_per_file
-        Most rows of a file, counted along the dimension of concatenation. Files without such a dimension, as those of
-        events, are divided between inputs.
+        Maximum number of rows of a file, counted along the dimension of concatenation. Files without such a dimension, such as
+        those of events, are divided between inputs.
     size_per_file
         Largest size of the values of a file before compression, in bytes or such as ``"4GiB"``.
     name
@@ -125,7 +125,7 @@ def split(
     Raises
     ------
     raddle.errors.InputError
-        If inputs cannot be read, do not fit together, or cannot be divided as asked; nothing was written.
+        If inputs cannot be read, do not fit together, or cannot be divided as requested; nothing was written.
     raddle.errors.UsageError
         If a keyword has an invalid value, or two exclude each other (also a ``ValueError``).
     raddle.errors.OutputError

@@ -190,7 +190,7 @@ def _json_lines(batch: Any) -> bytes:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Return a value as JSON has it. Numbers that JSON cannot represent are texts, as in ``raddle events dump``."""
+    """Return a value in the form of JSON. Numbers that JSON cannot represent are texts, as in ``raddle events dump``."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -211,7 +211,7 @@ def _plain(value: Any, kind: Any) -> Any:
 
 
 def _duration(months: int, days: int, nanoseconds: int) -> str:
-    """Return an interval as ISO 8601 has it. Each part has its own sign."""
+    """Return an interval in the notation of ISO 8601. Each part has its own sign."""
     seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     time = f"T{'-' if nanoseconds < 0 else ''}{seconds}{fraction}S" if nanoseconds else ""

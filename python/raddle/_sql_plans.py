@@ -106,13 +106,13 @@ def _compared_by_groups(node: Any) -> Iterator[str]:
             column = _variant(argument)
             name = column.name() if isinstance(column, expressions.Column) else ""
             has_filter = f"NOT isnan({argument.canonical_name()})" in condition and " OR " not in condition
-            # DataFusion divides aggregates with DISTINCT into two, of which the first names its results so.
+            # DataFusion divides aggregates with DISTINCT into two, the first of which gives its results these names.
             if not has_filter and not re.fullmatch(r"alias\d+", name):
                 yield name
 
 
 def _keeps_names(plan: Any, names: set[str]) -> bool:
-    """Whether a column of one of the names comes out of a node as it came in."""
+    """Whether a column with one of the names passes through a node unchanged."""
     node = _variant(plan)
     if isinstance(node, expressions.Projection):
         aliases = [form for form in map(_variant, node.projections()) if isinstance(form, expressions.Alias)]

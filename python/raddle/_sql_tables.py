@@ -40,7 +40,7 @@ MAX_BATCH_ROWS = 1 << 16
 
 @dataclass
 class _Query:
-    """What the scans of a query share."""
+    """State that the scans of a query share."""
 
     without_nan: set[str] = field(default_factory=set)
     """Columns whose NaN would make the result depend on the order of the rows."""
@@ -74,7 +74,7 @@ class Tables(CatalogProvider):
         return [path for file in self._files.values() for path in file.paths]
 
     def view(self, name: str, group: str) -> Table:
-        """Return a table as DataFusion takes it."""
+        """Return a table in the form that DataFusion accepts."""
         if name not in self._files:
             self._files[name] = scan(name, index=self._index, threads=self._threads)
         file = self._files[name]

@@ -1,6 +1,7 @@
 """Conditions of other libraries, as conditions of a scan that exclude no row which the library would keep.
 
-Invariant: what is not understood is None, and excludes nothing. The library evaluates the whole condition on what was read.
+Invariant: an expression that is not understood becomes None, and excludes nothing. The library
+evaluates the whole condition on what was read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Columns:
         return _COMPARISONS[comparison](col(name), value)
 
     def compare_ordered(self, name: str, comparison: str, value: Any) -> Condition | None:
-        """Return the condition of a library that takes NaN for the largest number."""
+        """Return the condition of a library that treats NaN as the largest number."""
         condition = self.compare(name, comparison, value)
         is_nan = self.is_nan(name) if comparison in (">", ">=") else None
         return condition if condition is None or is_nan is None else condition | is_nan

@@ -170,7 +170,7 @@ class RaddleWarning(UserWarning):
 
 
 class DifferencesWarning(RaddleWarning):
-    """Inputs differ, and the run continues as its options say; ``differences`` lists all differences."""
+    """Inputs differ, and the run continues, as its options allow; ``differences`` lists all differences."""
 
     def __init__(self, message: str, differences: Sequence[Fields] = ()) -> None:
         super().__init__(message, differences)

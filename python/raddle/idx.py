@@ -422,7 +422,7 @@ def zarr_info(path: Path) -> ZarrInfo:
 
 
 def _json(options: Mapping[str, object]) -> str:
-    """Options as JSON, without those that are None. All ranks together refuse a value that is of no use."""
+    """Options as JSON, without those that are None. All ranks together refuse an unusable value."""
 
     def plain(value: object) -> object:
         return value.item() if isinstance(value, np.generic) else str(value)
