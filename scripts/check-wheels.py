@@ -41,7 +41,7 @@ def problems_of(wheel: Path) -> list[str]:
 
 def problems_by_auditwheel(wheel: Path) -> list[str]:
     """Returns why a wheel does not run on the platform in its name."""
-    # Libraries of this machine say nothing about those of users.
+    # Libraries of this machine do not show what users have.
     command = ["auditwheel", "show", "--json", "--ldpaths", "/nonexistent", str(wheel)]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     if shown.returncode:
@@ -51,7 +51,7 @@ def problems_by_auditwheel(wheel: Path) -> list[str]:
     if not promised:
         return ["the name has no platform of the form manylinux_2_28_x86_64"]
     tag, libraries = report["overall_tag"], list(report["external_libs"])
-    # The loader of musl is its C library, and takes itself for libc.so. auditwheel expects Alpine's name of it.
+    # The loader of musl is its C library, and regards itself as libc.so. auditwheel expects the name that Alpine gives it.
     if promised["libc"] == "musllinux" and libraries == ["libc.so"]:
         tag = report["sym_tag"]
     found = PLATFORM.fullmatch(tag)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Each phrase with what to write instead. They are the mechanical ones; style.md has the others.
+# Each phrase, with its replacement. These are the mechanical ones; style.md lists the others.
 PHRASES = {
     r"(?<!there )\bis no(?! (?:more|less|longer|larger|smaller|slower|faster|better|worse|later|earlier|need|way|point|room|reason|use)\b)"
     r" (?:valid |such )?\w+": "is not a …",
