@@ -1,6 +1,6 @@
 //! Communicator over MPI.
 //!
-//! All operations are non-blocking collectives that are polled with growing pauses. MPI errors end all ranks, as is
+//! All operations are non-blocking collectives that are polled with growing pauses. MPI errors end all ranks, which is
 //! MPI's default. Invariant: MPI receives only words and core's pieces, with lengths of at most 31 bits and non-empty
 //! buffers.
 

@@ -1,6 +1,6 @@
 //! Reasons why this process cannot be one of several ranks.
 //!
-//! Failures of MPI itself are not covered: these end all ranks with MPI's own message, as is MPI's default.
+//! Failures of MPI itself are not covered: these end all ranks with MPI's own message, which is MPI's default.
 
 use std::path::{Path, PathBuf};
 

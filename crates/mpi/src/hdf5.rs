@@ -1,10 +1,10 @@
 //! Calls to a parallel libhdf5 that is loaded at run time, separate from the one that raddle is linked with, which has
 //! no MPI support.
 //!
-//! The data written with them is the concern of `collective`. The library is loaded with private symbols (`RTLD_LOCAL`)
-//! that take precedence over those of the process (`RTLD_DEEPBIND`), so that the two libraries do not share functions,
-//! handles or errors. It is used only by the thread that initialised MPI. Invariants: the library uses the MPI of this
-//! process, or is refused; it is never unloaded, because MPI calls it when MPI is finalised; every id is closed once.
+//! `collective` handles the data written with them. The library is loaded with private symbols (`RTLD_LOCAL`) that take
+//! precedence over those of the process (`RTLD_DEEPBIND`), so that the two libraries do not share functions, handles or
+//! errors. It is used only by the thread that initialised MPI. Invariants: the library uses the MPI of this process, or
+//! is refused; it is never unloaded, because MPI calls it when MPI is finalised; every id is closed once.
 
 use crate::error::{MpiError, Result};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
