@@ -1,4 +1,4 @@
-//! Splitting of a file into several that share only groups, which a union must put together again.
+//! Splitting of a file into several that share only groups, which a union must reassemble.
 //!
 //! Objects that refer to one another (hard links, committed types, references) stay in one file, because references to
 //! other files would be invalid. Invariant: the parts contain every object of the whole once, and groups wherever they

@@ -58,7 +58,7 @@ pub fn full_integer() -> impl Strategy<Value = TypeClass> {
         .prop_map(|(len_bytes, signed, order)| numbers::integer(len_bytes, signed, order))
 }
 
-/// Generates ranges with at least half of the bits: libhdf5 considers numbers with fewer as damaged.
+/// Generates ranges with at least half of the bits: libhdf5 considers numbers with fewer bits to be damaged.
 fn bit_range(len_bytes: u32) -> impl Strategy<Value = BitRange> {
     (len_bytes * 4..=len_bytes * 8)
         .prop_flat_map(move |count| (0..=len_bytes * 8 - count).prop_map(move |offset| BitRange { offset, count }))
