@@ -8,8 +8,8 @@ use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};
 ///
 /// Layout: number of filters; for each its index among the known filters, its number of parameters, and those (1 byte
 /// each; 255 announces 4 bytes); element length (1 byte), filter mask (1 byte), chunk length (2 bytes), stored chunk.
-/// Missing bytes read as zero. Must never panic, which is the property under test, as is that decoding without a
-/// declared length gives the same result if the buffer has that length.
+/// Missing bytes read as zero. Tests check two properties: it never panics, and decoding without a declared length
+/// gives the same result if the buffer has that length.
 pub fn decode_arbitrary(bytes: &[u8]) -> bool {
     let mut bytes = bytes.iter().copied();
     let mut next = || bytes.next().unwrap_or(0);
