@@ -124,7 +124,7 @@ impl RaddleIdxQuery {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_open(path: *const c_char, reader: *mut *mut RaddleIdxReader) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a text, as the header says.
+        // SAFETY: a text, as the header requires.
         let make = || Ok(RaddleIdxReader::new(Dataset::open(unsafe { pointers::path("path", path) }?)?));
         // SAFETY: null or a place for a handle.
         unsafe { pointers::put_handle("reader", reader, make) }
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn raddle_idx_get_info(
     info: *mut RaddleIdxInfo,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and a place, as the header says.
+        // SAFETY: a handle and a place, as the header requires.
         unsafe { pointers::put("info", info, pointers::seen("reader", reader)?.info()) }
     })
 }
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn raddle_idx_get_field(
     field: *mut RaddleIdxField,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle, as the header says.
+        // SAFETY: a handle, as the header requires.
         let reader = unsafe { pointers::seen("reader", reader) }?;
         let fields = &reader.dataset.header().fields;
         let found = fields.get(number as usize).zip(reader.names.get(number as usize));
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn raddle_idx_get_field(
             components: of.sample.count as u32,
             sample_len_bytes: of.sample.len_bytes() as u32,
         };
-        // SAFETY: a place, as the header says.
+        // SAFETY: a place, as the header requires.
         unsafe { pointers::put("field", field, reported) }
     })
 }
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn raddle_idx_make_query(
     query: *mut RaddleIdxQuery,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle, a text and a place, as the header says.
+        // SAFETY: a handle, a text and a place, as the header requires.
         unsafe {
             let default_query = pointers::seen("reader", reader)?.query(pointers::text("field", field)?)?;
             pointers::put("query", query, default_query)
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn raddle_idx_query_counts(
     counts: *mut u64,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle, a query and a place, as the header says.
+        // SAFETY: a handle, a query and a place, as the header requires.
         unsafe {
             let grid = pointers::seen("reader", reader)?.dataset.grid(&pointers::seen("query", query)?.meant()?)?;
             pointers::put("counts", counts.cast::<Point>(), grid.counts)
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn raddle_idx_read(
     len_bytes: u64,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and a query, as the header says.
+        // SAFETY: a handle and a query, as the header requires.
         let (reader, query) = unsafe { (pointers::seen("reader", reader)?, pointers::seen("query", query)?.meant()?) };
         let want_bytes = reader.dataset.len_bytes(&query)?;
         let len = isize::try_from(len_bytes).ok().filter(|_| len_bytes == want_bytes);
@@ -234,6 +234,6 @@ pub unsafe extern "C" fn raddle_idx_read(
 /// Closes a handle, which must not be used again; does nothing for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close_reader(reader: *mut RaddleIdxReader) -> RaddleIdxStatus {
-    // SAFETY: null or a handle that is not used again, as the header says.
+    // SAFETY: null or a handle that is not used again, as the header requires.
     call(|| unsafe { pointers::take_handle(reader) }.map_or(Ok(()), |_| Ok(())))
 }

@@ -235,7 +235,7 @@ pub unsafe extern "C" fn raddle_idx_create(
             if !(1..=MAX_RANK).contains(&(axes as usize)) {
                 return Err(CallError::Axes { axes, limit: MAX_RANK });
             }
-            // SAFETY: a text, `axes` counts, and null or a table, as the header says.
+            // SAFETY: a text, `axes` counts, and null or a table, as the header requires.
             let (path, counts, ranks) = unsafe {
                 (pointers::path("path", path)?, pointers::values("counts", counts, axes as usize)?, ranks.as_ref())
             };
@@ -264,7 +264,7 @@ pub unsafe extern "C" fn raddle_idx_set_option(
     value: *const c_char,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and two texts, as the header says.
+        // SAFETY: a handle and two texts, as the header requires.
         let (writer, name, value) = unsafe {
             (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("value", value)?)
         };
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn raddle_idx_set_imposed_box(
     counts: *const u64,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle, as the header says.
+        // SAFETY: a handle, as the header requires.
         let writer = unsafe { pointers::it("writer", writer)? }.still_open("options")?;
         // SAFETY: a count for each axis.
         let counts = unsafe { pointers::values("counts", counts, writer.counts.len())? };
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn raddle_idx_add_field(
     components: u32,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and two texts, as the header says.
+        // SAFETY: a handle and two texts, as the header requires.
         let (writer, field, number) = unsafe {
             (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("number", number)?)
         };
@@ -358,7 +358,7 @@ unsafe fn add_box(
     counts: *const u64,
     replaces: bool,
 ) -> Result<u32, CallError> {
-    // SAFETY: a handle, and a number for each axis, as the header says.
+    // SAFETY: a handle, and a number for each axis, as the header requires.
     let writer = unsafe { pointers::it("writer", writer)? };
     let axes = writer.counts.len();
     // SAFETY: as above.
@@ -372,7 +372,7 @@ unsafe fn add_box(
 /// Steps may be written in any order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_begin_step(writer: *mut RaddleIdxWriter, step: u64) -> RaddleIdxStatus {
-    // SAFETY: a handle, as the header says.
+    // SAFETY: a handle, as the header requires.
     call(|| unsafe { pointers::it("writer", writer) }?.begin_step((step != RADDLE_IDX_NO_STEP).then_some(step)))
 }
 
@@ -401,7 +401,7 @@ pub unsafe extern "C" fn raddle_idx_write_box(
     len_bytes: u64,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and a text, as the header says.
+        // SAFETY: a handle and a text, as the header requires.
         let (writer, field) = unsafe { (pointers::it("writer", writer)?, pointers::text("field", field)?) };
         writer.give(number, field, samples.cast(), len_bytes)
     })
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn raddle_idx_write_box(
 /// is written, and the next step may begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
-    // SAFETY: a handle, and the samples passed before are still valid, as the header says.
+    // SAFETY: a handle, and the samples passed before are still valid, as the header requires.
     call(|| unsafe { pointers::it("writer", writer)?.end_step() })
 }
 
@@ -420,7 +420,7 @@ pub unsafe extern "C" fn raddle_idx_end_step(writer: *mut RaddleIdxWriter) -> Ra
 /// first step is written. The text is valid until the next step ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *const c_char {
-    // SAFETY: null or a handle, as the header says.
+    // SAFETY: null or a handle, as the header requires.
     let report = unsafe { writer.as_ref() }.and_then(|writer| writer.report.as_ref());
     report.map_or(std::ptr::null(), |report| report.as_ptr())
 }
@@ -429,7 +429,7 @@ pub unsafe extern "C" fn raddle_idx_report(writer: *const RaddleIdxWriter) -> *c
 /// as RADDLE_IDX_STATUS_USAGE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_close(writer: *mut RaddleIdxWriter) -> RaddleIdxStatus {
-    // SAFETY: null or a handle that is not used again, as the header says.
+    // SAFETY: null or a handle that is not used again, as the header requires.
     call(|| match unsafe { pointers::take_handle(writer) } {
         Some(writer) if writer.step.is_some() => Err(CallError::GivenUp),
         _ => Ok(()),
