@@ -34,7 +34,7 @@ pub trait Source: Send + Sync {
     /// source allows it, but at least one entry. Ends of ranges depend only on the source, the start and the target.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64;
 
-    /// Returns the maximum memory needed to read all products of `entries`, as far as the source can tell.
+    /// Returns the maximum memory needed to read all products of `entries`, as far as the source knows it.
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64;
 
     /// Fails if the input has changed since it was opened.
