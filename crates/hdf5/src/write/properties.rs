@@ -106,7 +106,7 @@ pub(super) fn dataset_creation(
     object_settings(call, &list, spec.attribute_order)?;
     // SAFETY: for the block: valid list, the caller holds the lock; the chunk shape has the length that is passed.
     unsafe {
-        // libhdf5 reserves 256 bytes of the header for attributes unless the hint says that there will be none. The
+        // libhdf5 reserves 256 bytes of the header for attributes unless the hint states that there will be none. The
         // hint is not stored.
         call.status("H5Pset_dset_no_attrs_hint", H5Pset_dset_no_attrs_hint(list.id(), u8::from(!spec.has_attributes)))?;
         // We choose when storage is allocated, not the input: early allocation would place all chunks before a claim is
