@@ -139,7 +139,7 @@ pub enum BlockFault {
     /// The file is too short to contain the block's record.
     #[error("the file ends before the record of the block")]
     NoRecord,
-    /// The record says that nothing is stored.
+    /// The record states that nothing is stored.
     #[error("is not stored")]
     NotStored,
     /// The bytes lie outside the file.
@@ -160,7 +160,7 @@ pub enum BlockFault {
         /// Name of the compression.
         name: &'static str,
     },
-    /// The record says zfp, but the header does not name a valid mode.
+    /// The record states zfp, but the header does not name a valid mode.
     #[error("is a zfp stream, but the compression of its field, {name:?}, is not a zfp mode for samples of this type")]
     ZfpMode {
         /// Compression named in the header.
