@@ -1,7 +1,7 @@
 //! Comparisons of two columns, row by row.
 //!
-//! Numbers of any types are compared exactly, NaN as IEEE 754 says. Invariant: as in [`crate::condition`], a verdict on
-//! limits holds for all values within them.
+//! Numbers of any types are compared exactly, NaN as IEEE 754 requires. Invariant: as in [`crate::condition`], a
+//! verdict on limits holds for all values within them.
 
 use crate::condition::Matches;
 use crate::expression::Operator;
