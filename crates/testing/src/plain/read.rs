@@ -234,7 +234,7 @@ impl Reader<'_> {
         let mut attributes = Attributes::new();
         for number in 0..count {
             // SAFETY: the lock is held, handles are open, `number` is below the count; the name's buffer is as long as
-            // libhdf5 says it must be, with the terminating zero.
+            // libhdf5 requires, with the terminating zero.
             let (attribute, name, datatype, space) = unsafe {
                 let (by_name, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
                 let id = H5Aopen_by_idx(object.id(), c".".as_ptr(), by_name, order, number, H5P_DEFAULT, H5P_DEFAULT);
