@@ -142,7 +142,7 @@ impl Redo {
     }
 
     /// Makes `changes` part of the file, which has `new_end` bytes. All appended data must be durable before. After an
-    /// error the file is unchanged, or, if the error says so, complete for every raddle that opens it from then on.
+    /// error the file is unchanged, or, if the error states it, complete for every raddle that opens it from then on.
     pub fn commit(self, file: &File, new_end: u64, changes: Vec<Change>) -> Result<()> {
         let sample = match sample(file, self.old_end, new_end) {
             Ok(sample) => sample,

@@ -123,7 +123,7 @@ impl Role {
     }
 }
 
-/// A concatenated dataset; along axis 0 if no rule says otherwise.
+/// A concatenated dataset; along axis 0 unless a rule states another axis.
 #[derive(Debug)]
 pub struct Column {
     /// Index of the column's entry.

@@ -9,7 +9,7 @@ pub fn describe(class: &TypeClass) -> String {
     describe_with(class, Detail::Brief)
 }
 
-/// Describes two different datatypes, in as much detail as it takes to tell them apart.
+/// Describes two different datatypes, in enough detail to distinguish them.
 pub(crate) fn describe_both(left: &TypeClass, right: &TypeClass) -> (String, String) {
     for detail in [Detail::Brief, Detail::Full] {
         let [left, right] = [left, right].map(|class| describe_with(class, detail));
