@@ -315,7 +315,7 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
 /// Executes a plan that [`plan`] returned for the same `lock`.
 ///
 /// # Errors
-/// After any error the file is unchanged, unless the error says that the append is complete.
+/// After any error the file is unchanged, unless the error states that the append is complete.
 pub fn append(plan: &MergePlan, lock: &AppendLock, watch: &Watch<'_>) -> Result<AppendReport> {
     let report = append_collective(plan, lock, watch, &SingleProcess)?;
     // Only a run with several ranks can have its report on another rank.
