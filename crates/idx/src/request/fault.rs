@@ -20,7 +20,7 @@ pub enum RequestFault {
         output: &'static str,
         /// Compressions of the format.
         choices: &'static str,
-        /// Reason why the requested one is missing.
+        /// Reason why the format lacks the requested compression.
         why: &'static str,
     },
     /// A size has another number of axes than the samples.

@@ -447,7 +447,7 @@ mod tests {
         simulation: Simulation,
         /// Bytes that all ranks send to the owners of blocks.
         sent: f64,
-        /// Bytes that they would send if the rank that holds most of a block always encoded it.
+        /// Bytes that all ranks would send to the owners if the rank that holds most of a block always encoded it.
         nearest: f64,
         /// Samples in bytes that each rank holds after restructuring.
         restructured: Spread,
