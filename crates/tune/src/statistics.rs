@@ -26,9 +26,8 @@ const LOOKS: [usize; 10] = [MIN_BLOCKS, 8, 13, 21, 34, 55, 89, 144, 233, 377];
 /// stopping at the first positive result would err with 17 %.
 pub const ERROR: f64 = 0.05;
 
-/// The smallest and the largest ratios, one of this many at each end, are trimmed. With a disturbance in every
-/// twentieth run, the mean of 34 ratios cannot detect 5 % but the trimmed mean can; without disturbances its interval
-/// is a tenth wider.
+/// One in this many ratios is trimmed at each end. With a disturbance in every twentieth run, the mean of 34 ratios
+/// cannot detect 5 % but the trimmed mean can; without disturbances its interval is a tenth wider.
 const TRIMMED_SHARE: usize = 5;
 /// Minimum number of blocks for trimming.
 const TRIMMED_FROM: usize = 8;
