@@ -58,7 +58,7 @@ pub fn print_from_root(print: impl FnOnce()) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ExitMessage {
     exit_code: u8,
-    /// Whether it only repeats the failure of another rank.
+    /// Whether the rank's failure only repeats that of another rank.
     is_secondary: bool,
     text: String,
     /// The failure as JSON.
