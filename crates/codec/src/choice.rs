@@ -104,9 +104,9 @@ fn stride(raw: &[u8], element_len_bytes: usize) -> Stride {
 /// Returns the minimum number of bytes per run of zeros or literal for which the zero-run encoder is chosen; `None` if
 /// it never is.
 ///
-/// It stores either in about 9 bits, so one per 32 bytes is 3.5 % of the raw length. Measured on detector maps,
-/// libdeflate's level 6 is between 35 % smaller and 10 % larger: at the limit that is 1.2 % of the raw length, for 15
-/// times the time.
+/// The encoder stores either in about 9 bits, so one per 32 bytes is 3.5 % of the raw length. Measured on detector
+/// maps, libdeflate's level 6 is between 35 % smaller and 10 % larger: at the limit that is 1.2 % of the raw length,
+/// for 15 times the time.
 pub(crate) fn zero_run_sparsity_len_bytes(effort: Effort) -> Option<usize> {
     match effort {
         Effort::Fast | Effort::Balanced | Effort::Like(1..=6) => Some(32),
