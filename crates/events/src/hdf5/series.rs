@@ -14,9 +14,9 @@ pub(super) struct Series {
     pub path: String,
     /// Type of the elements.
     pub number: Number,
-    /// Whether it holds offsets, which begin with 0.
+    /// Whether the dataset holds offsets, which begin with 0.
     pub starts_with_zero: bool,
-    /// Whether it is left out if no element is appended, because the source has no such values.
+    /// Whether the dataset is left out if no element is appended, because the source has no values for it.
     pub is_optional: bool,
     pub attributes: Vec<SeriesAttribute>,
 }

@@ -279,7 +279,7 @@ fn arrangement(
 pub struct Tile {
     pub(super) series: usize,
     pub(super) raw: Vec<u8>,
-    /// Whether it is the whole dataset, which then needs no chunks.
+    /// Whether the chunk is the whole dataset, which then needs no chunks.
     pub(super) is_all: bool,
 }
 
