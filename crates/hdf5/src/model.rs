@@ -250,9 +250,9 @@ pub enum ChunkIndex {
 pub struct FillValue {
     /// Value of one element; `None` means zeros.
     pub value: Option<InlineData>,
-    /// Whether the user defined it (`H5D_FILL_VALUE_USER_DEFINED`), as opposed to the library default.
+    /// Whether the user defined the value (`H5D_FILL_VALUE_USER_DEFINED`), as opposed to the library default.
     pub user_defined: bool,
-    /// Whether it is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
+    /// Whether the value is marked undefined (`H5D_FILL_VALUE_UNDEFINED`).
     pub undefined: bool,
     /// Time of allocation: 1 early, 2 late, 3 incremental (`H5D_alloc_time_t`).
     pub allocation_time: u8,

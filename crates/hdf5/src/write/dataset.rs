@@ -342,7 +342,7 @@ impl OutputDataset<'_> {
         }
     }
 
-    /// Returns the result of a call that should have taken the claim.
+    /// Checks that a call with this result has succeeded and taken the claim.
     fn taken(&mut self, call: Call<'_>, address: u64, len_bytes: u64, result: Result<()>) -> Result<()> {
         let taken = self.file.plan(call)?.take_claim();
         self.file.settle(result)?;
