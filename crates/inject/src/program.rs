@@ -46,7 +46,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Launchers and scripts that lead to the program.
     pub through: Vec<PathBuf>,
-    /// Whether it is linked with an MPI, or started by an MPI launcher.
+    /// Whether the program is linked with an MPI, or started by an MPI launcher.
     pub has_mpi: bool,
     /// Way in which settings reach the program.
     pub route: Route,
