@@ -99,9 +99,9 @@ fn without_missing(attributes: &[AttributeValue], exists: impl Fn(&[u8]) -> bool
 
 /// Axes to which a dimension scale is attached.
 struct Scale {
-    /// Whether it is attached to a first axis.
+    /// Whether the scale is attached to a first axis.
     has_first: bool,
-    /// Whether it is attached to another axis.
+    /// Whether the scale is attached to another axis.
     has_trailing: bool,
     /// Whether the length of the scale is unlimited.
     can_grow: bool,

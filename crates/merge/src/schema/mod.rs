@@ -64,7 +64,7 @@ pub struct SchemaEntry {
 pub enum Role {
     /// A group.
     Group {
-        /// Whether it tracks the creation order of links.
+        /// Whether the group tracks the creation order of links.
         link_order: CreationOrder,
     },
     /// A dataset of rank 1 or more: the rows of all inputs one after another.

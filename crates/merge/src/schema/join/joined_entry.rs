@@ -34,7 +34,7 @@ pub(super) struct JoinedEntry {
 }
 
 impl JoinedEntry {
-    /// Creates the entry of an object that no input before `input` has: its model.
+    /// Creates the entry of an object that no input before `input` has, with the object in `input` as its model.
     pub fn of_model(
         path: &[u8],
         scanned: ScannedEntry,

@@ -72,8 +72,8 @@ pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Ve
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }
 
-/// Returns the digest in `stored` of the structure of the dataset of `entry`, and the digest to compare with it: `current`.
-/// That of a stack of scalars (`--scalars stack`) is computed here, because it also covers the values.
+/// Returns the digest in `stored` of the structure of the dataset of `entry`, and the digest to compare with it:
+/// `current`. The digest of a stack of scalars (`--scalars stack`) is computed here, because it also covers the values.
 pub fn known_and_found(
     plan: &MergePlan,
     stored: &StoredDigests,

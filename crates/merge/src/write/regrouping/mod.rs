@@ -32,7 +32,7 @@ use tiles::RegroupedTiles;
 pub struct RegroupingReport {
     /// Datasets, with predictions for one process.
     pub datasets: Vec<RegroupedDataset>,
-    /// Number of chunks that were decoded for them.
+    /// Number of chunks that were decoded for these datasets.
     pub decoded_chunks: u64,
     /// Bytes that went through a scratch file.
     pub scratch_len_bytes: u64,
