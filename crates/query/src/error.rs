@@ -30,11 +30,11 @@ pub enum QueryError {
         table: String,
         /// First column.
         column: String,
-        /// Its rows.
+        /// Number of its rows.
         rows: u64,
         /// Column with a different number of rows.
         other: String,
-        /// Its rows.
+        /// Number of its rows.
         other_rows: u64,
     },
     /// A column cannot be used as requested.
