@@ -116,7 +116,7 @@ pub enum AppendJoin {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 pub enum AppendScalars {
-    /// They must be equal; otherwise stop.
+    /// Stop if they differ.
     Equal,
     /// Keep those of the file.
     First,

@@ -26,7 +26,7 @@ use std::path::Path;
 pub struct Error {
     /// The exit code.
     pub exit: Exit,
-    /// Whether it only repeats the failure of another rank.
+    /// Whether the error only repeats the failure of another rank.
     pub is_secondary: bool,
     /// Error number of the operating system, if it is the whole cause.
     pub errno: Option<i32>,

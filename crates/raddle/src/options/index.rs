@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct MergeIndexOptions {
     /// Write an index of the output in the same pass (OUT.stats), which lets searches skip blocks of rows
     ///
-    /// It is that of raddle index: the smallest and the largest value of each block of rows, and the values if few are
-    /// distinct. raddle append keeps it up to date.
+    /// The index is the one that raddle index writes: the smallest and the largest value of each block of rows, and the
+    /// values if few are distinct. raddle append keeps it up to date.
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
     pub index: bool,
 }

@@ -59,7 +59,7 @@ pub struct RechunkRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub destination: Destination,
-    /// How to write.
+    /// Options of writing.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub writing: WritingOptions,

@@ -59,7 +59,7 @@ pub struct SplitRequest {
     /// Prefix of the file names that contain no variable [default: part]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", help_heading = "Output"))]
     pub name: Option<String>,
-    /// How to write.
+    /// Options of writing.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub writing: WritingOptions,
