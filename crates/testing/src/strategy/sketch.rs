@@ -38,7 +38,7 @@ struct DatasetSketch {
     class: Arc<TypeClass>,
     extent: ExtentSketch,
     fill_seed: Option<u64>,
-    /// Whether it uses a separate committed type.
+    /// Whether the dataset uses a separate committed type.
     committed: bool,
     attributes: Vec<AttributeSketch>,
     /// Storage in each file.
