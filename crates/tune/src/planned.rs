@@ -36,7 +36,7 @@ pub struct Case {
     /// Tolerance for numbers that the paper rounds, as a share of the paper's number.
     #[serde(default)]
     pub rounded: f64,
-    /// Whether it predicts more processes than this machine has; such rows need `--simulate`.
+    /// Whether the row predicts more processes than this machine has; such rows need `--simulate`.
     #[serde(default)]
     pub simulate: bool,
 }

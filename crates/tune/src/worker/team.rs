@@ -7,7 +7,7 @@ use raddle_core::ranks::shares::even_share;
 use raddle_hdf5::dynamic::DynamicMpi;
 use std::ops::Range;
 
-/// This process among those that share a run.
+/// This process, as one of those that share a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Team<'a> {
     mpi: Option<&'a DynamicMpi>,
