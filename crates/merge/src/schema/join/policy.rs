@@ -46,7 +46,7 @@ pub enum AttributePolicy {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ScalarPolicy {
-    /// They must be equal; otherwise stop.
+    /// Stop if they differ.
     #[default]
     Equal,
     /// Use the value of the first input.
