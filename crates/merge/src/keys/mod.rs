@@ -189,6 +189,6 @@ pub enum RepeatedIds {
     /// Stop and name them.
     #[default]
     Refuse,
-    /// Assign rows to the first of them.
+    /// Assign rows to the first of these events.
     First,
 }
