@@ -249,7 +249,7 @@ pub fn save(path: &Path, tried: &[TriedSetting], output: &Path) -> Result<(), Er
 /// Returns `options` with the options for ranks of a request, for samples with `axes` axes.
 ///
 /// # Errors
-/// If the size of boxes has another number of axes.
+/// If the size of boxes has a different number of axes.
 pub fn apply_ranks(request: &WriteRequest, options: WriteOptions, axes: usize) -> Result<WriteOptions, Error> {
     Ok(WriteOptions { aggregators: request.aggregators, imposed: request.imposed(axes)?, ..options })
 }
