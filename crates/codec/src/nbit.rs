@@ -180,7 +180,7 @@ impl PackedType {
     /// reading, so that the stored bytes of later members have nothing to do with their types.
     fn misleads_hdf5(&self) -> bool {
         match &self.content {
-            // An unchanged item here is an array: unchanged items of another kind make the array itself unchanged.
+            // An unchanged item here is an array: unchanged items of a different kind make the array itself unchanged.
             PackedContent::Array { item } => !matches!(item.content, PackedContent::Number { .. }),
             PackedContent::Compound { members } => members.last().is_some_and(|(_, last)| last.misleads_hdf5()),
             PackedContent::Number { .. } | PackedContent::Whole => false,

@@ -1,7 +1,7 @@
 //! A deflate encoder for data that is nearly all zero: detector maps and images, sparse rows, padding.
 //!
 //! It handles only literals and runs of zeros (matches at distance 1), writes one block with its own codes, and gives
-//! up early if the data is of another kind. It therefore scans at memory speed where a general encoder searches for
+//! up early if the data is of a different kind. It therefore scans at memory speed where a general encoder searches for
 //! matches: about 11 GB/s on maps with a ratio of 450, where libdeflate's level 6 reaches 0.7 GB/s.
 //!
 //! Invariant: the output is a zlib stream that any decoder can read; it depends only on the data and the limit.
