@@ -57,7 +57,7 @@ pub enum EventsError {
         /// Cause.
         source: EventTimesError,
     },
-    /// A product has another form in another input.
+    /// A product has different forms in two inputs.
     #[error("{place}: its form is {got}, but {expected} in the first input")]
     FormDiffers {
         /// The input and the product.

@@ -1,6 +1,6 @@
 //! Several sources presented as one by concatenating their entries.
 //!
-//! Invariants: products are found by name, so that a source that lacks a product, or has it in another form, never
+//! Invariants: products are found by name, so that a source that lacks a product, or has it in a different form, never
 //! shifts the others; either all entries have ids or none.
 
 use crate::error::{EventsError, Result};
@@ -22,8 +22,8 @@ pub enum MismatchPolicy {
     Refuse,
     /// Leave these products out.
     LeaveOut,
-    /// Fill the entries of sources without the product with zeros or empty values. A product with another form is an
-    /// error, and so is a product stored as bytes, because zero bytes are not an object.
+    /// Fill the entries of sources without the product with zeros or empty values. A product with a different form is
+    /// an error, and so is a product stored as bytes, because zero bytes are not an object.
     Fill,
 }
 
@@ -50,7 +50,7 @@ impl ConcatSource {
     /// Joins sources; at least one is required. The products are those of the first source, in its order.
     ///
     /// # Errors
-    /// A source lacks a product, has it in another form, or has an additional one.
+    /// A source lacks a product, has it in a different form, or has an additional one.
     pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
         Self::of(sources, |_| true, MismatchPolicy::Refuse)
     }
