@@ -92,7 +92,7 @@ impl FieldArray {
     /// Fills `out` with rows of the slowest axis.
     ///
     /// # Errors
-    /// If a block cannot be read, or `out` has another length.
+    /// If a block cannot be read, or `out` has a different length.
     pub fn read_rows_into(&self, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
         let (mut query, axis) = (self.query, self.dataset.header().rank - 1);
         (query.start[axis], query.end[axis]) = (self.query.start[axis] + rows.start, self.query.start[axis] + rows.end);

@@ -14,7 +14,7 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|character| if kept(character) { character } else { '_' }).collect()
 }
 
-/// Returns one name per path: `/` becomes `.`; other characters than letters, digits, `_` and `-` become `_`; names
+/// Returns one name per path: `/` becomes `.`; characters other than letters, digits, `_` and `-` become `_`; names
 /// that collide get a number.
 pub(super) fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> Vec<String> {
     let mut taken = HashSet::new();

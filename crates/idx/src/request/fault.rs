@@ -23,7 +23,7 @@ pub enum RequestFault {
         /// Reason why the format lacks the requested compression.
         why: &'static str,
     },
-    /// A size has another number of axes than the samples.
+    /// The number of axes of a size differs from that of the samples.
     #[error("has {named} axes, but the samples have {axes}")]
     SizeAxes {
         /// Number of axes of the size.
@@ -31,7 +31,7 @@ pub enum RequestFault {
         /// Number of axes of the samples.
         axes: usize,
     },
-    /// A list has another length than the samples have axes.
+    /// The length of a list differs from the number of axes of the samples.
     #[error("has {named} numbers, but the samples have {axes} axes")]
     Numbers {
         /// Length of the list.

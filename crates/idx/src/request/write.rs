@@ -208,7 +208,7 @@ impl WriteRequest {
     /// request does not name one.
     ///
     /// # Errors
-    /// If the size of boxes has another number of axes.
+    /// If the size of boxes has a different number of axes.
     pub fn options(&self, default_jobs: usize, axes: usize) -> Result<WriteOptions> {
         let default = WriteOptions::default();
         Ok(WriteOptions {
@@ -226,7 +226,7 @@ impl WriteRequest {
     /// Returns the size of the power-of-two boxes for samples with `axes` axes.
     ///
     /// # Errors
-    /// If it has another number of axes.
+    /// If the value has a different number of axes.
     pub fn imposed(&self, axes: usize) -> Result<ImposedBox> {
         self.box_size.as_ref().map_or(Ok(ImposedBox::Default), |size| size.imposed(axes))
     }

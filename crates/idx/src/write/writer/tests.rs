@@ -250,7 +250,7 @@ proptest! {
         let slices: Vec<&[u8]> = old.iter().map(Vec::as_slice).collect();
         Writer::new(&path, from.clone(), WriteOptions::default()).unwrap().write(None, &slices).unwrap();
         let dataset = Dataset::open(&path).unwrap();
-        // The fields in reverse, with another order and compression.
+        // The fields in reverse, with a different order and compression.
         let types = [from.fields[1].sample.to_string(), from.fields[0].sample.to_string()];
         let like = |kind: usize, sample| (sample, KINDS[kind].1, KINDS[kind].2);
         let to = header(&domain, &[like(wanted, types[0].as_str()), like(also, &types[1])], bits, other_per_file);
