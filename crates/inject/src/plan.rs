@@ -22,7 +22,7 @@ const DEFAULT_PLUGINS: &str = "/usr/local/hdf5/lib/plugin";
 /// not used. Sweeps seen in practice need from 3 MiB (an ocean model's rows) to about 100 MiB (wide images).
 pub const AUTO_CHUNK_CACHE_BYTES: u64 = 256 << 20;
 
-/// Wishes of the user.
+/// Choices of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyRequest {
     /// Settings to apply.
