@@ -42,8 +42,8 @@ pub enum InputSpec {
 
 /// Order of the inputs, which determines the order of rows in the output.
 ///
-/// Natural order applies to paths in plain sorted order, as a shell's glob produces them. Lists and paths typed in
-/// another order keep their order. Files of one folder or pattern are always in natural order.
+/// Natural order applies to paths in plain sorted order, as a shell's glob produces them. Lists and paths typed in a
+/// different order keep their order. Files of one folder or pattern are always in natural order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]

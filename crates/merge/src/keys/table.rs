@@ -1,7 +1,7 @@
 //! The join of rows of one table with the index, which determines the event of every row, as runs.
 //!
 //! Tables are nearly sorted like the index, so most rows equal the previous one, and most others are found a few rows
-//! further in the index. A block of rows in another order is sorted before it is looked up.
+//! further in the index. A block of rows in a different order is sorted before it is looked up.
 
 use super::faults::{KeyFault, KeyFaultKind};
 use super::ids::{Domain, IdTable, Ids, RunBuffers};

@@ -104,7 +104,7 @@ pub struct RankSpreads {
 /// Predicted times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PredictedTimes {
-    /// Time to scan, each rank its share.
+    /// Time to scan if each rank scans its share.
     pub scan_s: f64,
     /// Time to share the scan results with all ranks.
     pub gather_s: f64,

@@ -1,7 +1,7 @@
 //! Updates the lists of variables to which dimension scales are attached, after variables were added to those of the
 //! first input or got an axis.
 //!
-//! Invariant: the lists of scales follow from those of variables; a list with the same contents in another order is
+//! Invariant: the lists of scales follow from those of variables; a list with the same contents in a different order is
 //! kept.
 
 use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};

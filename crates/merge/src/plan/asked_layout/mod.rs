@@ -110,7 +110,7 @@ impl AskedLayout {
         })
     }
 
-    /// Returns whether stored chunks of another shape must not be moved.
+    /// Returns whether stored chunks of a different shape must not be moved.
     pub fn asks_for_chunk(&self) -> bool {
         self.chunk != AskedChunk::Policy
     }
@@ -312,7 +312,7 @@ impl<'o> AskedLayouts<'o> {
     }
 }
 
-/// Returns the chunk shape for a dataset; `None` if it has another number of axes, or none of the named dimensions.
+/// Returns the chunk shape for a dataset; `None` if it has a different number of axes, or none of the named dimensions.
 fn applied(chunk: &Chunk, names: &[Vec<Vec<u8>>], rank: usize, is_flat: bool) -> Option<AskedChunk> {
     match chunk {
         Chunk::Rows(rows) => Some(AskedChunk::Rows(*rows)),

@@ -128,7 +128,7 @@ fn charset(class: &TypeClass) -> Option<u8> {
     }
 }
 
-/// Returns the canonical bytes of a value in another type; `None` if that type cannot hold it.
+/// Returns the canonical bytes of a value in a different type; `None` if that type cannot hold it.
 fn converted(value: &AttributeValue, to: &TypeClass) -> Option<Vec<u8>> {
     let from = &*value.datatype.class;
     if from == to {
