@@ -85,7 +85,7 @@ pub struct MergeRequest {
     )]
     #[serde(with = "crate::options::text::commas")]
     pub keys: Vec<String>,
-    /// How to make keys.
+    /// Options for making keys.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub making: KeyOptions,
