@@ -19,7 +19,7 @@ pub struct Verification {
     pub invocation: Vec<String>,
     /// Name of the machine.
     pub host: Option<String>,
-    /// Time when it ended, in seconds since 1970.
+    /// Time when the verification ended, in seconds since 1970.
     pub finished_unix_s: Option<f64>,
     /// Path of the verified file.
     pub file: String,
