@@ -288,7 +288,7 @@ impl Knob {
     /// Checks that `value` has the right kind.
     ///
     /// # Errors
-    /// If it has another kind.
+    /// If the value is of a different kind.
     pub fn check(self, value: &SettingValue) -> Result<(), InvalidValue> {
         let is_fit = match (self.kind(), value) {
             (SettingKind::Flag, SettingValue::Flag(_)) | (SettingKind::Bytes, SettingValue::Whole(_)) => true,

@@ -377,7 +377,7 @@ impl<'a> KernelRun<'a> {
         forget(self.path)
     }
 
-    /// Reads the data that [`Self::work`] wrote, from other ranks or in another order.
+    /// Reads the data that [`Self::work`] wrote, from other ranks or in a different order.
     fn read_back(&self, order: ReadBack, clock: &mut Clock) -> Result<()> {
         match self.kernel {
             Kernel::Ior { .. } => ior::read_back(self, order, clock),
