@@ -41,7 +41,7 @@ const MEANING: [&str; 24] = [
 ];
 /// Datasets of a series that have one element per sample.
 const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
-/// Datasets of a series that describe another axis than that of the samples.
+/// Datasets of a series that describe an axis other than that of the samples.
 const OF_OTHER_AXES: [&[u8]; 6] =
     [b"channel_conversion", b"dimension", b"electrodes", b"feature_description", b"rois", b"source_channels"];
 /// Kind of tables that describe the values of other datasets, so that their rows do not follow those of inputs.

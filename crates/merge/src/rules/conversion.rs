@@ -50,7 +50,7 @@ pub enum ElementMap {
     /// Keep the value.
     #[default]
     Same,
-    /// Store the value in another type, which can represent it exactly.
+    /// Store the value in a different type, which can represent it exactly.
     Cast,
     /// Add a number to nonnegative values, which are positions; negative values mean no position.
     Shift(i64),

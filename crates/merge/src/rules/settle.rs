@@ -66,7 +66,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Refuses inputs whose values have another type than the output's and are not converted.
+    /// Refuses inputs whose values have a different type than the output's and are not converted.
     fn require_one_type(&mut self, declared: &DeclaredRule) {
         let Some(column) = self.column_of(declared) else { return };
         let scanned = &self.schema.columns[column as usize];

@@ -184,7 +184,7 @@ impl Settling<'_> {
         failed.map_or(Ok(found), Err)
     }
 
-    /// Adds casts for inputs whose values are the same numbers in another type.
+    /// Adds casts for inputs whose values are the same numbers in a different type.
     pub fn with_casts(&self, column: ColumnIndex, number: NumberType, maps: Vec<ElementMap>) -> Vec<ElementMap> {
         let column = &self.schema.columns[column as usize];
         let is_other = |fact: &InputExtent| {
@@ -264,7 +264,7 @@ fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) 
     }
 }
 
-/// Returns a dataset with elements of another type. The fill value is kept if it is a number that the type holds.
+/// Returns a dataset with elements of a different type. The fill value is kept if it is a number that the type holds.
 fn with_class(model: &Dataset, class: TypeClass) -> Dataset {
     let mut dataset = model.clone();
     let fill = dataset.fill.value.take().filter(|value| value.bytes().iter().any(|&byte| byte != 0));

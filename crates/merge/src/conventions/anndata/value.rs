@@ -470,7 +470,7 @@ fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dat
     }
     match (scalar_number(classes.0, a), scalar_number(classes.1, b)) {
         (Some(left), Some(right)) => Ok(left == right),
-        // A number of another kind equals only itself.
+        // A number of a different kind equals only itself.
         _ if is_same_class && a == b => Ok(true),
         _ => node.refuse("scalars that can be compared", "numbers of other kinds; leave them out with --exclude"),
     }
