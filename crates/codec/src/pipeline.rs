@@ -115,7 +115,7 @@ impl Pipeline {
         Ok(Self { stages })
     }
 
-    /// Returns whether there are no filters, so that chunks are stored unchanged.
+    /// Returns whether there are no filters, in which case chunks are stored unchanged.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
@@ -293,7 +293,7 @@ impl Pipeline {
     }
 }
 
-/// Returns whether bit `index` of the mask is set, so that the filter was not applied.
+/// Returns whether bit `index` of the mask is set, in which case the filter was not applied.
 fn is_masked(filter_mask: u32, index: usize) -> bool {
     filter_mask >> index & 1 == 1
 }
