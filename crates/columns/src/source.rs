@@ -45,7 +45,7 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
-    /// Returns whether products can be read independently at no extra cost, so that threads may share them.
+    /// Returns whether products can be read independently at no extra cost, in which case threads may share them.
     fn reads_products_alone(&self) -> bool {
         false
     }
