@@ -110,7 +110,7 @@ impl InFlightBatch {
 pub struct StopSignal(Arc<AtomicU64>);
 
 impl StopSignal {
-    /// Returns whether the run has failed at or before tile number `ordinal`, so that the tile is not needed.
+    /// Returns whether the run has failed at or before tile number `ordinal`, in which case the tile is not needed.
     pub fn is_stopped_at(&self, ordinal: u64) -> bool {
         ordinal >= self.0.load(Ordering::Relaxed)
     }

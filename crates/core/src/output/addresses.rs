@@ -31,7 +31,7 @@ impl Addresses {
         Self { start, next: BTreeMap::new(), arenas, left: BTreeMap::new(), len_bytes: 0 }
     }
 
-    /// Returns whether the tiles of a batch may be placed apart, so that each needs its own address.
+    /// Returns whether the tiles of a batch may be placed apart, in which case each needs its own address.
     pub(crate) fn are_by_tile(&self) -> bool {
         self.arenas.is_some()
     }
