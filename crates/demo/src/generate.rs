@@ -183,7 +183,7 @@ struct Window {
     finished: BTreeMap<usize, Result<StoredPiece>>,
     /// Number of the piece that the writer waits for.
     next: usize,
-    /// Whether the writer has given up, so that workers stop.
+    /// Whether the writer has given up, in which case workers stop.
     stopped: bool,
 }
 
