@@ -220,7 +220,7 @@ impl TypeClass {
     }
 
     /// Returns whether the stored bytes of an element point elsewhere in the file (variable-length data, references),
-    /// so that copying them to another file would be wrong.
+    /// in which case copying them to another file would be wrong.
     pub fn is_file_local(&self) -> bool {
         match self {
             Self::Sequence { .. } | Self::VariableString { .. } | Self::Reference(_) => true,

@@ -92,7 +92,8 @@ struct ChunkPart {
 struct Share {
     /// Whether the whole chunk lies in the box, and none of it beyond the extent.
     whole: bool,
-    /// Whether the box contains everything of the chunk that lies in the extent, so that no other tile needs the chunk.
+    /// Whether the box contains everything of the chunk that lies in the extent, in which case no other tile needs the
+    /// chunk.
     last_use: bool,
 }
 

@@ -32,7 +32,7 @@ impl KeptChunks {
         self.chunks.get(key).map(Vec::as_slice)
     }
 
-    /// Returns whether a chunk of `len` bytes exceeds the limit, so that it can only be kept alone.
+    /// Returns whether a chunk of `len` bytes exceeds the limit, in which case it can only be kept alone.
     pub fn is_alone(&self, len: usize) -> bool {
         len > self.limit_bytes
     }
