@@ -122,7 +122,8 @@ pub(crate) fn write(path: &Path, operation: &'static str) -> impl FnOnce(std::io
     move |source| IdxError::Write { path, operation, source }
 }
 
-/// Returns whether `path` contains only files named like files of blocks, so that replacing it loses nothing else.
+/// Returns whether `path` contains only files named like files of blocks, in which case replacing it loses nothing
+/// else.
 pub(crate) fn holds_blocks_alone(path: &Path, ending: &str) -> std::io::Result<bool> {
     let metadata = path.symlink_metadata()?;
     if metadata.is_file() {
