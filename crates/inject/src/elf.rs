@@ -21,7 +21,8 @@ pub(crate) enum ProgramKind {
 pub(crate) struct Executable {
     /// Whether the dynamic linker starts the executable and can preload objects.
     pub is_dynamic: bool,
-    /// Whether the executable is for another machine or word size than this command, so that the objects do not fit.
+    /// Whether the executable is for another machine or word size than this command, in which case the objects do not
+    /// fit.
     pub is_foreign: bool,
 }
 
