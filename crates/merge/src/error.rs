@@ -402,8 +402,8 @@ impl MergeError {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))
     }
 
-    /// Returns whether the same run may succeed next time, so that its completed work is worth keeping: it was stopped,
-    /// or the machine failed. Damaged or changed inputs do not count.
+    /// Returns whether the same run may succeed next time, in which case its completed work is worth keeping: it was
+    /// stopped, or the machine failed. Damaged or changed inputs do not count.
     pub fn is_resumable(&self) -> bool {
         let of_hdf5 = |error: &Hdf5Error| match error {
             Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),

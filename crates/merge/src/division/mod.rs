@@ -36,7 +36,7 @@ pub struct OutputPart {
     /// Range of the divided dimension that the output has, unless it has all elements. It takes the place of a range of
     /// the options.
     pub range: Option<DimensionRange>,
-    /// Whether all inputs have the same values, so that one is enough.
+    /// Whether all inputs have the same values, in which case one is enough.
     is_once: bool,
     /// Numbers of the inputs, if the output needs only some of them.
     pub inputs: Option<Range<usize>>,

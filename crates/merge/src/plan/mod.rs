@@ -242,7 +242,7 @@ impl ColumnPlan {
         }
     }
 
-    /// Returns whether a filter is unknown, so that values cannot be decoded and chunks are moved as stored.
+    /// Returns whether a filter is unknown, in which case values cannot be decoded and chunks are moved as stored.
     pub fn is_undecodable(&self) -> bool {
         self.pipelines.iter().any(Option::is_none)
     }

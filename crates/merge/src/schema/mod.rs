@@ -378,7 +378,7 @@ impl Column {
         self.output.as_ref().unwrap_or(&self.templates[0])
     }
 
-    /// Returns whether elements hold addresses within their file, so that values must be copied through libhdf5.
+    /// Returns whether elements hold addresses within their file, in which case values must be copied through libhdf5.
     pub fn is_file_local(&self) -> bool {
         self.model().datatype.class.is_file_local()
     }

@@ -160,7 +160,7 @@ impl Index {
         Ok(build.finish(Storage::Sorted(scratch), table))
     }
 
-    /// Returns whether each tuple is in at most one run, so that [`Index::repeated`] covers all repetitions.
+    /// Returns whether each tuple is in at most one run, in which case [`Index::repeated`] covers all repetitions.
     pub fn is_disjoint(&self) -> bool {
         self.is_disjoint
     }

@@ -187,7 +187,7 @@ impl PartLayout {
         PartFiles::of(output, part).state(tiles.start, tiles.end - tiles.start, &self.binding, &self.index)
     }
 
-    /// Returns whether the tiles of all parts are joined, so that the merge can resume from them.
+    /// Returns whether the tiles of all parts are joined, in which case the merge can resume from them.
     fn is_joined(&self, output: &Path) -> Result<bool> {
         let (data, journal) = (temporary_path(output), journal_path(output));
         let count = self.index.tile_count();

@@ -45,7 +45,7 @@ pub(crate) struct FileReading<'p> {
     received: ReceivedPieces,
     /// Readers, which keep their open files and chunks from round to round.
     readers: ReaderPool<'p>,
-    /// Whether a rank could not read everything, so that pieces are missing and the run fails.
+    /// Whether a rank could not read everything, in which case pieces are missing and the run fails.
     is_cut_short: AtomicBool,
 }
 
