@@ -34,7 +34,7 @@ pub struct Summary {
     pub bridged: Vec<Difference>,
     /// Predicted cost of executing the plan, if available.
     pub predicted: Option<Prediction>,
-    /// Whether options distinguish datasets, so that their layouts differ.
+    /// Whether options distinguish datasets, in which case their layouts differ.
     #[serde(skip)]
     pub is_by_dataset: bool,
     /// Wall time of the scan.

@@ -305,7 +305,7 @@ fn look(
     Ok(Ok((file, warnings)))
 }
 
-/// Returns whether an error is about a single file, so that others can still be rewritten.
+/// Returns whether an error is about a single file, in which case others can still be rewritten.
 pub(super) fn is_of_file(error: &Error) -> bool {
     matches!(error.exit, Exit::InputRefused | Exit::Limit)
 }
