@@ -24,7 +24,7 @@ pub enum Kernel {
         longitudes: u64,
         /// Rows per write.
         rows_per_write: u64,
-        /// Whether values have 8 bytes in memory and 4 in the file, so that they are converted.
+        /// Whether values have 8 bytes in memory and 4 in the file, in which case they are converted.
         #[serde(default)]
         converts: bool,
         /// Values to write.
@@ -319,7 +319,7 @@ impl Kernel {
         is_reader || self.read_back().is_some()
     }
 
-    /// Returns whether the kernel only reads or creates metadata, so that no data rate can be computed.
+    /// Returns whether the kernel only reads or creates metadata, in which case no data rate can be computed.
     pub fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Nova(Nova { only: Some(_), .. }))
     }
