@@ -52,13 +52,14 @@ pub struct Rule {
     pub labels: Option<Labels>,
     /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
-    /// Whether the values are coordinates of other datasets, so that those of one input cannot stand for those of another.
+    /// Whether the values are coordinates of other datasets, in which case those of one input cannot stand for those of
+    /// another.
     pub is_coordinate: bool,
-    /// Whether readers require a scalar, so that values which differ cannot be stacked.
+    /// Whether readers require a scalar, in which case values which differ cannot be stacked.
     pub stays_scalar: bool,
     /// Axis of characters along which shorter texts are padded.
     pub widened: Option<usize>,
-    /// Whether each input is one record, so that its dataset gets an additional first axis.
+    /// Whether each input is one record, in which case its dataset gets an additional first axis.
     pub is_lifted: bool,
     /// Axes along which the dataset is a tile of a larger one, with the paths of their dimensions.
     pub tiled: Vec<(usize, Vec<u8>)>,
@@ -116,7 +117,7 @@ pub enum ValueMeaning {
     },
     /// Categories to which codes refer. The output has the categories of all inputs, in order of appearance.
     Categories {
-        /// Whether the order of the categories has a meaning, so that all inputs must have the same order.
+        /// Whether the order of the categories has a meaning, in which case all inputs must have the same order.
         ordered: bool,
     },
     /// Time that counts from a reference in an attribute.

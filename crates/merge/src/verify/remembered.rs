@@ -49,7 +49,7 @@ pub fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, on_conflic
     Ok(recalled)
 }
 
-/// Returns whether an option only refuses more than the stored one does, so that no value depends on it.
+/// Returns whether an option only refuses more than the stored one does, in which case no value depends on it.
 fn is_check(name: &str, requested: &Value, known: &Value) -> bool {
     let is = |value: &Value, word: &str| value.as_str() == Some(word);
     match name {
