@@ -1,8 +1,8 @@
 //! Compression of tiles: deflate at a chosen effort, or one of the other registered filters that raddle can write.
 //!
 //! The whole workspace names the compression of HDF5 chunks with these types and words. Blocks of IDX, chunks of
-//! OME-Zarr, ROOT files and packed data streams have types of their own, because each format defines other codecs,
-//! names and levels. Uncompressed data is the absence of a [`Compression`].
+//! OME-Zarr, ROOT files and packed data streams have their own types, because each format defines other codecs, names
+//! and levels. Uncompressed data is the absence of a [`Compression`].
 
 use crate::filter::{Filter, KnownFilter};
 use serde::{Deserialize, Serialize};

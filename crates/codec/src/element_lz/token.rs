@@ -103,7 +103,7 @@ impl Tokens {
         }
     }
 
-    /// Appends a repeat of any length from 3 on.
+    /// Appends a repeat of length 3 or more.
     #[inline(always)]
     pub(super) fn push_match(&mut self, mut len: usize, distance: usize) {
         let Symbol { symbol, extra, .. } = distance_symbol(distance);
