@@ -31,7 +31,7 @@ macro_rules! numbers {
     };
 }
 
-/// Returns `len_bytes` bytes of `out` from `from` on, to be overwritten. Only newly added bytes are cleared.
+/// Returns `len_bytes` bytes of `out`, starting at `from`, to be overwritten. Only newly added bytes are cleared.
 pub fn room(out: &mut Vec<u8>, from: usize, len_bytes: usize) -> &mut [u8] {
     let end = from + len_bytes;
     if out.len() < end {
