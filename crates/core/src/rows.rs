@@ -12,10 +12,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Creates rows from runs in ascending order; a run may be empty, or begin where the one before ends.
+    /// Creates rows from runs in ascending order; a run may be empty, or begin where the previous one ends.
     ///
     /// # Panics
-    /// In debug builds, if a run begins before the end of the one before.
+    /// In debug builds, if a run begins before the end of the previous one.
     pub fn of(runs: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut joined: Vec<Range<u64>> = Vec::new();
         for run in runs.into_iter().filter(|run| !run.is_empty()) {
@@ -62,8 +62,8 @@ impl Rows {
             || self.overlapping(range).first().is_some_and(|run| run.start <= range.start && range.end <= run.end)
     }
 
-    /// Clears the elements of `holds` whose rows are not among these. `holds` has one element for each row from `first`
-    /// on.
+    /// Clears the elements of `holds` whose rows are not among these. `holds` has one element for each row, starting
+    /// with `first`.
     pub fn restrict(&self, first: u64, holds: &mut [bool]) {
         let range = first..first + holds.len() as u64;
         let mut next = 0;

@@ -74,7 +74,7 @@ impl<W: TileWork> Rounds<'_, W> {
         let rounds = &self.schedule.rounds;
         let mut taken = self.addresses.clone();
         let mut opened = 0;
-        // Numbers of batches of this rank up to and including the previous round, and up to the one before.
+        // Numbers of batches of this rank up to and including the previous round, and up to the one before that.
         let (mut local_before, mut local_placed) = (0, 0);
         // Batches of the previous round, which rank 0 records and commits once all ranks have written them.
         let mut unwritten = Vec::new();
