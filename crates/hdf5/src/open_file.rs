@@ -39,7 +39,7 @@ static FORMS: LazyLock<HeaderTemplateCache> = LazyLock::new(HeaderTemplateCache:
 pub struct Axes {
     /// Names of the dimensions; `None` for unnamed ones.
     pub names: Vec<Option<Vec<u8>>>,
-    /// Whether the dataset has values of its own instead of only standing for a dimension.
+    /// Whether the dataset has values, instead of only standing for a dimension.
     pub has_values: bool,
 }
 

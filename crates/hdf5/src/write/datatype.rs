@@ -179,7 +179,7 @@ impl Builder<'_> {
             return Err(self.impossible("not a floating-point type".to_owned()));
         };
         // The fields would be the same, but not the version of the message in the file: libhdf5 takes it from the
-        // copied type, and supports VAX byte order from version 3 on. In version 1 it would be read back as big-endian.
+        // copied type, and supports VAX byte order since version 3. In version 1 it would be read back as big-endian.
         let handle = self.copy(if *order == ByteOrder::Vax { *H5T_VAX_F64 } else { *H5T_IEEE_F64LE })?;
         let id = handle.id();
         let call = self.call;
