@@ -1,5 +1,5 @@
 //! Verification of an image: every shard decodes, the number of shards is that written, and each level follows from the
-//! one before.
+//! previous one.
 //!
 //! Values of the finest level are not checked. Invariant: a shard is counted as good, counted as empty (not stored, all
 //! zeros), or reported as a fault, never skipped.
@@ -164,7 +164,7 @@ impl Image {
         Some((downsample, levels))
     }
 
-    /// Checks that the samples of a shard follow from the level before.
+    /// Checks that the samples of a shard follow from the previous level.
     fn check_halving(
         &self,
         downsample: Downsample,

@@ -1,4 +1,4 @@
-//! Downsampling of a level from the one before: every second sample, or the mean of a cell.
+//! Computation of a level by downsampling the previous one: every second sample, or the mean of a cell.
 //!
 //! Which rank holds which samples is planned in `pyramid`. Invariant: a sample depends only on the samples of its cell,
 //! which are added in array order, so it is the same in whichever box it is computed.
@@ -42,8 +42,8 @@ impl Downsample {
         }
     }
 
-    /// Returns the samples of `level` that can be computed from `region`, a box of the level before, alone. For means,
-    /// the region must not cut cells.
+    /// Returns the samples of `level` that can be computed from `region`, a box of the previous level, alone. For
+    /// means, the region must not cut cells.
     pub(crate) fn target_box(self, region: &SampleBox, level: &Level) -> SampleBox {
         let first = |axis: usize| match self {
             Self::Subsample => region.start[axis].div_ceil(level.factors[axis]),

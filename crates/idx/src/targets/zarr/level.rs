@@ -1,4 +1,4 @@
-//! A level of an image: its samples, and how they relate to those of the level before.
+//! A level of an image: its samples, and how they relate to those of the previous level.
 
 use crate::dataset::bitmask::{MAX_RANK, Point};
 use crate::dataset::region::SampleBox;
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Level {
     /// Samples per axis, x first.
     pub counts: Point,
-    /// Number of samples of the level before per sample of this level, per axis: 1 or 2.
+    /// Number of samples of the previous level per sample of this level, per axis: 1 or 2.
     pub factors: Point,
     /// Distance between neighbouring samples, in samples of the first level, per axis.
     pub spacing: Point,

@@ -1,5 +1,5 @@
 //! Computation of the samples of all levels across ranks. The first level is restructured, and every other level is
-//! computed from the one before.
+//! computed from the previous one.
 //!
 //! Shards are assembled elsewhere. Invariants: the boxes of a level are disjoint, cover the level, and are the same on
 //! every rank; means are computed only of whole cells, so boxes that cut cells are first moved to power-of-two boxes.

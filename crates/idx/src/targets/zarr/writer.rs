@@ -1,7 +1,7 @@
 //! Writing of a folder of images, by one process that holds whole arrays or by ranks that hold boxes of them, in the
 //! phases of [`crate::Writer`].
 //!
-//! 1. Restructure: samples move to power-of-two boxes; every level is computed from the one before, box by box
+//! 1. Restructure: samples move to power-of-two boxes; every level is computed from the previous one, box by box
 //!    (`pyramid`).
 //! 2. Encode: a shard is assembled and compressed by the rank that holds most of its samples, or by a neighbour if that
 //!    balances the load better (`work`, on the engine of `raddle_core`).

@@ -40,7 +40,7 @@ fn cut_patch<'a>(form: &ImageLayout, region: &SampleBox, whole: &[Vec<u8>]) -> B
     BoxData { region: *region, arrays: whole.iter().zip(&form.fields).map(cut).collect() }
 }
 
-/// Computes a level by its definition: sample by sample, from the level before.
+/// Computes a level by its definition: sample by sample, from the previous level.
 fn halved(form: &ImageLayout, level: usize, number: Number, before: &[f64]) -> Vec<f64> {
     let (of, counts) = (&form.levels[level], form.levels[level - 1].counts);
     let mut values = Vec::new();
