@@ -118,7 +118,7 @@ impl NamePattern {
         })
     }
 
-    /// Finds the texts of the dimensions from number `at` on.
+    /// Finds the texts of the dimensions, starting with number `at`.
     fn find<'p>(&self, at: usize, rest: &'p str, found: &mut Vec<&'p str>) -> bool {
         let Some(literal) = self.literals.get(at + 1) else { return rest.is_empty() };
         let is_last = at + 1 == self.dimensions.len();

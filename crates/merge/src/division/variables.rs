@@ -1,8 +1,8 @@
-//! The variables of a merge that get outputs of their own, each with the datasets that describe it.
+//! The variables of a merge that get separate outputs, each with the datasets that describe it.
 //!
 //! A variable is described by the coordinates of its dimensions, and by the variables that attributes of CF name:
 //! `coordinates`, `bounds`, `climatology`, `cell_measures`, `grid_mapping` and `formula_terms`. Invariant: each dataset
-//! is a variable of its own or describes one.
+//! is a variable or describes one.
 
 use super::column_len_bytes;
 use crate::conventions::cf::paths_of_name;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// measure and a colon.
 const DESCRIBING: [&str; 5] = ["coordinates", "bounds", "climatology", MEASURES, "grid_mapping"];
 const MEASURES: &str = "cell_measures";
-/// Attribute of CF that names terms of a formula, such as the surface pressure, which may be variables of their own.
+/// Attribute of CF that names terms of a formula, such as the surface pressure, which may be variables themselves.
 const TERMS: &str = "formula_terms";
 
 /// A variable with the datasets that describe it.
@@ -76,7 +76,7 @@ impl OutputVariable {
     }
 }
 
-/// Returns the variables of a plan that get outputs of their own, in the order of their entries.
+/// Returns the variables of a plan that get separate outputs, in the order of their entries.
 pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
     let entries = &plan.schema.entries;
     let by_path: BTreeMap<&[u8], EntryIndex> =

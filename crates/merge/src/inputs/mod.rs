@@ -96,7 +96,7 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
                     continue;
                 }
                 flush(&mut named, &mut inputs);
-                // Files from a folder or pattern have no order of their own.
+                // Files from a folder or pattern have no given order.
                 found.sort_by(|left, right| natural::compare_paths(left, right));
                 inputs.append(&mut found);
             }

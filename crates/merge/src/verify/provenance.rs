@@ -299,7 +299,7 @@ fn row_starts(plan: &MergePlan) -> (Vec<Vec<u64>>, Vec<u32>) {
         } else {
             let mut starts = earlier.map_or_else(|| vec![0], |earlier| earlier.row_starts.clone());
             let new = column.facts.len() - new_inputs(plan).count();
-            // Rows that belonged to no input before still belong to none.
+            // Rows that previously belonged to no input still belong to none.
             for fact in column.facts.iter().skip(if starts.is_empty() { column.facts.len() } else { new }) {
                 starts.push(starts.last().copied().unwrap_or(0) + fact.rows);
             }

@@ -90,7 +90,7 @@ impl JoinedEntry {
         }
     }
 
-    /// Records that `input`, which follows all inputs before, has the object.
+    /// Records that `input`, which follows all earlier inputs, has the object.
     pub fn add_holder(&mut self, input: u32) {
         match self.present.last_mut() {
             Some(run) if run.end == input => run.end += 1,

@@ -205,7 +205,7 @@ impl ScratchArrays {
         Ok(())
     }
 
-    /// Reads values of an array, from `start` on.
+    /// Reads values of an array, starting at `start`.
     pub(super) fn read(&self, array: u32, start: u64, values: &mut [u8]) -> Result<()> {
         let offset_bytes = self.arrays.get(&array).map_or(0, |of_array| of_array.offset_bytes);
         Ok(self.file.read(offset_bytes + start, values)?)
