@@ -13,7 +13,7 @@ struct Memory {
     buffer: Buffer,
 }
 
-/// Maximum length of an array that gets memory of its own, which is faster to make than an owner.
+/// Maximum length of an array that gets separate memory, which is faster to make than an owner.
 const COPIED_LEN_BYTES: usize = 4096;
 
 /// Returns an array of the bytes.
