@@ -111,9 +111,9 @@ pub(super) fn embedded_entries(bytes: &[u8]) -> Result<usize, UnlocatedError> {
 }
 
 impl BasketOpener {
-    /// Reads and decodes a basket. Its entries, and the data that ROOT appends to them, overwrite `out` from `from` on;
-    /// `out` is extended if necessary. Returns the length of the entries. If they differ in length (`varies`) and the
-    /// basket does not record how, [`BasketOpener::lacks_lengths`] is true afterwards, and
+    /// Reads and decodes a basket. Its entries, and the data that ROOT appends to them, overwrite `out`, starting at
+    /// `from`; `out` is extended if necessary. Returns the length of the entries. If they differ in length (`varies`)
+    /// and the basket does not record how, [`BasketOpener::lacks_lengths`] is true afterwards, and
     /// [`BasketOpener::set_lengths`] must be called.
     pub(super) fn open(
         &mut self,

@@ -36,8 +36,8 @@ fn next_block<'b>(bytes: &mut Bytes<'b>) -> Result<CompressedBlock<'b>, Unlocate
     Ok(CompressedBlock { letters, stored, decoded_len_bytes, address })
 }
 
-/// Decodes `stored`, which begins at `address`, to a payload of `len_bytes` that overwrites `out` from `from` on; `out`
-/// is extended if necessary.
+/// Decodes `stored`, which begins at `address`, to a payload of `len_bytes` that overwrites `out`, starting at `from`;
+/// `out` is extended if necessary.
 pub(super) fn decode(
     stored: &[u8],
     address: u64,

@@ -2,7 +2,7 @@
 //!
 //! The file has one directory with one key, as files of ROOT's own RNTuple writer do. Times are constant and the UUID
 //! of the file is derived from its contents, so that the bytes depend only on what is written. Keys always have 64-bit
-//! addresses, as ROOT writes them here. Header, directory and free space use 64-bit addresses from 2 GB on, in the same
+//! addresses, as ROOT writes them here. Header, directory and free space use 64-bit addresses beyond 2 GB, in the same
 //! room.
 
 use xxhash_rust::xxh3::xxh3_128;

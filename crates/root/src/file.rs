@@ -266,8 +266,8 @@ fn is_ntuple(class: &str) -> bool {
     class == NTUPLE_CLASS
 }
 
-/// Decodes the payload of `key` from `stored`, which begins with the key at `address`. The payload overwrites `out`
-/// from `from` on; `out` is extended if necessary.
+/// Decodes the payload of `key` from `stored`, which begins with the key at `address`. The payload overwrites `out`,
+/// starting at `from`; `out` is extended if necessary.
 pub(super) fn decode_payload(
     stored: &[u8],
     address: u64,

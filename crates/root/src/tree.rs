@@ -1,6 +1,6 @@
 //! The metadata of a tree: branches, descriptions of their values, and the positions of their baskets.
 //!
-//! Invariant: the baskets of a branch are contiguous, from entry 0 on.
+//! Invariant: the baskets of a branch are contiguous, starting with entry 0.
 
 use super::basket::{BasketPlace, StoredBasket, embedded_entries};
 use super::file::RootFile;

@@ -272,8 +272,7 @@ fn read_members(
     })
 }
 
-/// Returns whether ROOT stores a base class whole where members come together, because it has a streamer type of its
-/// own.
+/// Returns whether ROOT stores a base class whole where members come together, because it has its own streamer type.
 pub(super) fn stays_whole(class: &Class) -> bool {
     matches!(class.name.as_str(), "TObject" | "TNamed")
 }

@@ -1,7 +1,7 @@
 //! Clusters and pages, which locate the elements of each column.
 //!
-//! Invariants: clusters are contiguous from entry 0 on; the pages of a column are contiguous from element 0 of their
-//! cluster on.
+//! Invariants: clusters are contiguous, starting with entry 0; the pages of a column are contiguous, starting with
+//! element 0 of their cluster.
 
 use super::envelope::{EnvelopeKind, Locator, list, locator, open, read_envelope, record};
 use crate::file::RootFile;
