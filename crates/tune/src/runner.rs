@@ -298,7 +298,7 @@ impl Scratch {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
         let unlocked = folder.path().join("unlocked");
         let lock = File::create_new(&unlocked).map_err(failed)?;
-        // If locks are not supported, nobody takes this folder for an abandoned one either.
+        // If locks are not supported, nobody regards this folder as abandoned either.
         let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
         // The file is locked before it gets its final name.
         std::fs::rename(&unlocked, folder.path().join(LOCK)).map_err(failed)?;
