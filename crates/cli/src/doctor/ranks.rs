@@ -56,7 +56,7 @@ fn found(name: &str) -> Option<(PathBuf, PathBuf)> {
     Some((path, target))
 }
 
-/// Describes a launcher. On Debian, `mpirun` is a link to that of one MPI: `orterun`, or `mpiexec.hydra`.
+/// Describes a launcher. On Debian, `mpirun` is a link to the launcher of one MPI: `orterun`, or `mpiexec.hydra`.
 fn of_launcher(name: &str, found: Option<(PathBuf, PathBuf)>) -> Option<Check> {
     let (path, target) = found?;
     let behind = if path == target { String::new() } else { format!(", which is {}", escape::path(&target)) };

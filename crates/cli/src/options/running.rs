@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Command line of this run, for reports. It is not that of the process, which may be a Python program.
+/// Command line of this run, for reports. It may differ from the command line of the process, which may be a Python
+/// program.
 static INVOCATION: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Records the command line of this run; the first word is the program's name.
