@@ -4,7 +4,7 @@
 /// Writes elements of `element_len_bytes` to `out` from their bit rows. The number of elements must be a multiple of 8.
 ///
 /// # Panics
-/// If the lengths differ or are not that of a multiple of 8 elements.
+/// If the lengths differ, or do not hold a multiple of 8 elements.
 pub(crate) fn undo(rows: &[u8], element_len_bytes: usize, out: &mut [u8]) {
     assert_eq!(rows.len(), out.len());
     assert_eq!(out.len() % (8 * element_len_bytes), 0);

@@ -366,7 +366,7 @@ impl FilterStage {
         }
     }
 
-    /// Returns the length of the filtered data, from that of the data before.
+    /// Returns the length of the data after filtering, given the length before.
     ///
     /// Compressors may lengthen data that they cannot shorten. Over all known filters, the largest additions by valid
     /// encoders are szip's option number of 3 bits for each 8 samples of 8 bits (1/21), bzip2's 1 % + 600 bytes, and
