@@ -399,7 +399,7 @@ mod tests {
             let (owners, got) = owning.assign_rounds(items.iter().cloned(), &needs, &quotas, 50);
             prop_assert!(owners.iter().all(|owner| owning.iter().any(|rank| rank == *owner as usize)));
             prop_assert_eq!(&got, &rounds(&owners, &needs, &quotas, 50));
-            // The schedule costs no more than that of assigning without regard to rounds.
+            // The schedule costs no more than an assignment without regard to rounds.
             if limit == 0 {
                 let cost = |owners: &[u32]| {
                     schedule_cost(&items, owners, &rounds(owners, &needs, &quotas, 50), quotas.len())
