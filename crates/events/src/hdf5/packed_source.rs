@@ -2,8 +2,8 @@
 //!
 //! The stored data records neither the lengths of compressed events, in the event layout, nor the boundaries of
 //! batches. They are determined when a file is opened ([`super::index`]) and kept in memory. The serialisation of
-//! products is not recorded either, so the framework's default is assumed. The order of products is that of the
-//! attributes in the object's header, in which they were created.
+//! products is not recorded either, so the framework's default is assumed. Products are ordered like the attributes in
+//! the object's header, in which they were created.
 //!
 //! Invariants: every event's bytes lie within the file; no event decodes to more than its offsets allow.
 

@@ -74,7 +74,7 @@ pub struct BenchRequest {
     pub compress: EventCompression,
     /// Compression of packed data streams, RNTuples and the framework's layouts.
     pub codec: EventCodec,
-    /// Folder for the files, which are removed afterwards. If `None`, that of temporary files.
+    /// Folder for the files, which are removed afterwards. If `None`, the folder of temporary files.
     pub folder: Option<PathBuf>,
     /// Memory for buffers. If `None`, 1 GiB.
     pub memory: Option<Size>,
