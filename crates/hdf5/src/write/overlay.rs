@@ -141,7 +141,7 @@ fn error_number(result: std::io::Result<()>) -> c_int {
 /// Reads from an overlay on behalf of the driver.
 ///
 /// # Safety
-/// `context` must be that of a [`RawOverlay`] whose overlay lives and is not used elsewhere; `out` must have room for
+/// `context` must belong to a [`RawOverlay`] whose overlay lives and is not used elsewhere; `out` must have room for
 /// `len_bytes`.
 unsafe extern "C" fn read_overlay(context: *mut c_void, address: u64, len_bytes: usize, out: *mut c_void) -> c_int {
     // SAFETY: guaranteed by the caller; the driver's callbacks run under libhdf5's lock, one at a time. libhdf5's

@@ -1,4 +1,4 @@
-//! Unlimited virtual datasets, whose extent follows that of their sources.
+//! Unlimited virtual datasets, whose extent follows from their sources.
 //!
 //! libhdf5 makes such a dataset as long as its longest source allows, and shows fill values where a shorter one has
 //! ended. Invariant: a dataset accepted by [`refuse_gaps`] holds values of its sources wherever an unlimited mapping
