@@ -25,7 +25,7 @@ pub struct RoundedField {
     pub time: Option<u64>,
     /// Compression, as named in the header.
     pub compression: String,
-    /// Largest difference between a sample and that of the input.
+    /// Largest difference between a sample and the corresponding one of the input.
     pub largest_difference: f64,
 }
 

@@ -47,7 +47,7 @@ impl<A: RowArray> Inputs<A> {
     /// Arranges the arrays of an IDX dataset; `array` converts each.
     ///
     /// # Errors
-    /// If the number of names is not that of the fields.
+    /// If the number of names differs from the number of fields.
     pub fn of_dataset(
         request: &InputRequest,
         input: DatasetInput,

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFault {
-    /// The option belongs to another format than that of the output.
+    /// The option belongs to a format other than the output's.
     #[error("is an option of {of}, but the output is {output}")]
     OtherTarget {
         /// Title of the format that has the option.
@@ -90,7 +90,7 @@ pub enum RequestFault {
         /// Path of the input.
         input: String,
     },
-    /// The number of names is not that of the fields.
+    /// The number of names differs from the number of fields.
     #[error("gives {names} names for {fields} {}", if *fields == 1 { "field" } else { "fields" })]
     Names {
         /// Number of names.

@@ -104,8 +104,8 @@ pub trait TargetWriter: Debug + Send {
         self.write_collective(step, Vec::new(), watch, ranks)
     }
 
-    /// Collective. Publishes what appears only at the end, and returns the layout that was written. `report` is that of
-    /// the last time step, to which the time is added.
+    /// Collective. Publishes what appears only at the end, and returns the layout that was written. `report` is the
+    /// report of the last time step, to which the time is added.
     ///
     /// # Errors
     /// On every rank, if it cannot be published.

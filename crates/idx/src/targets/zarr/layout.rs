@@ -176,8 +176,8 @@ impl ImageLayout {
         self.of_array(field, 't', 'c', &|axis| self.axes[axis])
     }
 
-    /// Returns one value per axis of a field's arrays, slowest first: `step` for the axis of time steps and
-    /// `component` for that of components, if they exist.
+    /// Returns one value per axis of a field's arrays, slowest first: `step` for the axis of time steps and `component`
+    /// for the axis of components, if they exist.
     pub(crate) fn of_array<T: Clone>(
         &self,
         field: usize,

@@ -2,8 +2,8 @@
 //!
 //! Files with changed blocks are rewritten in a hidden folder: changed blocks are decoded, updated and encoded in their
 //! original order, the others are copied as stored. Files without changed blocks are hard-linked. Then the hidden
-//! folder replaces that of the step. Invariant: readers see the old or the new step, even if the writer is killed;
-//! samples outside the boxes and other fields keep their bits.
+//! folder replaces the folder of the step. Invariant: readers see the old or the new step, even if the writer is
+//! killed; samples outside the boxes and other fields keep their bits.
 
 use super::{StepState, Writer, there};
 use crate::dataset::compression::{BlockFault, Coding, Compression};
