@@ -1,7 +1,7 @@
 //! Measured runs of other programs, with the settings of an arm or unmodified.
 //!
 //! The program is started and measured by a small C program (`measure/measure.c`). What is compared, and how often, is
-//! decided in `raddle_tune::campaign`. Invariants: a run with the defaults is that of the unmodified program; a run
+//! decided in `raddle_tune::campaign`. Invariants: a run with the defaults is a run of the unmodified program; a run
 //! counts only if the program succeeded and left HDF5 files in its folder; a setting counts only if the log shows that
 //! it was set.
 
