@@ -40,7 +40,7 @@ pub fn plan_rewrite_collective(
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
     let carried = ranks.agree(ADDING, stored::find(path, options))?;
-    // The name to replace is that of the file itself, not that of a link to it.
+    // The name of the file itself is replaced, not the name of a link to it.
     let canonical_path =
         std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
     let options = MergeOptions {

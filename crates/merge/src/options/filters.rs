@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Compression of the output's chunks, written as a single word: that of a [`Compression`], `keep` or `none`.
+/// Compression of the output's chunks, written as a single word: a [`Compression`], `keep` or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compress {

@@ -55,7 +55,7 @@ impl Cmip7Variables {
 /// Returns the chunk shape for a variable with a rule; `None` for one without.
 pub(crate) fn chunk_shape(role: Cmip7Role, shape: Shape<'_>) -> Option<Vec<u64>> {
     match role {
-        // Without records, the shape is that of the input.
+        // Without records, the shape of the input is kept.
         Cmip7Role::Time | Cmip7Role::Data if shape.dims.contains(&0) => None,
         Cmip7Role::Time => Some(shape.dims.to_vec()),
         Cmip7Role::Data => Some(data_chunk(shape)),

@@ -102,7 +102,7 @@ const INTEGER_FILLS: [(u8, bool, i64); 6] = [
 /// Fill value of the netCDF library for floats of 4 and 8 bytes: 15 * 2^119.
 const FLOAT_FILL: f64 = 9.969_209_968_386_869e36;
 
-/// Returns the fill value of a dataset if it is that of the netCDF library, which treats it as a missing value.
+/// Returns the fill value of a dataset if it is the default of the netCDF library, which treats it as a missing value.
 pub(crate) fn library_fill(dataset: &Dataset) -> Option<f64> {
     let number = NumberType::of(&dataset.datatype.class)?;
     let (mut integers, mut floats) = (Vec::new(), Vec::new());

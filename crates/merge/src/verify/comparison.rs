@@ -112,7 +112,7 @@ impl<'p> Comparison<'p> {
             for attribute in entry.attributes.iter().filter(is_compared) {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
                     Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
-                    // The length in the name of a netCDF dimension is that of its creation: an append keeps it.
+                    // The length in the name of a netCDF dimension is its length at creation: an append keeps it.
                     Some(_)
                         if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {}
                     Some(same) if entry.path == b"/" && cf::are_same_history(attribute, same) => {}

@@ -81,8 +81,8 @@ pub struct NamedValue {
 pub struct Provenance {
     /// Groups, parents first.
     pub groups: Vec<Vec<u8>>,
-    /// Order of links in the groups: that of the root, because the netCDF library edits only files whose groups all
-    /// track it.
+    /// Order of links in the groups, as in the root, because the netCDF library edits only files whose groups all track
+    /// it.
     pub link_order: CreationOrder,
     /// Attributes of the first group.
     pub attributes: Vec<NamedValue>,

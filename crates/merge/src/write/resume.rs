@@ -29,7 +29,7 @@ use std::path::Path;
 const SAMPLE_LEN_BYTES: u64 = 4096;
 /// Number of samples of an input.
 const SAMPLES: u64 = 16;
-/// Length up to which an input is digested as a whole: that of the samples of a longer one.
+/// Length up to which an input is digested as a whole, equal to the total length of the samples of a longer input.
 const WHOLE_LEN_BYTES: u64 = SAMPLES * SAMPLE_LEN_BYTES;
 
 /// The journal of a run, and the kept tiles from which the run resumes.

@@ -5,7 +5,7 @@
 //! variable has only ids. [`super::attached`] updates `REFERENCE_LIST`. Source: the netCDF-4 format in HDF5 (NUG,
 //! appendix C). Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension
 //! ids are unique. The dimension of a `char` variable's text length may differ between inputs (xarray's `string3`,
-//! `string4`); the output uses that of the longest texts.
+//! `string4`); the output uses the dimension of the longest texts.
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;

@@ -33,7 +33,7 @@ pub struct LayoutRule {
 pub enum RuleObjects {
     /// All datasets. A chunk shape applies to those with that number of dimensions.
     All,
-    /// Datasets whose path, or that of a group above them, matches one of these globs.
+    /// Datasets whose path, or the path of a group above them, matches one of these globs.
     Matching(Vec<String>),
 }
 

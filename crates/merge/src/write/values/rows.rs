@@ -200,8 +200,8 @@ impl ColumnReader<'_> {
     }
 }
 
-/// Returns the pieces of which rows of a column consist. Positions are relative to the first row; `shape` is that of the
-/// rows.
+/// Returns the pieces of which rows of a column consist. Positions are relative to the first row; `shape` is the shape
+/// of the rows.
 pub(super) fn pieces_of<'r>(
     runs: &'r [Segment],
     rows: &'r Range<u64>,
