@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "raddle._core")]
 pub struct QueryIndex(Arc<Index>);
 
-/// Returns the state of the index at `path`, or of that of the file, and the index if it can be used: `missing`,
+/// Returns the state of the index at `path`, or of the file's usual index, and the index if it can be used: `missing`,
 /// `stale` or `usable`.
 #[pyfunction]
 #[pyo3(signature = (file, path=None))]
