@@ -144,7 +144,7 @@ impl<'f> Scan<'f> {
         Self { index: Some(index), ..self }
     }
 
-    /// Sets the number of rows to that of a dataset, if there are no columns.
+    /// Sets the number of rows to the number of rows of a dataset, if there are no columns.
     ///
     /// # Errors
     /// If the dataset does not exist, or has no rows.

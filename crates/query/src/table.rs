@@ -52,7 +52,7 @@ pub(crate) struct TableColumn {
     pub prepared: Arc<PreparedDataset>,
     /// Number of rows.
     pub rows: u64,
-    /// Length of a row in bytes, as stored; of texts of variable length, that of the pointer to the text.
+    /// Length of a row in bytes, as stored; for texts of variable length, the length of the pointer to the text.
     pub row_len_bytes: u64,
     /// Kind of values, for comparisons.
     pub kind: ColumnKind,
