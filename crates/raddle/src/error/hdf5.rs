@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 impl Error {
-    /// Converts the error of opening or reading a single file, whose kind is then that of the fault.
+    /// Converts the error of opening or reading a single file; the kind follows from the fault.
     pub fn of_file(error: &Hdf5Error) -> Self {
         Self { file_fault: Some(fault_of(error)), ..Self::of_input(error) }
     }

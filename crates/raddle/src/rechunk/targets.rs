@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Target {
     /// Path of the input, as given.
     pub input: PathBuf,
-    /// Path under which the output is published: that of the file itself if a link leads to it.
+    /// Path under which the output is published: the path of the file itself if a link leads to it.
     pub output: PathBuf,
 }
 
