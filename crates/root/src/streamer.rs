@@ -167,10 +167,10 @@ const HAS_RANGE: u32 = 1 << 6;
 /// Streamer type of the bits of a `TObject`.
 const BITS: i32 = 15;
 
-/// Number added to the streamer type of the elements in that of an array of fixed length.
+/// Number added to the streamer type of the elements for an array of fixed length.
 const ARRAY: i32 = 20;
 
-/// Number added to the streamer type of the elements in that of an array behind a pointer.
+/// Number added to the streamer type of the elements for an array behind a pointer.
 const POINTER: i32 = 40;
 
 /// Contents of a `TNamed`.
