@@ -48,7 +48,7 @@ pub struct Rule {
     pub attributes: Vec<Vec<u8>>,
     /// Attributes that may differ between inputs because they are rewritten or have no meaning for readers.
     pub ignored: Vec<Vec<u8>>,
-    /// Axes other than that of concatenation whose elements are matched by their labels.
+    /// Axes other than the axis of concatenation whose elements are matched by their labels.
     pub labels: Option<Labels>,
     /// Whether no option can reconcile inputs that differ.
     pub is_strict: bool,
