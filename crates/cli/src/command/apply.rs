@@ -217,7 +217,7 @@ fn print_notes(program: &Program, plan: &ApplyPlan) {
     apply::notes(program, plan).iter().for_each(|note| anstream::eprintln!("raddle apply: {note}"));
 }
 
-/// Checks that the log can be written: the program is not stopped by a log that cannot.
+/// Checks that the log can be written, because a log that cannot would not stop the program.
 fn check_log(arguments: &ApplyArgs) -> Result<(), Error> {
     if arguments.log == Path::new("-") || arguments.log == Path::new("none") {
         return Ok(());
