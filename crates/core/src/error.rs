@@ -189,7 +189,7 @@ pub enum PlanFault {
     /// A segment has no rows; inputs without rows must be omitted.
     #[error("segment {0} has no rows")]
     EmptySegment(usize),
-    /// A box is empty, extends past the array, or has other axes.
+    /// A box is empty, extends past the array, or has different axes.
     #[error("box {0} has no elements or lies outside of the array")]
     BoxOutside(usize),
     /// A box has elements in common with another.
