@@ -145,8 +145,8 @@ fn template(column: &Column) -> Option<&Dataset> {
     (!template.layout.is_through_library()).then_some(template)
 }
 
-/// Returns the chunk shape of a dataset. For a dataset without chunks these are its rows, if tiles would read them in
-/// short runs.
+/// Returns the chunk shape of a dataset. The rows of a dataset without chunks count as chunks, if tiles would read them
+/// in short runs.
 fn source_chunk_shape(array: &ArrayPlan, column: &Column, template: &Dataset) -> Option<Coordinates> {
     match &template.layout {
         Layout::Chunked { chunk_shape, .. } => {
