@@ -19,7 +19,7 @@ pub struct Abilities {
     pub zlib: Option<String>,
 }
 
-/// Settings as a library takes them.
+/// Settings in the form that a library accepts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TranslatedSettings {
     /// Settings of the file.
