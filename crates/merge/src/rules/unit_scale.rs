@@ -44,7 +44,8 @@ pub enum Rounding {
 /// Stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
-/// Largest difference between a time and its nearest counterpart. That of a double in days is smaller for 350 years.
+/// Largest difference between a time and its nearest counterpart. A double that counts days stays below it for 350
+/// years.
 const MAX_DIFFERENCE_NS: u128 = 1_000;
 
 /// Reason why a number is not converted.

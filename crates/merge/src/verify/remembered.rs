@@ -105,7 +105,8 @@ impl StoredRecord {
         (remembered != Self::default()).then_some(remembered)
     }
 
-    /// Removes what the only input has followed already, if the output is compared with a file of which it is a copy.
+    /// Removes the options that the only input has already followed, if the output is compared with a file of which it
+    /// is a copy.
     pub(crate) fn forget_done(&mut self, of_input: &Self) {
         self.options = std::mem::take(&mut self.options).without_done(&of_input.options);
     }
