@@ -1,6 +1,6 @@
 """Bindings to the batched inflate of nvCOMP's C interface (nvcomp.h and nvcomp/deflate.h of nvCOMP 6).
 
-The C interface is used because nvCOMP's Python classes do not report the status of single streams. No part of nvCOMP is
+The C interface is used because nvCOMP's Python classes do not report the status of individual streams. No part of nvCOMP is
 included: the package nvidia-libnvcomp-cu12 (or -cu13) provides the library.
 """
 
