@@ -89,7 +89,7 @@ fn line(line: &Line) -> String {
     }
 }
 
-/// Formats how many settings have which verdict, if there are several.
+/// Formats the number of settings with each verdict, if there are several.
 fn of_tally(tally: &Tally) -> String {
     let counts = [
         (tally.better, "better"),
