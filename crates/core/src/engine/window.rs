@@ -194,7 +194,7 @@ pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
     work: Condvar,
     /// Condition on which the calling thread waits.
     progress: Condvar,
-    /// First tile that must not be processed any more.
+    /// First tile that must no longer be processed.
     stop_at: Arc<AtomicU64>,
 }
 
