@@ -97,7 +97,7 @@ impl Drop for ReadGuard {
 /// Waits until no thread reads ahead, no other thread has a [`ReadGuard`] and none calls libhdf5, and lets none start until this thread
 /// calls [`resume`].
 ///
-/// In Python, this thread must not have the interpreter's lock meanwhile, because a read may wait for it.
+/// In Python, this thread must not hold the interpreter's lock during that time, because a read may wait for it.
 pub fn pause() {
     let mut threads = threads();
     while threads.is_pausing {

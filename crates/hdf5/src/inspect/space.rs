@@ -2,7 +2,7 @@
 //!
 //! Raw data is located by layouts and chunk indexes. Metadata is everything that the native reader had to read to find
 //! it (a recording [`MetadataView`](crate::source::MetadataView) notes every range). Heap collections are searched for
-//! in the remainder. The rest is free space, structures that no object refers to any more, or unused room in nodes.
+//! in the remainder. The rest is free space, structures to which no object refers any longer, or unused room in nodes.
 
 use crate::error::Result;
 use crate::ranges::Ranges;

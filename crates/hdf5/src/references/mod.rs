@@ -64,7 +64,8 @@ pub struct OmittedObject {
 /// Calls `visit` with the key and the value of every entry, groups before their contents.
 ///
 /// # Errors
-/// If the file as a whole cannot be read or changes meanwhile; problems with single objects are part of the result.
+/// If the file as a whole cannot be read or changes during the call; problems with individual objects are part of the
+/// result.
 pub fn for_each_reference(
     file: &InputFile,
     limits: &ReadLimits,
