@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) struct AssembledTree {
     joined: JoinResult,
     columns: Vec<Column>,
-    /// Numbers of picked elements, as far as they have been counted.
+    /// Numbers of picked elements that have been counted so far.
     counts: SelectedCounts,
 }
 

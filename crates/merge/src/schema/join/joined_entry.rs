@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An object of the output, and what is known of it from the inputs so far.
+/// An object of the output, with the facts known from the inputs so far.
 #[derive(Debug)]
 pub(super) struct JoinedEntry {
     pub entry: SchemaEntry,
