@@ -69,7 +69,7 @@ pub(crate) struct Settling<'a> {
     pub options: &'a ConventionOptions,
     /// Whether the output is a new file; a file that grows keeps its attributes and fill values.
     pub is_new: bool,
-    /// Ranges of repacked values, as far as they are known.
+    /// Ranges of repacked values, where they are known.
     pub ranges: &'a Ranges,
     /// Paths of repacked datasets whose range is not known yet.
     pub unranged: Vec<Vec<u8>>,
