@@ -97,7 +97,7 @@ class OpenFiles:
     def use(self, number: int) -> AbstractContextManager[OpenFile]:
         """Open a file, unless it is open, and keep it open in the meantime.
 
-        If it has changed since it was opened, its index is not used any more, with a warning.
+        If it has changed since it was opened, its index is no longer used, with a warning.
         """
         with self._lock:
             if self._is_closed:
