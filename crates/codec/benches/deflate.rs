@@ -1,5 +1,5 @@
-//! Cost of deflating numbers, shuffled and not: libdeflate's levels 6 and 3, and the efforts `balanced` and `fast`, on the
-//! same chunks.
+//! Cost of deflating numbers, shuffled and not: libdeflate's levels 6 and 3, and the efforts `balanced` and `fast`, on
+//! the same chunks.
 //!
 //! Times are CPU times of this thread, the best of several rounds, interleaved; every chunk is decoded and compared
 //! first. Sizes are relative to libdeflate's at level 6. Run: `cargo bench -p raddle-codec --bench deflate`.

@@ -20,8 +20,8 @@ pub enum Effort {
     Balanced,
     /// The smallest output that deflate gives in reasonable time.
     Small,
-    /// libdeflate's level of this number, at most 12. For levels 1 to 3, a faster encoder if it writes as little, within
-    /// 2 %.
+    /// libdeflate's level of this number, at most 12. For levels 1 to 3, a faster encoder if it writes as little,
+    /// within 2 %.
     Gzip(u8),
     /// At most the size of zlib's level of this number, within 2 %, in minimum time; the dataset's filter names the
     /// level. For datasets that keep the filter of an input.

@@ -1,7 +1,7 @@
 //! Choice between the element encoder and libdeflate, by encoding samples of a tile with both.
 //!
-//! On many columns the element encoder writes as little as libdeflate's level 3 in less than half of the time. On others
-//! it misses repeats. A few samples usually show which kind a tile is.
+//! On many columns the element encoder writes as little as libdeflate's level 3 in less than half of the time. On
+//! others it misses repeats. A few samples usually show which kind a tile is.
 
 use crate::element_lz::{ElementLzEncoder, Stride};
 use crate::libdeflate::Deflater;

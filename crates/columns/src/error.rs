@@ -1,6 +1,7 @@
 //! Errors of sources and sinks, and where they occurred: file, tree, branch or product, range of entries.
 //!
-//! Parsers of bytes do not know the location. They return a [`UnlocatedError`], to which the caller adds the [`Location`].
+//! Parsers of bytes do not know the location. They return a [`UnlocatedError`], to which the caller adds the
+//! [`Location`].
 
 use crate::schema::Serialization;
 use raddle_codec::CodecError;

@@ -1,7 +1,7 @@
 //! Processor, cores, memory and open files that this process has, as the system reports and limits them.
 //!
-//! Decisions are elsewhere: [`crate::engine::default_jobs`] chooses a number of threads. Invariant: what the system does
-//! not report is `None`, never a guess.
+//! Decisions are elsewhere: [`crate::engine::default_jobs`] chooses a number of threads. Invariant: what the system
+//! does not report is `None`, never a guess.
 
 use serde::Serialize;
 use std::path::{Path, PathBuf};

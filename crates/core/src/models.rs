@@ -1,5 +1,5 @@
-//! Models of the memory budget, of ranks as threads and of the ordered queue: loom runs each in every interleaving of its threads, up to a
-//! number of preemptions, and reports a lost wake-up as a deadlock.
+//! Models of the memory budget, of ranks as threads and of the ordered queue: loom runs each in every interleaving of
+//! its threads, up to a number of preemptions, and reports a lost wake-up as a deadlock.
 //!
 //! The engine's window has separate models. loom's waits never time out, so nothing here may depend on polling.
 

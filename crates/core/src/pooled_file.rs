@@ -78,8 +78,9 @@ impl OpenFileTable {
 
 static TABLE: LazyLock<OpenFileTable> = LazyLock::new(OpenFileTable::new);
 
-/// Replaces the table of open files if another thread used it during the fork that created this process: nothing releases its lock here.
-/// Files are then opened again when they are read. Must be called before the new process reads a file.
+/// Replaces the table of open files if another thread used it during the fork that created this process: nothing
+/// releases its lock here. Files are then opened again when they are read. Must be called before the new process reads
+/// a file.
 pub fn after_fork() {
     TABLE.after_fork();
 }

@@ -1,4 +1,5 @@
-//! Errors of conversions and of HDF5 files of events. Errors that any source or sink may have are those of [`raddle_columns`].
+//! Errors of conversions and of HDF5 files of events. Errors that any source or sink may have are those of
+//! [`raddle_columns`].
 
 use crate::sources::generated::EventTimesError;
 use raddle_columns::ColumnsError;

@@ -1,5 +1,5 @@
-//! Trees of packed events written by the reference framework (see `make_samples.py` next to them): ten events of its test
-//! products, one per entry and in batches of four.
+//! Trees of packed events written by the reference framework (see `make_samples.py` next to them): ten events of its
+//! test products, one per entry and in batches of four.
 
 use raddle_events::formats::{OpenOptions, open};
 use raddle_events::packed::PackedTree;

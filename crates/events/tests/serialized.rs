@@ -1,5 +1,5 @@
-//! Entries of trees in ROOT's serialisation of objects: against the bytes that ROOT itself wrote of the same objects, which
-//! `products.root` also holds (`make_products.py` next to it).
+//! Entries of trees in ROOT's serialisation of objects: against the bytes that ROOT itself wrote of the same objects,
+//! which `products.root` also holds (`make_products.py` next to it).
 
 use raddle_events::{DecodingSource, Form, Serialization, SerializingSource, Source};
 use raddle_root::{RootFile, RootOptions, TreeSource, WholeTree};

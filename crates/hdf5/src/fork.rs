@@ -1,8 +1,9 @@
 //! Forks: the new process has no threads except the one that forked, and would wait forever for a lock that another
 //! thread held.
 //!
-//! A thread calls [`pause`] before it forks, then [`resume`] in the process that forked and [`resume_in_child`] in the new one.
-//! Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`ReadGuard`] or calls libhdf5.
+//! A thread calls [`pause`] before it forks, then [`resume`] in the process that forked and [`resume_in_child`] in the
+//! new one. Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`ReadGuard`] or calls
+//! libhdf5.
 
 use crate::ffi::{self, LibraryLock};
 use raddle_core::pooled_file;
@@ -94,8 +95,8 @@ impl Drop for ReadGuard {
     }
 }
 
-/// Waits until no thread reads ahead, no other thread has a [`ReadGuard`] and none calls libhdf5, and lets none start until this thread
-/// calls [`resume`].
+/// Waits until no thread reads ahead, no other thread has a [`ReadGuard`] and none calls libhdf5, and lets none start
+/// until this thread calls [`resume`].
 ///
 /// In Python, this thread must not hold the interpreter's lock during that time, because a read may wait for it.
 pub fn pause() {
@@ -121,7 +122,8 @@ pub fn resume() {
     }
 }
 
-/// Undoes the last [`pause`] of this thread in the new process, and replaces what another thread had locked during the fork.
+/// Undoes the last [`pause`] of this thread in the new process, and replaces what another thread had locked during the
+/// fork.
 pub fn resume_in_child() {
     pooled_file::after_fork();
     resume();

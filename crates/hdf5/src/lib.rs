@@ -2,8 +2,8 @@
 //!
 //! Inputs are read without libhdf5: [`native`] reads metadata in safe Rust and [`read`] decodes raw data. Anything the
 //! native reader does not support is left to libhdf5 in a [`child`] process, so that a malicious file cannot crash the
-//! program. Outputs are created by libhdf5 through the planning driver of [`mod@write`]: raw data never passes through the
-//! library.
+//! program. Outputs are created by libhdf5 through the planning driver of [`mod@write`]: raw data never passes through
+//! the library.
 
 pub mod ahead;
 pub mod bulk;

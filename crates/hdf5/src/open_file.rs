@@ -1,8 +1,8 @@
 //! An HDF5 file opened for reading: access to objects by number and by path, and to values through the bulk reader.
 //!
 //! Metadata is read completely when the file is opened (about 0.4 µs per dataset with a common template). Metadata and
-//! values that the native reader does not support are read with libhdf5 in a child process. Invariant: an object's number
-//! never changes, and all reads come from the file that was opened.
+//! values that the native reader does not support are read with libhdf5 in a child process. Invariant: an object's
+//! number never changes, and all reads come from the file that was opened.
 
 use crate::bulk::{AxisSelection, BulkReader, ReadOutcome, Request};
 use crate::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};

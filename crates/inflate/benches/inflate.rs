@@ -2,7 +2,8 @@
 //! streams.
 //!
 //! Times are CPU times of this thread, the best of several rounds, interleaved, so that other work on the machine has
-//! little effect; every chunk is compared first. Run: `cargo bench -p raddle-inflate --bench inflate [rows of a chunk]`.
+//! little effect; every chunk is compared first. Run:
+//! `cargo bench -p raddle-inflate --bench inflate [rows of a chunk]`.
 #![allow(unsafe_code, reason = "libdeflate by itself, to compare with")]
 
 mod shared;

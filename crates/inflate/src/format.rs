@@ -1,5 +1,5 @@
-//! Numbers of the deflate format (RFC 1951) and of its zlib envelope (RFC 1950), which encoders share: symbols and extra
-//! bits of match lengths and distances (3.2.5), and the order of code lengths.
+//! Numbers of the deflate format (RFC 1951) and of its zlib envelope (RFC 1950), which encoders share: symbols and
+//! extra bits of match lengths and distances (3.2.5), and the order of code lengths.
 
 /// Number of symbols for literals, end of block, and lengths that may occur (286 and 287 may not).
 pub const LITLEN_SYMBOLS: usize = 286;

@@ -100,10 +100,11 @@ pub struct MergeOptions {
     pub memory_limit_bytes: u64,
     /// Read pattern for which the output is laid out.
     pub layout: LayoutPolicy,
-    /// Chunk shape for all datasets of the same rank, number of rows per chunk for all datasets, or sizes by name for the
-    /// datasets that have some of these dimensions.
+    /// Chunk shape for all datasets of the same rank, number of rows per chunk for all datasets, or sizes by name for
+    /// the datasets that have some of these dimensions.
     pub chunk: Option<Chunk>,
-    /// Layout rules, which take precedence over the options for all datasets; the last one takes precedence over others.
+    /// Layout rules, which take precedence over the options for all datasets; the last one takes precedence over
+    /// others.
     pub layout_rules: Vec<LayoutRule>,
     /// Whether layout options that have no effect on any dataset are refused.
     pub refuses_unused_layouts: bool,

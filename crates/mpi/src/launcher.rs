@@ -26,8 +26,8 @@ const LAUNCHERS: [(&str, &str, &str); 4] = [
     ("srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 ];
 
-/// Variable that Open MPI sets to `singleton` in a process that initialises MPI without a launcher, such as Python after
-/// `from mpi4py import MPI`. Programs that this process starts inherit it, and the variables of PMIx.
+/// Variable that Open MPI sets to `singleton` in a process that initialises MPI without a launcher, such as Python
+/// after `from mpi4py import MPI`. Programs that this process starts inherit it, and the variables of PMIx.
 const SINGLETON: &str = "OMPI_MCA_ess";
 
 /// Returns the launcher that started this process, if any.

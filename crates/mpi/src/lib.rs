@@ -37,8 +37,8 @@ pub use file::MpiFiles;
 #[cfg(feature = "mpi")]
 pub use world::World;
 
-/// Returns the MPI library with which raddle is linked, in its own words; `None` without the feature `mpi`. MPI need not
-/// be initialised.
+/// Returns the MPI library with which raddle is linked, in its own words; `None` without the feature `mpi`. MPI need
+/// not be initialised.
 pub fn library() -> Option<String> {
     #[cfg(feature = "mpi")]
     {

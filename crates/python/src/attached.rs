@@ -15,7 +15,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     })
 }
 
-/// Executes `work`, which reads a file that other threads use too, without the interpreter's lock: a fork waits until it has ended.
+/// Executes `work`, which reads a file that other threads use too, without the interpreter's lock: a fork waits until
+/// it has ended.
 pub fn reading<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     detached(py, || {
         let _reading = ReadGuard::new();

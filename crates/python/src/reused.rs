@@ -23,7 +23,7 @@ pub(crate) fn array(py: Python<'_>, mut buffer: Buffer) -> PyResult<Bound<'_, Py
     }
     let (place, len) = (buffer.as_mut_ptr(), buffer.len());
     let owner = Bound::new(py, Memory { buffer })?.into_any();
-    // SAFETY: the owner, which the array keeps alive, holds these bytes at this place: a buffer's memory does not move, and
-    // nothing but the array has access to it until the owner is dropped.
+    // SAFETY: the owner, which the array keeps alive, holds these bytes at this place: a buffer's memory does not move,
+    // and nothing but the array has access to it until the owner is dropped.
     Ok(unsafe { PyArray1::borrow_from_array(&ArrayView1::from_shape_ptr(len, place), owner) })
 }

@@ -1,7 +1,7 @@
 //! Plans, merges, appends, verifications and inspections: takes requests and returns results as JSON.
 //!
-//! Keywords are the fields of requests, with the same names, defaults and checks as the command's options. The work runs
-//! on a separate thread; the calling thread checks signals and passes progress on, several times a second.
+//! Keywords are the fields of requests, with the same names, defaults and checks as the command's options. The work
+//! runs on a separate thread; the calling thread checks signals and passes progress on, several times a second.
 
 use crate::attached::detached;
 use crate::errors;

@@ -88,9 +88,9 @@ fn searched<T: Send>(py: Python<'_>, work: impl FnOnce(&CancelToken) -> Result<T
 
 /// Carries out a search, in JSON, in a file. `events` are those of [`find_events`]; without them, they are found.
 ///
-/// `what` is `limits` or `sum`, which return the aggregate of the only column ([`aggregated`]), or `explain`, `count` or
-/// `read`, whose last element is an explanation in JSON. Before it, `count` returns the number of rows, and `read` the
-/// numbers of rows, if they are requested, and the bytes of each column.
+/// `what` is `limits` or `sum`, which return the aggregate of the only column ([`aggregated`]), or `explain`, `count`
+/// or `read`, whose last element is an explanation in JSON. Before it, `count` returns the number of rows, and `read`
+/// the numbers of rows, if they are requested, and the bytes of each column.
 #[pyfunction]
 #[pyo3(signature = (file, what, search, index=None, events=None))]
 pub fn scan<'py>(

@@ -1,7 +1,7 @@
 //! A condition on typed columns: evaluated on values, and judged from the statistics of a block.
 //!
-//! Invariant: if a block is judged to have no match, evaluation of any values with its statistics finds none; if all rows
-//! are judged to match, it finds all.
+//! Invariant: if a block is judged to have no match, evaluation of any values with its statistics finds none; if all
+//! rows are judged to match, it finds all.
 
 #[cfg(test)]
 mod tests;
@@ -302,8 +302,8 @@ fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
     }
 }
 
-/// Judges texts by the limits of their prefixes. `is_whole` states whether a text with the prefix of the value is equal to
-/// it; otherwise they may differ.
+/// Judges texts by the limits of their prefixes. `is_whole` states whether a text with the prefix of the value is equal
+/// to it; otherwise they may differ.
 fn judge_texts(operator: Operator, value: TextPrefix, min: TextPrefix, max: TextPrefix, is_whole: bool) -> Matches {
     // Of all texts.
     let (are_less, are_greater) = (max < value, min > value);

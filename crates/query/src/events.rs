@@ -56,7 +56,8 @@ pub struct SearchContext<'r> {
     pub cancel: &'r CancelToken,
 }
 
-/// Returns the name of a table's key: `evt` if the table has `evt.seq`. `wanted` is that name, with or without the ending.
+/// Returns the name of a table's key: `evt` if the table has `evt.seq`. `wanted` is that name, with or without the
+/// ending.
 ///
 /// # Errors
 /// If the table has no keys, or several and `wanted` is `None`.

@@ -1,8 +1,8 @@
 //! Conditions on the rows of a table, as plain data.
 //!
-//! Comparisons follow IEEE 754: every comparison with NaN is false, except `!=`, which is true, and -0 equals 0. A number
-//! is compared with a column of floats in the precision of the column, as in numpy; a column of integers is compared
-//! with any number exactly.
+//! Comparisons follow IEEE 754: every comparison with NaN is false, except `!=`, which is true, and -0 equals 0. A
+//! number is compared with a column of floats in the precision of the column, as in numpy; a column of integers is
+//! compared with any number exactly.
 
 use crate::column_name::Name;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Conditions as text: `calE > 2 & (run == 1234 | ~(1 < nhit <= 5))`.
 //!
-//! `&`, `|` and `~` bind as in Python's expressions of arrays, but less strongly than comparisons, so that these need no
-//! parentheses. `and`, `or` and `not` mean the same. Invariant: the text of a condition is parsed to that condition.
+//! `&`, `|` and `~` bind as in Python's expressions of arrays, but less strongly than comparisons, so that these need
+//! no parentheses. `and`, `or` and `not` mean the same. Invariant: the text of a condition is parsed to that condition.
 
 use crate::column_name::{is_initial, is_inner};
 use crate::error::{QueryError, Result};

@@ -1,7 +1,7 @@
 //! A scan: the rows of a table that satisfy a condition, and the values of requested columns in these rows.
 //!
-//! Rows are divided into blocks of whole chunks, which threads take one by one. Invariant: rows are found in the order of
-//! the table, whatever the number of threads.
+//! Rows are divided into blocks of whole chunks, which threads take one by one. Invariant: rows are found in the order
+//! of the table, whatever the number of threads.
 
 use crate::condition::{Condition, Matches};
 use crate::error::{QueryError, Result};
@@ -62,8 +62,8 @@ pub struct Explanation {
     pub indexed_columns: Vec<String>,
     /// Length of the values of all columns of the scan in all rows.
     pub table_len_bytes: u64,
-    /// Length of these values in the blocks that are not pruned, of which those of requested columns are read only where
-    /// rows match.
+    /// Length of these values in the blocks that are not pruned, of which those of requested columns are read only
+    /// where rows match.
     pub unpruned_len_bytes: u64,
     /// Bytes that were read from the file; 0 before the scan.
     pub stored_len_bytes: u64,
@@ -496,8 +496,8 @@ impl MatchingRows {
 
 /// Copies the rows of `values` that match to `out`, each of `row_len` bytes.
 fn take(values: &[u8], row_len: usize, holds: &[bool], out: &mut [u8]) {
-    /// Copies rows of a length that the compiler knows. Every row is copied and then kept or overwritten: with rows that
-    /// match at random, a branch per row would cost more.
+    /// Copies rows of a length that the compiler knows. Every row is copied and then kept or overwritten: with rows
+    /// that match at random, a branch per row would cost more.
     fn of_len<const N: usize>(values: &[u8], holds: &[bool], out: &mut [u8]) {
         let (out, mut at) = (out.as_chunks_mut::<N>().0, 0);
         for (row, holds) in values.as_chunks::<N>().0.iter().zip(holds) {

@@ -1,7 +1,7 @@
 //! Statistics of a block of rows of a column: limits and sum of its values, and the values if few are distinct.
 //!
-//! Invariant: every value of the block lies within the limits, or is NaN and counted. Limits and distinct values of texts
-//! are those of their first bytes. Statistics of two blocks together follow from those of each.
+//! Invariant: every value of the block lies within the limits, or is NaN and counted. Limits and distinct values of
+//! texts are those of their first bytes. Statistics of two blocks together follow from those of each.
 
 use crate::distinct::{DistinctValues, NumberCollector, PrefixCollector};
 pub use crate::limits::{Limits, OrderedType, TextPrefix};
@@ -146,7 +146,8 @@ impl OfTexts {
     }
 }
 
-/// Determines the limits of at most [`BUFFER_WORDS`] numbers, which are also added to a collector. Also returns their sum.
+/// Determines the limits of at most [`BUFFER_WORDS`] numbers, which are also added to a collector. Also returns their
+/// sum.
 fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCollector) -> (Limits, i128) {
     let mut buffer = [N::LOWEST; BUFFER_WORDS];
     let mut count = 0;

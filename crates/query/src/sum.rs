@@ -1,8 +1,8 @@
 //! Exact sums of floating-point numbers, whatever their order.
 //!
-//! A number is an integer multiple of 2^-1074, the smallest positive one. Sums are kept as such multiples, as in Kulisch's
-//! accumulator: in digits of 32 bits, each in a word of 64, so that carries can wait. Invariant: no addition rounds, so
-//! the sum does not depend on order, threads or blocks.
+//! A number is an integer multiple of 2^-1074, the smallest positive one. Sums are kept as such multiples, as in
+//! Kulisch's accumulator: in digits of 32 bits, each in a word of 64, so that carries can wait. Invariant: no addition
+//! rounds, so the sum does not depend on order, threads or blocks.
 
 /// Bits of a digit.
 const DIGIT_BITS: u32 = 32;

@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the length
-/// of a chunk of most files.
+/// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the
+/// length of a chunk of most files.
 const BLOCK_LEN_BYTES: u64 = 128 << 10;
-/// Length of values that is always plausible, and number of bytes that a byte of the file may stand for: sparse or malicious
-/// dimensions claim more. Deflate compresses at most 1,032 times.
+/// Length of values that is always plausible, and number of bytes that a byte of the file may stand for: sparse or
+/// malicious dimensions claim more. Deflate compresses at most 1,032 times.
 const MIN_IMPLAUSIBLE_LEN_BYTES: u64 = 1 << 40;
 const MAX_RATIO: u64 = 2000;
 /// Maximum number of soft links in one path, as in libhdf5 (`H5L_NUM_LINKS`).

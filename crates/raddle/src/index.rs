@@ -70,11 +70,12 @@ impl IndexRequest {
         Self { file: file.into(), ..Self::default() }
     }
 
-    /// Reads all numbers of the file and writes the index. An interrupted append to the file is completed or rolled back
-    /// first.
+    /// Reads all numbers of the file and writes the index. An interrupted append to the file is completed or rolled
+    /// back first.
     ///
     /// # Errors
-    /// If the file cannot be read, the index cannot be written or would replace something else, or the run is cancelled.
+    /// If the file cannot be read, the index cannot be written or would replace something else, or the run is
+    /// cancelled.
     pub fn run(&self, context: &Context<'_>) -> Result<IndexReport, Error> {
         let started = Instant::now();
         let output = self.output.clone().unwrap_or_else(|| Index::default_path(&self.file));

@@ -1,5 +1,5 @@
-//! The index of a merge's output: `raddle_merge` passes values on during a merge, `raddle_query` determines their limits.
-//! They are connected here; neither depends on the other.
+//! The index of a merge's output: `raddle_merge` passes values on during a merge, `raddle_query` determines their
+//! limits. They are connected here; neither depends on the other.
 
 use crate::error::Error;
 use raddle_core::plan::extent::{BoxSource, Extent};

@@ -48,8 +48,8 @@ pub struct SelectRequest {
     /// Keep events that have a row in TABLE that satisfies CONDITION; may be given several times
     ///
     /// 'rec.slc: calE > 2 & run == 1234' names the path of a group, and compares its datasets with numbers, or texts in
-    /// quotes, by <, <=, ==, !=, >= and >. Comparisons are combined by & (and), | (or), ~ (not) and parentheses. An event
-    /// must satisfy all conditions given.
+    /// quotes, by <, <=, ==, !=, >= and >. Comparisons are combined by & (and), | (or), ~ (not) and parentheses. An
+    /// event must satisfy all conditions given.
     #[cfg_attr(
         feature = "clap",
         arg(

@@ -1,8 +1,8 @@
 //! Branches that need counts from another branch.
 //!
 //! Baskets may not record the lengths of their entries ([`Lengths`]): ROOT can omit offsets if another leaf counts the
-//! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`LengthsBranch`]). Invariant:
-//! lengths are those of whole values.
+//! values (`TIOFeatures`). Objects of a split collection may have arrays behind pointers ([`LengthsBranch`]).
+//! Invariant: lengths are those of whole values.
 
 use super::buffers::push_offset;
 use super::item::Item;

@@ -532,8 +532,8 @@ mod tests {
         assert_eq!(campaign.findings(&conditions()).runs(), 9);
         campaign.go_on(&conditions(), &bench).unwrap();
         assert_eq!(campaign.open(&conditions().rule), [0; 0]);
-        // `SimulatedRuns` derives its noise from the number of the run, so blocks numbered consecutively give the same result as
-        // one call.
+        // `SimulatedRuns` derives its noise from the number of the run, so blocks numbered consecutively give the same
+        // result as one call.
         assert_eq!(
             campaign.findings(&conditions()),
             found(&SimulatedRuns::new(0.1), &[1, 6, 2], &conditions()).unwrap()

@@ -232,8 +232,8 @@ fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     (is_far && is_effect).then(|| high.max(1.0 / low))
 }
 
-/// Compares the arms for writing and for reading. Returns the comparison of each phase, and the findings of each arm, the
-/// default first, without the sentinel.
+/// Compares the arms for writing and for reading. Returns the comparison of each phase, and the findings of each arm,
+/// the default first, without the sentinel.
 fn by_phase(arms: &[Arm], rule: &StopRule) -> (Vec<PhaseFindings>, std::vec::IntoIter<Vec<PhaseFinding>>) {
     let halves: Vec<(ComparedQuantity, PhaseFindings)> = phases(arms)
         .iter()

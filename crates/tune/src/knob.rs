@@ -235,8 +235,8 @@ impl Knob {
         }
     }
 
-    /// Returns whether the setting changes how values are laid out or filtered in the file, not only where and when they
-    /// are written. Such settings are applied to other programs only if the user allows it.
+    /// Returns whether the setting changes how values are laid out or filtered in the file, not only where and when
+    /// they are written. Such settings are applied to other programs only if the user allows it.
     pub fn changes_layout(self) -> bool {
         matches!(self.place(), PropertyListKind::DatasetCreation | PropertyListKind::FileCreation)
             || self == Self::Libver

@@ -71,8 +71,8 @@ pub struct MeasuredExperiment {
     pub search: Search,
 }
 
-/// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile. `reported`
-/// is called after each experiment, and again if it was continued.
+/// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile.
+/// `reported` is called after each experiment, and again if it was continued.
 ///
 /// As for [`crate::campaign::carry_out`].
 pub fn measure(

@@ -9,7 +9,8 @@ use raddle::options::ExecutionOptions;
 use raddle_core::machine::{self, Cores, Memory};
 use raddle_merge::options::MergeOptions;
 
-/// Options of a command that processes data, parsed from an empty command line: the environment and the defaults remain.
+/// Options of a command that processes data, parsed from an empty command line: the environment and the defaults
+/// remain.
 #[derive(clap::Parser)]
 #[command(name = "raddle", no_binary_name = true)]
 struct Defaults {

@@ -18,8 +18,9 @@ pub struct IoArgs {
     /// tiles: each rank reads what its part of the output needs, so nearly every rank opens nearly every input. files:
     /// each rank reads a share of the inputs and sends the values to the others, which saves opens where opening is
     /// slow. files divides the inputs over the ranks of each machine or over all ranks, whichever is predicted to be
-    /// faster; files=16 divides them within groups of 16 ranks. auto uses files if it is predicted to take less than half the
-    /// time of tiles, based on the time the inputs took to open during the scan. --report contains the prediction.
+    /// faster; files=16 divides them within groups of 16 ranks. auto uses files if it is predicted to take less than
+    /// half the time of tiles, based on the time the inputs took to open during the scan. --report contains the
+    /// prediction.
     #[arg(long, value_name = "WAY", value_parser = strategy, default_value = "auto")]
     pub strategy: Strategy,
 

@@ -45,8 +45,8 @@ fn push_check(text: &mut String, check: &Check, found_at: usize) {
     }
 }
 
-/// Adds `words` after `head`, in lines that begin at column `indent` and are cut between words. A longer word, such as a
-/// path, has its own line.
+/// Adds `words` after `head`, in lines that begin at column `indent` and are cut between words. A longer word, such as
+/// a path, has its own line.
 fn push_wrapped(text: &mut String, head: &str, words: &str, indent: usize) {
     let (mut line, mut has_words) = (head.to_owned(), false);
     let mut used = head.chars().count();

@@ -1,7 +1,7 @@
 //! The deflate format (RFC 1951) and its zlib envelope (RFC 1950), as far as needed for writing.
 //!
-//! This is not a general compressor, for which libdeflate is used. These parts are shared by our own encoders; numbers of
-//! the format that readers need as well are in [`raddle_inflate::format`].
+//! This is not a general compressor, for which libdeflate is used. These parts are shared by our own encoders; numbers
+//! of the format that readers need as well are in [`raddle_inflate::format`].
 
 pub(crate) mod bits;
 pub(crate) mod header;

@@ -44,8 +44,8 @@ impl Places {
     }
 }
 
-/// Returns the place of a key. Multiplication by 2^64 divided by the golden ratio makes the high bits depend on all bits
-/// of the key.
+/// Returns the place of a key. Multiplication by 2^64 divided by the golden ratio makes the high bits depend on all
+/// bits of the key.
 #[inline(always)]
 fn hash(key: u64) -> usize {
     (key.wrapping_mul(GOLDEN_RATIO) >> (64 - HASH_BITS)) as usize
@@ -76,10 +76,10 @@ impl Finder {
 
     /// Splits `raw[start..end]` into tokens; matches may refer back to before `start`.
     ///
-    /// Probes are made at multiples of `STEP` bytes. If an earlier position has the same `LONG` bytes (8 to 16, or 0 for
-    /// no such probe), or else the same `KEY` bytes (at most 8), they become a match, extended forwards and backwards.
-    /// A short key repeats often, and its last position is rarely where a long repeat begins. The last position of a
-    /// long key usually is.
+    /// Probes are made at multiples of `STEP` bytes. If an earlier position has the same `LONG` bytes (8 to 16, or 0
+    /// for no such probe), or else the same `KEY` bytes (at most 8), they become a match, extended forwards and
+    /// backwards. A short key repeats often, and its last position is rarely where a long repeat begins. The last
+    /// position of a long key usually is.
     pub(super) fn parse<const STEP: usize, const KEY: usize, const LONG: usize>(
         &mut self,
         raw: &[u8],
@@ -196,11 +196,11 @@ pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: u
     tokens.push_literals(raw, anchor, end);
 }
 
-/// Returns the length of the equal elements of `STEP` bytes at the front of both, at most the length of `a`, which is the
-/// shorter one.
+/// Returns the length of the equal elements of `STEP` bytes at the front of both, at most the length of `a`, which is
+/// the shorter one.
 ///
-/// Bytes of the next element are not counted: it may itself be a repeat, which saves more. The branches are predicted, so
-/// the search at the next position does not wait for the comparison.
+/// Bytes of the next element are not counted: it may itself be a repeat, which saves more. The branches are predicted,
+/// so the search at the next position does not wait for the comparison.
 #[inline(always)]
 fn common_elements<const STEP: usize>(a: &[u8], b: &[u8]) -> usize {
     if STEP == 1 {

@@ -20,8 +20,8 @@ impl RowBlockDigests {
         Ok(())
     }
 
-    /// Adds the bytes at `offset_bytes` with their [`fragment`](super::fragment) CRC, so that they are read again only if
-    /// they cross a block boundary.
+    /// Adds the bytes at `offset_bytes` with their [`fragment`](super::fragment) CRC, so that they are read again only
+    /// if they cross a block boundary.
     ///
     /// # Errors
     /// If the bytes extend past the end.

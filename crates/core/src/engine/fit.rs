@@ -170,8 +170,8 @@ fn window_tiles(plan: &Plan, memory_len_bytes: u64) -> u64 {
     WINDOW_TILES.min(all_tiles).min(within_memory.max(1))
 }
 
-/// Returns the memory for the claims of two rounds of `tiles` in flight, and of the largest array, which is committed as
-/// a whole.
+/// Returns the memory for the claims of two rounds of `tiles` in flight, and of the largest array, which is committed
+/// as a whole.
 fn claims_of(plan: &Plan, tiles: u64) -> u64 {
     let array_tiles = plan.arrays.iter().map(|array| array.tile_count()).max().unwrap_or(0);
     tiles.saturating_mul(2).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64)

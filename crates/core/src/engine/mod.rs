@@ -13,10 +13,10 @@
 //! - The first error in plan order is returned, however threads and ranks were scheduled; ranks that did not encounter
 //!   it return [`CoreError::RankFailed`]. No rank leaves between two collectives.
 //!
-//! `setup` fits a plan into the budget (`fit`) and assigns it to ranks, `window` holds the state shared by workers, `worker` is
-//! the loop of a worker thread, and `run` is the calling thread of a single rank. With several ranks, `rounds` is the
-//! calling thread and follows a `schedule`. `record` defines the state from which a later run can resume, and `sink`
-//! the destination of tiles.
+//! `setup` fits a plan into the budget (`fit`) and assigns it to ranks, `window` holds the state shared by workers,
+//! `worker` is the loop of a worker thread, and `run` is the calling thread of a single rank. With several ranks,
+//! `rounds` is the calling thread and follows a `schedule`. `record` defines the state from which a later run can
+//! resume, and `sink` the destination of tiles.
 
 mod committer;
 mod fit;
@@ -135,14 +135,15 @@ pub trait TileWork: Sync {
         raw_len_bytes
     }
 
-    /// Calls `each` with ranks that hold parts of the tile and the bytes that each holds, if that matters. Ranks that hold
-    /// little may be left out, and a rank may occur several times. Must be the same on every rank.
+    /// Calls `each` with ranks that hold parts of the tile and the bytes that each holds, if that matters. Ranks that
+    /// hold little may be left out, and a rank may occur several times. Must be the same on every rank.
     fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
         let _ = (tile, each);
     }
 
-    /// Collective. Called once on the calling thread, after memory and tiles have been assigned and before the first tile
-    /// is produced. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
+    /// Collective. Called once on the calling thread, after memory and tiles have been assigned and before the first
+    /// tile is produced. A rank on which it fails must still take part in its collectives; the engine agrees on the
+    /// outcome.
     fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<(), Self::Error> {
         let _ = (assignment, context);
         Ok(())
@@ -154,8 +155,9 @@ pub trait TileWork: Sync {
     }
 
     /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
-    /// [`crate::ranks::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are several
-    /// ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
+    /// [`crate::ranks::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are
+    /// several ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the
+    /// outcome.
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
         let _ = (round, communicator);
         Ok(())

@@ -253,8 +253,8 @@ pub struct AtomicDir {
 }
 
 impl AtomicDir {
-    /// Takes the lock on `output`, then calls `check`, which refuses an output that must not be written, and creates the
-    /// hidden folder in place of that of an interrupted run.
+    /// Takes the lock on `output`, then calls `check`, which refuses an output that must not be written, and creates
+    /// the hidden folder in place of that of an interrupted run.
     ///
     /// # Errors
     /// If another process holds the lock, if the folder cannot be created, or the error of `check`.

@@ -1,7 +1,7 @@
 //! Reading back written data: checks whether a file still contains the bytes that were placed in it.
 //!
-//! The caller decides how to react and evicts cached pages of the file if necessary. Invariant: the result depends only on
-//! the bytes of the file.
+//! The caller decides how to react and evicts cached pages of the file if necessary. Invariant: the result depends only
+//! on the bytes of the file.
 
 use crate::digest::Digest;
 use std::fs::File;

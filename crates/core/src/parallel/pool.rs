@@ -1,10 +1,11 @@
 //! Threads that outlast a piece of work, for work that is too short to start threads for.
 //!
-//! Linux may place a new thread on the processor of its creator until the next tick of its scheduler. On two cores of an AMD
-//! EPYC (2026-11-27), half of 40 threads began 2.97 ms after they were started, but 0.03 ms after they were woken.
+//! Linux may place a new thread on the processor of its creator until the next tick of its scheduler. On two cores of
+//! an AMD EPYC (2026-11-27), half of 40 threads began 2.97 ms after they were started, but 0.03 ms after they were
+//! woken.
 //!
-//! Invariant: no work waits for a thread. A thread of the pool is reserved before it is given work; if none is free, one is
-//! started.
+//! Invariant: no work waits for a thread. A thread of the pool is reserved before it is given work; if none is free,
+//! one is started.
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZero;
@@ -19,8 +20,8 @@ pub fn on_threads(threads: usize, work: impl Fn() + Sync) {
     run_with_helpers(threads.saturating_sub(1), &work, &work);
 }
 
-/// Calls `here` on this thread, and at the same time `work` on up to `others` other threads; returns the result of `here`
-/// when all calls have ended. There may be fewer other threads, or none, if no more can be started.
+/// Calls `here` on this thread, and at the same time `work` on up to `others` other threads; returns the result of
+/// `here` when all calls have ended. There may be fewer other threads, or none, if no more can be started.
 ///
 /// # Panics
 /// If a call panics, after all of them have ended.

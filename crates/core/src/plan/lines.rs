@@ -1,5 +1,5 @@
-//! A box in two row-major buffers, as lines of runs: both buffers hold a run as one piece, and the runs of a line lie at
-//! equal distances.
+//! A box in two row-major buffers, as lines of runs: both buffers hold a run as one piece, and the runs of a line lie
+//! at equal distances.
 //!
 //! Trailing axes that are complete in both buffers belong to the run. A line extends along the last axis before them
 //! with more than one element.

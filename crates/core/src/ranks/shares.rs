@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Returns the share of part `part` of `parts` in `count` consecutive items. The first shares have at most one item more
-/// than the last ones.
+/// Returns the share of part `part` of `parts` in `count` consecutive items. The first shares have at most one item
+/// more than the last ones.
 pub fn even_share(count: u64, part: u64, parts: u64) -> Range<u64> {
     let (each, more) = (count / parts.max(1), count % parts.max(1));
     let bound = |part: u64| part * each + part.min(more);

@@ -5,8 +5,8 @@
 use crate::plan::ArrayPlan;
 use crate::plan::extent::{Coordinates, Extent};
 
-/// Usual length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible, small
-/// enough to stay in the cache of a core.
+/// Usual length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible,
+/// small enough to stay in the cache of a core.
 pub const TYPICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
 
 /// Part of an input.

@@ -88,8 +88,8 @@ impl Regrouping {
     }
 }
 
-/// Chooses how the tiles of `array` are assembled from `chunks` within `memory`. Returns `None` if tiles are assembled one
-/// by one.
+/// Chooses how the tiles of `array` are assembled from `chunks` within `memory`. Returns `None` if tiles are assembled
+/// one by one.
 pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Option<Regrouping> {
     let TileMemory { group_len_bytes: limit_len_bytes, kept_len_bytes } = memory;
     let rank = array.shape.len();

@@ -18,7 +18,8 @@ pub struct TileGroups {
 }
 
 impl TileGroups {
-    /// Returns the number of tiles of `array` with the same position on the axes up to and including the axis of the runs.
+    /// Returns the number of tiles of `array` with the same position on the axes up to and including the axis of the
+    /// runs.
     fn stride(self, array: &ArrayPlan) -> u64 {
         (self.axis + 1..array.shape.len()).map(|axis| array.tiles_along(axis)).product::<u64>().max(1)
     }

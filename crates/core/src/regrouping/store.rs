@@ -1,10 +1,10 @@
 //! The store of groups: the tiles of the groups that are being assembled, filled by all threads that wait for them.
 //!
-//! Groups are admitted in plan order, as far as the memory allows. A thread that needs a tile of an admitted group helps
-//! to fill the group, one job at a time, until no job is left, and then takes the tile. The last tile that is taken frees
-//! the memory of the group. Invariants: a thread never waits for a group after its own, so the threads of the first
-//! group always proceed; a job that failed is repeated by every thread that needs it, so that each reports the error at
-//! its own tile and the first error in plan order does not depend on the threads.
+//! Groups are admitted in plan order, as far as the memory allows. A thread that needs a tile of an admitted group
+//! helps to fill the group, one job at a time, until no job is left, and then takes the tile. The last tile that is
+//! taken frees the memory of the group. Invariants: a thread never waits for a group after its own, so the threads of
+//! the first group always proceed; a job that failed is repeated by every thread that needs it, so that each reports
+//! the error at its own tile and the first error in plan order does not depend on the threads.
 
 use super::Regrouping;
 use super::groups::TileGroups;
@@ -132,8 +132,8 @@ impl GroupStore {
         Self { limit_len_bytes, expected, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Returns the values of `tile`, which is one of the tiles of this process and taken only once, after helping to fill
-    /// its group. `is_stopped` is polled while waiting.
+    /// Returns the values of `tile`, which is one of the tiles of this process and taken only once, after helping to
+    /// fill its group. `is_stopped` is polled while waiting.
     ///
     /// # Errors
     /// The error of a job of the tile's group.
@@ -192,8 +192,9 @@ impl GroupStore {
         }
     }
 
-    /// Waits until all tiles of this process in groups of arrays before `array` are taken, so that the memory of the store
-    /// is free until the groups of `array` are admitted. Returns false if `is_stopped`, which is polled, ended the wait.
+    /// Waits until all tiles of this process in groups of arrays before `array` are taken, so that the memory of the
+    /// store is free until the groups of `array` are admitted. Returns false if `is_stopped`, which is polled, ended
+    /// the wait.
     pub fn wait_for_earlier(&self, array: u32, is_stopped: impl Fn() -> bool) -> bool {
         let first = self.expected.partition_point(|expected| expected.group.array < array);
         let mut state = self.lock();
@@ -217,8 +218,8 @@ impl GroupStore {
         self.lock().spare.push(values);
     }
 
-    /// Admits group number `at` if it is the next one and memory is left for it. A group that alone exceeds the limit is
-    /// admitted once the store is empty.
+    /// Admits group number `at` if it is the next one and memory is left for it. A group that alone exceeds the limit
+    /// is admitted once the store is empty.
     fn admit<F: FillGroup>(&self, state: &mut State, at: usize, plan: &ArrayPlan, groups: TileGroups, filler: &mut F) {
         let ExpectedGroup { group, tiles, len_bytes } = self.expected[at];
         let fits = state.groups.is_empty() || state.len_bytes.saturating_add(len_bytes) <= self.limit_len_bytes;

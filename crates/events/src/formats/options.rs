@@ -31,8 +31,8 @@ pub struct WriteOptions {
     pub codec: Option<EventCodec>,
     /// Data that [`Compat::Cce`] compresses in the batch layout.
     pub choice: CompressionChoice,
-    /// Serialisation of products, [`Serialization::Root`] or [`Serialization::Unrolled`]. If `None`, as stored, or as ROOT
-    /// does if the layout supports nothing else.
+    /// Serialisation of products, [`Serialization::Root`] or [`Serialization::Unrolled`]. If `None`, as stored, or as
+    /// ROOT does if the layout supports nothing else.
     pub serialize: Option<Serialization>,
 }
 
@@ -56,7 +56,8 @@ impl WriteOptions {
     /// Returns the serialisation that products need; `None` if they stay as they are stored. `has_baskets` states
     /// whether any product is stored as the bytes of a branch.
     pub(crate) fn serialization(&self, has_baskets: bool) -> Option<Serialization> {
-        // The framework's product layout does not record the serialisation; its other formats have no bytes of branches.
+        // The framework's product layout does not record the serialisation; its other formats have no bytes of
+        // branches.
         let needs_root = match self.compat {
             Some(_) if self.layout == OutputLayout::Product => true,
             _ => self.is_of_framework() && has_baskets,
@@ -108,8 +109,8 @@ pub enum Compat {
     Cce,
 }
 
-/// Compression of the HDF5 datasets of events: `fast`, `balanced`, `small`, `gzip:0` to `gzip:9`, `zstd:1` to `zstd:22`,
-/// `lz4` or `none`.
+/// Compression of the HDF5 datasets of events: `fast`, `balanced`, `small`, `gzip:0` to `gzip:9`, `zstd:1` to
+/// `zstd:22`, `lz4` or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EventCompression(

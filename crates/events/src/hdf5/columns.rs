@@ -1,7 +1,7 @@
 //! The columns layout: one flat array per leaf and one array of offsets per level of lists, as they are in memory.
 //!
-//! `/events` holds the arrays under the names of [`raddle_columns::awkward`]. Its attributes are awkward-array's form of
-//! all products (`form`), the number of events (`length`), and raddle's schema with the array names of each product
+//! `/events` holds the arrays under the names of [`raddle_columns::awkward`]. Its attributes are awkward-array's form
+//! of all products (`form`), the number of events (`length`), and raddle's schema with the array names of each product
 //! (`schema`). `/ids` holds run, subrun and event of each entry, if the source knows them.
 
 use super::LAYOUT_ATTRIBUTE;

@@ -1,6 +1,7 @@
 //! HDF5 files of events as a source, in any of the layouts.
 //!
-//! The layout is detected in `opening`, and its arrays are described in `contents`. Invariant: offsets are checked when they are read.
+//! The layout is detected in `opening`, and its arrays are described in `contents`. Invariant: offsets are checked when
+//! they are read.
 
 use super::FileLayout;
 use super::columns;

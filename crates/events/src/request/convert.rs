@@ -66,8 +66,8 @@ impl ConvertRequest {
     /// Collective. Converts the inputs. Warns `watch` about everything that is left out.
     ///
     /// # Errors
-    /// [`EventsError::Option`] names an option that is not valid. Otherwise an input cannot be read, the layout cannot hold a
-    /// product, or the output exists or cannot be written.
+    /// [`EventsError::Option`] names an option that is not valid. Otherwise an input cannot be read, the layout cannot
+    /// hold a product, or the output exists or cannot be written.
     pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<WrittenEvents> {
         let opened = check_output(&self.output, &self.inputs, self.force)
             .map_err(EventsError::from)

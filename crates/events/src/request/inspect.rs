@@ -39,8 +39,8 @@ pub struct InspectRequest {
     pub tree: Option<String>,
     /// Whether to show products as their stored bytes instead of columns.
     pub raw: bool,
-    /// Whether to read objects of ROOT trees as the bytes of whole objects, even if they are split into branches. Cannot
-    /// be combined with `raw`.
+    /// Whether to read objects of ROOT trees as the bytes of whole objects, even if they are split into branches.
+    /// Cannot be combined with `raw`.
     pub whole: bool,
     /// Whether to read all events to determine the length of each product.
     pub sizes: bool,
@@ -84,7 +84,8 @@ impl InspectRequest {
     /// Describes the file.
     ///
     /// # Errors
-    /// [`EventsError::Option`](crate::EventsError::Option) names an option that is not valid. Otherwise the file cannot be read.
+    /// [`EventsError::Option`](crate::EventsError::Option) names an option that is not valid. Otherwise the file cannot
+    /// be read.
     pub fn run(&self, watch: &Watch<'_>) -> Result<EventsInspection> {
         check_bytes(self.raw, self.whole)?;
         let options = OpenOptions { tree: self.tree.clone(), raw: self.raw, whole: self.whole };

@@ -23,8 +23,8 @@ pub struct Selection {
     pub products: Vec<String>,
     /// Whether to read products as their stored bytes instead of columns.
     pub raw: bool,
-    /// Whether to read objects of ROOT trees as the bytes of whole objects, even if they are split into branches. Cannot
-    /// be combined with `raw`.
+    /// Whether to read objects of ROOT trees as the bytes of whole objects, even if they are split into branches.
+    /// Cannot be combined with `raw`.
     pub whole: bool,
     /// Treatment of products that some inputs lack or have in a different form.
     pub differing: MismatchPolicy,

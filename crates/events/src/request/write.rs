@@ -49,8 +49,8 @@ impl WriteRequest {
     /// Collective. Writes the entries of `source`.
     ///
     /// # Errors
-    /// [`EventsError::Option`] names an option that is not valid. Otherwise the source cannot be read, the layout cannot hold
-    /// a product, or the output exists or cannot be written.
+    /// [`EventsError::Option`] names an option that is not valid. Otherwise the source cannot be read, the layout
+    /// cannot hold a product, or the output exists or cannot be written.
     pub fn run(&self, source: &dyn Source, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<WrittenEvents> {
         let checked = check_output(&self.output, &[], self.force).map_err(EventsError::from);
         ranks.agree("check the output", checked)?;

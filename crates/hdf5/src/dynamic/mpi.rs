@@ -2,8 +2,8 @@
 //! MPI other than raddle's, or if raddle was built without one.
 //!
 //! This is not the MPI of raddle's own ranks, which is linked. The library is loaded with private symbols, as
-//! [`super::DynamicLibrary`] is, and its MPI is found among its dependencies. Handles are those of that MPI: addresses (Open
-//! MPI) or 32-bit numbers (MPICH and its derivatives). Both fit a machine word, and both calling conventions that
+//! [`super::DynamicLibrary`] is, and its MPI is found among its dependencies. Handles are those of that MPI: addresses
+//! (Open MPI) or 32-bit numbers (MPICH and its derivatives). Both fit a machine word, and both calling conventions that
 //! raddle supports pass them in a register whose upper half is ignored for 32-bit numbers. Invariants: a process
 //! initialises one MPI, once; a process that fails exits without finalising MPI, upon which the launcher ends the other
 //! ranks; MPI never receives a pointer to an empty buffer.

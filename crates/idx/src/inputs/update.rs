@@ -27,8 +27,8 @@ pub struct Update {
 }
 
 impl<A: RowArray> InputWrite<'_, A> {
-    /// Collective. Writes the inputs into the box `into` of an existing dataset, the output of the request. Other samples
-    /// and fields are kept, and each time step is replaced atomically.
+    /// Collective. Writes the inputs into the box `into` of an existing dataset, the output of the request. Other
+    /// samples and fields are kept, and each time step is replaced atomically.
     ///
     /// # Errors
     /// On every rank, if the dataset cannot be read, has no such box or fields, or cannot be written.

@@ -1,7 +1,7 @@
 //! Reasons why a request is refused before anything is read or written.
 
-/// Reason why an option of a request does not fit the others, the samples or the dataset. Each reads as the predicate of
-/// a sentence that begins with the name of the option.
+/// Reason why an option of a request does not fit the others, the samples or the dataset. Each reads as the predicate
+/// of a sentence that begins with the name of the option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestFault {

@@ -47,7 +47,8 @@ impl Display for OutputCompression {
 }
 
 impl OutputCompression {
-    /// Creates the fault of a request for this compression in the format `output`, which has the compressions `choices`.
+    /// Creates the fault of a request for this compression in the format `output`, which has the compressions
+    /// `choices`.
     pub(crate) fn refused_by(self, output: &'static str, choices: &'static str) -> RequestFault {
         let why = match self {
             Self::Zstd => "its readers do not support zstd",

@@ -71,8 +71,8 @@ pub struct WriteRequest {
     ///
     /// lz4 gives larger files but is faster; it is only available for IDX. zstd is only available for OME-Zarr, where
     /// zip is codec gzip. zfp, only for IDX, supports float32, float64, int32 and int64 on two or three axes: plain zfp
-    /// is lossless, zfp:precision=N keeps about N bits of each number, and zfp:accuracy=X keeps floating-point numbers to
-    /// within X. Other fields of the same dataset use zip; a dataset without a field that zfp supports is refused.
+    /// is lossless, zfp:precision=N keeps about N bits of each number, and zfp:accuracy=X keeps floating-point numbers
+    /// to within X. Other fields of the same dataset use zip; a dataset without a field that zfp supports is refused.
     #[cfg_attr(feature = "clap", arg(short, long, value_name = "HOW", help_heading = "Layout"))]
     pub compress: Option<OutputCompression>,
 

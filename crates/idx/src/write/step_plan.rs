@@ -172,7 +172,8 @@ pub struct BlockHolders {
 }
 
 impl BlockHolders {
-    /// Finds the ranks of blocks for the boxes of `partition`. The lower of two ranks that hold equally many comes first.
+    /// Finds the ranks of blocks for the boxes of `partition`. The lower of two ranks that hold equally many comes
+    /// first.
     pub fn new(header: &Header, partition: &[Vec<SampleBox>]) -> Self {
         let (bitmask, bits) = (&header.bitmask, header.bits_per_block);
         let mut of_blocks: HashMap<u64, SampleHolders> = HashMap::new();

@@ -203,8 +203,8 @@ impl<'a> Stream<'a> {
 
     /// Decodes a word that cannot be a step.
     ///
-    /// The stream is followed by zeros. Each word in them produces a byte or ends a block, so decoding ends when `out` is
-    /// full, or before.
+    /// The stream is followed by zeros. Each word in them produces a byte or ends a block, so decoding ends when `out`
+    /// is full, or before.
     fn word(&mut self) {
         let (litlen, distance) = self.tables.codes.at_hand();
         match self.lane.word(litlen, distance) {

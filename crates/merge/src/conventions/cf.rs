@@ -249,8 +249,8 @@ fn variable(file: &FileView<'_>, at: usize, name: &str) -> Option<usize> {
     paths_of_name(file.path_of(at), name).find_map(|path| file.find(&path))
 }
 
-/// Returns the paths that a name in an attribute of the object at `path` may mean, the nearest first (CF section 2.7): an
-/// absolute path, or a name or path that starts from the group of the object or from an enclosing one.
+/// Returns the paths that a name in an attribute of the object at `path` may mean, the nearest first (CF section 2.7):
+/// an absolute path, or a name or path that starts from the group of the object or from an enclosing one.
 pub(crate) fn paths_of_name(path: &[u8], name: &str) -> impl Iterator<Item = Vec<u8>> {
     let enclosing = |group: &Vec<u8>| (group != b"/").then(|| parent_path(group).to_vec());
     let first = if name.starts_with('/') { b"/" } else { parent_path(path) };
@@ -272,8 +272,8 @@ fn of_root(options: &ConventionOptions) -> Rule {
     root
 }
 
-/// Returns whether an attribute of two files is a `history` that differs only in the lines that merges by raddle added to
-/// its beginning: an append adds none.
+/// Returns whether an attribute of two files is a `history` that differs only in the lines that merges by raddle added
+/// to its beginning: an append adds none.
 pub(crate) fn are_same_history(left: &AttributeValue, right: &AttributeValue) -> bool {
     let before_merges = |attribute: &AttributeValue| {
         let text = text(std::slice::from_ref(attribute), "history")?;

@@ -106,8 +106,8 @@ impl From<NamePattern> for String {
 }
 
 impl NamePattern {
-    /// Returns the texts in place of the dimensions in the name of a file, or in the last parts of its path if the pattern
-    /// has a slash.
+    /// Returns the texts in place of the dimensions in the name of a file, or in the last parts of its path if the
+    /// pattern has a slash.
     fn indices<'p>(&self, path: &'p Path) -> Option<Vec<&'p str>> {
         let has_slash = self.literals.iter().any(|literal| literal.contains('/'));
         let text = if has_slash { path.to_str()? } else { path.file_name()?.to_str()? };

@@ -1,7 +1,8 @@
 //! Dimension scales of netCDF that are left out, but along which other datasets lie.
 //!
-//! A dataset of netCDF has a scale for each axis, without which readers cannot open the file. Leaving out the variable of
-//! a dimension therefore leaves the dimension. Invariant: what remains has no values and no attributes of the variable.
+//! A dataset of netCDF has a scale for each axis, without which readers cannot open the file. Leaving out the variable
+//! of a dimension therefore leaves the dimension. Invariant: what remains has no values and no attributes of the
+//! variable.
 
 use crate::schema::attribute::NO_VARIABLE;
 use raddle_hdf5::model::{

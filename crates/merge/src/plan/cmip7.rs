@@ -1,5 +1,5 @@
-//! Chunk shapes of CMIP7: the time coordinate and its bounds are one chunk each, and chunks of the data variable have at
-//! least 4 MiB.
+//! Chunk shapes of CMIP7: the time coordinate and its bounds are one chunk each, and chunks of the data variable have
+//! at least 4 MiB.
 //!
 //! `check_cmip7_packing` of the package `cmip7_repack` checks these rules. It finds the variables by name: `/time`, the
 //! attribute `bounds` of `/time`, and the global attribute `variable_id`. Invariant: a chunk shape that meets the rules

@@ -11,8 +11,8 @@ const MAX_MAP_LEN_BYTES: u64 = 4 << 20;
 /// MiB holds two of them. Measured on 2920 x 96 x 192 4-byte values: chunks of 1 MiB take twice the time to read,
 /// chunks of 72 KiB compress 5 % worse, and chunks of this size 0.3 % worse.
 const SMALL_MAPS_LEN_BYTES: u64 = 512 << 10;
-/// Size of chunks of series. Measured on the same values: a series from chunks of 1 MiB takes twice the time, and smaller
-/// chunks compress worse.
+/// Size of chunks of series. Measured on the same values: a series from chunks of 1 MiB takes twice the time, and
+/// smaller chunks compress worse.
 const SERIES_LEN_BYTES: u64 = 512 << 10;
 
 /// Sizes and axes of a gridded variable.

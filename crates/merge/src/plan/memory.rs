@@ -1,5 +1,5 @@
-//! Memory of a thread that writes tiles: buffers whose lengths are chosen, and chunks of the inputs, which may be of any
-//! size.
+//! Memory of a thread that writes tiles: buffers whose lengths are chosen, and chunks of the inputs, which may be of
+//! any size.
 //!
 //! A megabyte of a file may expand to chunks of a gigabyte each. Invariant: a `ColumnReader` never holds more than
 //! [`ReaderMemory`] predicts, so that the memory can be taken from the budget, or refused, before anything is read.

@@ -72,7 +72,8 @@ pub(crate) fn space_len_bytes(array_len_bytes: impl Iterator<Item = u64>, ranks:
     }
 }
 
-/// Returns the regrouping of each array of `plan`, if its tiles are regrouped, on each of `ranks` ranks with this memory.
+/// Returns the regrouping of each array of `plan`, if its tiles are regrouped, on each of `ranks` ranks with this
+/// memory.
 pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<Regrouping>> {
     let buffers = BufferSizes::within(memory_limit_bytes);
     let reader_len_bytes = ReaderMemory::of_tiles(plan, memory_limit_bytes).len_bytes;

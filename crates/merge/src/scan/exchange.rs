@@ -166,7 +166,8 @@ fn place(fact: &InputExtent) -> Option<(u64, u64, u64)> {
     Some((fact.rows, fact.address.wrapping_add(1), fact.stored_len_bytes))
 }
 
-/// Serialises a value of this module. This never fails, because such values have no maps or sequences of unknown length.
+/// Serialises a value of this module. This never fails, because such values have no maps or sequences of unknown
+/// length.
 fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! Objects of the output and, for each dataset to concatenate, where each input stores its part.
 //!
-//! A schema is the result of the scan after the trees of the inputs are dropped: one [`SchemaEntry`] per path, one [`Column`]
-//! per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to 10⁸.
-//! Invariant: `facts` of a column has one element per input, in input order.
+//! A schema is the result of the scan after the trees of the inputs are dropped: one [`SchemaEntry`] per path, one
+//! [`Column`] per concatenated dataset, and 32 bytes per (column, input) pair with rows, of which real jobs have 10⁶ to
+//! 10⁸. Invariant: `facts` of a column has one element per input, in input order.
 
 pub(crate) mod attribute;
 pub mod boxes;
@@ -330,8 +330,8 @@ impl Column {
         self.facts.iter().fold(0, |sum, fact| sum.saturating_add(fact.rows))
     }
 
-    /// Returns dimensions and maximum dimensions of the output. Rows add up; the concatenation axis is unlimited if it is
-    /// in an input or if `extendible` is set.
+    /// Returns dimensions and maximum dimensions of the output. Rows add up; the concatenation axis is unlimited if it
+    /// is in an input or if `extendible` is set.
     pub(crate) fn output_dims(&self, extendible: bool) -> (Vec<u64>, Vec<u64>) {
         let Dataspace::Simple { dims, max_dims } = &self.model().dataspace else {
             return (Vec::new(), Vec::new());

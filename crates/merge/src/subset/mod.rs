@@ -1,7 +1,8 @@
 //! Restriction of the output to ranges of dimensions (`--select`), as text: `time=0:100`, `lat=-30..30`.
 //!
 //! `resolve` turns the ranges into numbers of elements, which may need the values of coordinates, and `cut` restricts
-//! the columns of a schema to them. `tables` restricts tables to rows of events. Invariant: all datasets of a dimension are restricted alike.
+//! the columns of a schema to them. `tables` restricts tables to rows of events. Invariant: all datasets of a dimension
+//! are restricted alike.
 
 pub(crate) mod cut;
 mod of_values;

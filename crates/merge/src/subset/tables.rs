@@ -66,8 +66,8 @@ impl TableSelection {
 /// Restricts the columns of the selected tables.
 ///
 /// # Errors
-/// [`MergeError::Object`] for a dataset whose rows are not simply those of one input, and for datasets of which only some
-/// would lose elements of their common dimension; also for values that refer to rows by their position.
+/// [`MergeError::Object`] for a dataset whose rows are not simply those of one input, and for datasets of which only
+/// some would lose elements of their common dimension; also for values that refer to rows by their position.
 pub(crate) fn cut(
     schema: &mut Schema,
     declared: &[DeclaredRule],

@@ -184,8 +184,8 @@ pub enum IoBackend<'a> {
 /// the first rank creates the objects, publishes the file and gets the report. An interrupted run can be resumed by any
 /// number of ranks, even if it was started with a different number.
 ///
-/// The bytes do not depend on `through`, except with [`IoBackend::Collective`]. A tile observer sees all values, and its
-/// file is published next to the output. Either all ranks have one or none has.
+/// The bytes do not depend on `through`, except with [`IoBackend::Collective`]. A tile observer sees all values, and
+/// its file is published next to the output. Either all ranks have one or none has.
 ///
 /// # Errors
 /// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.

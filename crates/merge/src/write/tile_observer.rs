@@ -1,9 +1,9 @@
 //! A hook that observes the values of a merge as they pass, to build a file that is published with the output.
 //!
 //! The files themselves, such as previews of arrays, are built by other crates, which this crate does not know.
-//! Invariant: a tile observer sees every requested element of tiled datasets, and of datasets that hold addresses within
-//! their file, exactly once, on one rank, even if chunks are moved as stored or kept from an interrupted run. Its file is never published next to an output that it does not
-//! describe.
+//! Invariant: a tile observer sees every requested element of tiled datasets, and of datasets that hold addresses
+//! within their file, exactly once, on one rank, even if chunks are moved as stored or kept from an interrupted run.
+//! Its file is never published next to an output that it does not describe.
 
 use crate::schema::ColumnIndex;
 use raddle_core::plan::extent::{BoxSource, Extent};
@@ -30,8 +30,8 @@ pub trait TileObserver: Sync {
     /// Any error ends the merge.
     fn take(&self, column: ColumnIndex, extent: &Extent, values: BoxSource<'_>) -> Result<(), TileObserverError>;
 
-    /// Observes rows from `first_row` of a column whose values hold addresses within their file, in canonical bytes. Called
-    /// on the rank that writes them, in order, whether or not the observer wants the column.
+    /// Observes rows from `first_row` of a column whose values hold addresses within their file, in canonical bytes.
+    /// Called on the rank that writes them, in order, whether or not the observer wants the column.
     ///
     /// # Errors
     /// Any error ends the merge.

@@ -1,5 +1,5 @@
-//! Layouts across the chunks of the inputs: every chunk is decoded at most twice, and the bytes do not depend on memory,
-//! threads, ranks, parts or interruptions.
+//! Layouts across the chunks of the inputs: every chunk is decoded at most twice, and the bytes do not depend on
+//! memory, threads, ranks, parts or interruptions.
 
 use crate::folder::count_left_beside;
 use crate::ranks::{report, run};

@@ -50,12 +50,12 @@ pub struct ConventionChoices {
 
     /// Join files that each hold a tile of a larger grid, for netCDF and other HDF5 files with dimension scales
     ///
-    /// A tile is placed by attributes, domain_decomposition of a coordinate (GFDL's FMS) or WEST-EAST_PATCH_START_UNSTAG
-    /// and its like (WRF), or else by the values of its coordinates. Elements that no tile covers get the fill value and
-    /// are counted. Where tiles overlap, they must agree. Variables without a tiled dimension are kept once.
-    /// --tiles='tile_{y}_{x}.nc' places tiles by file name: each {dimension} stands for a number or a word, and the sorted
-    /// values give the order. --tiles=@FILE places them by a table with a line per file, 'path,start,start', counted from
-    /// 0, after a line that names the dimensions, 'path,y,x'.
+    /// A tile is placed by attributes, domain_decomposition of a coordinate (GFDL's FMS) or
+    /// WEST-EAST_PATCH_START_UNSTAG and its like (WRF), or else by the values of its coordinates. Elements that no tile
+    /// covers get the fill value and are counted. Where tiles overlap, they must agree. Variables without a tiled
+    /// dimension are kept once. --tiles='tile_{y}_{x}.nc' places tiles by file name: each {dimension} stands for a
+    /// number or a word, and the sorted values give the order. --tiles=@FILE places them by a table with a line per
+    /// file, 'path,start,start', counted from 0, after a line that names the dimensions, 'path,y,x'.
     #[cfg_attr(feature = "clap", arg(long, value_name = "PLACES", num_args = 0..=1, require_equals = true))]
     #[serde(with = "super::text::flag")]
     pub tiles: Option<Option<String>>,
@@ -80,7 +80,8 @@ pub struct ConventionChoices {
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub overlap: Option<Overlap>,
 
-    /// Axis along which datasets are concatenated: its number, from 0, or -1 for the last; for AnnData obs or var [default: 0]
+    /// Axis along which datasets are concatenated: its number, from 0, or -1 for the last; for AnnData obs or var
+    /// [default: 0]
     ///
     /// Datasets that have no such axis are kept once and must be equal in all inputs. Dimension scales are concatenated
     /// with the axes that they describe. In AnnData, obs (0) are the rows of X and var (1) the columns; the other axis

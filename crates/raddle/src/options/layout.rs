@@ -29,10 +29,10 @@ pub struct LayoutOptions {
     /// Chunk shape, overriding that of --for: 65536rows, a shape such as 128x1024, or time=365,lat=90,lon=180
     ///
     /// A number of rows (65536rows) applies to every dataset and leaves the other dimensions whole. A shape (128x1024)
-    /// applies to datasets with that number of dimensions; the others follow --for. Sizes by name (time=1) apply to every
-    /// dataset that has one of these dimensions: a netCDF dimension, HDF5 dimension scale or label. Dimensions that are not
-    /// named stay whole in chunks of up to 16 MiB, or as in the inputs with --for keep. Coordinates and their bounds follow
-    /// --for.
+    /// applies to datasets with that number of dimensions; the others follow --for. Sizes by name (time=1) apply to
+    /// every dataset that has one of these dimensions: a netCDF dimension, HDF5 dimension scale or label. Dimensions
+    /// that are not named stay whole in chunks of up to 16 MiB, or as in the inputs with --for keep. Coordinates and
+    /// their bounds follow --for.
     #[cfg_attr(feature = "clap", arg(long, value_name = "CHUNK"))]
     #[serde(with = "super::text::optional")]
     pub chunk: Option<Chunk>,
@@ -41,9 +41,9 @@ pub struct LayoutOptions {
     ///
     /// Patterns are those of --include. Settings are chunk (as for --chunk), filter (as for --compress), shuffle and
     /// fletcher32 (both also =no), contiguous and compact (stored in the object header). They take precedence over the
-    /// options for all datasets. If several rules match a dataset, each setting is that of the last one. A rule that matches
-    /// nothing or cannot be applied is refused. Values of h5repack's -l and -f are also taken: 'dset1,dset2:CHUNK=20x10',
-    /// 'dset1:GZIP=6', ':CONTI'.
+    /// options for all datasets. If several rules match a dataset, each setting is that of the last one. A rule that
+    /// matches nothing or cannot be applied is refused. Values of h5repack's -l and -f are also taken:
+    /// 'dset1,dset2:CHUNK=20x10', 'dset1:GZIP=6', ':CONTI'.
     #[cfg_attr(feature = "clap", arg(long = "layout", value_name = "RULE"))]
     #[serde(with = "super::text::list")]
     pub layout_rules: Vec<LayoutRule>,

@@ -15,8 +15,9 @@ use std::str::FromStr;
 pub struct StripeOptions {
     /// Align chunks so that no two ranks write to the same SIZE-byte stripe; auto: use the file system's stripe size
     ///
-    /// Each stripe is then written by one rank, if the output is large enough. About 3 % of the output may stay unused. The bytes are the same for any number of ranks and threads, but differ
-    /// from those without --align. An interrupted run cannot be resumed: it starts over.
+    /// Each stripe is then written by one rank, if the output is large enough. About 3 % of the output may stay unused.
+    /// The bytes are the same for any number of ranks and threads, but differ from those without --align. An
+    /// interrupted run cannot be resumed: it starts over.
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     #[serde(with = "super::text::optional")]
     pub align: Option<Align>,

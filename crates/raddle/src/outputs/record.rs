@@ -1,9 +1,9 @@
 //! Record of the outputs of an interrupted run that are done, so that the next run continues with the others.
 //!
-//! Each folder with outputs has one hidden file per set of options, with lines per file: one before it is published, with
-//! the inode of the hidden file, which publication keeps; and one afterwards. A run that does all files removes its
-//! records. Invariant: a file counts as done only if it is unchanged since it was written, and so is its input unless it
-//! was replaced.
+//! Each folder with outputs has one hidden file per set of options, with lines per file: one before it is published,
+//! with the inode of the hidden file, which publication keeps; and one afterwards. A run that does all files removes
+//! its records. Invariant: a file counts as done only if it is unchanged since it was written, and so is its input
+//! unless it was replaced.
 
 use raddle_core::digest::Digest;
 use serde::{Deserialize, Serialize};

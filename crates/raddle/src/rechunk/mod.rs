@@ -1,7 +1,7 @@
 //! Rewriting of files with a new layout: each file is a merge of a single input.
 //!
-//! One file is planned and written like a merge. Several files are written to a folder or in place: `targets` determines
-//! the outputs, `files` plans, `writing` writes.
+//! One file is planned and written like a merge. Several files are written to a folder or in place: `targets`
+//! determines the outputs, `files` plans, `writing` writes.
 
 mod failed_file;
 mod files;

@@ -73,8 +73,8 @@ impl SplitRequest {
     /// Plans the outputs from the metadata of the inputs. Nothing is written.
     ///
     /// # Errors
-    /// If options conflict, outputs cannot be written, there is too little space for them, or inputs cannot be read or do
-    /// not fit together.
+    /// If options conflict, outputs cannot be written, there is too little space for them, or inputs cannot be read or
+    /// do not fit together.
     pub fn plan(&self, context: &Context<'_>) -> Result<PlannedSplit, Error> {
         self.plan_files(self.inputs.expand_collective(context.ranks)?, context)
     }

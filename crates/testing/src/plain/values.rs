@@ -225,8 +225,8 @@ fn select(call: Call<'_>, file: &Handle, path: &[u8], selection: &Selection) -> 
 /// Appends the canonical bytes of one element in memory. `object` is any object of the file.
 ///
 /// # Safety
-/// `memory` must hold one element of `form`, as read by libhdf5. Memory that libhdf5 allocated for it must not have been
-/// freed.
+/// `memory` must hold one element of `form`, as read by libhdf5. Memory that libhdf5 allocated for it must not have
+/// been freed.
 #[expect(clippy::only_used_in_recursion, reason = "the library is the proof that its lock is held")]
 pub unsafe fn from_memory(
     library: &Library,

@@ -109,8 +109,8 @@ pub struct KernelOutcome {
     /// Kind of processes of a kernel that states their number; absent for a single process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
-    /// Stages of each rank, if there are several: [`KernelOutcome::stages`] has the elapsed times of the slowest rank and the
-    /// processor time of all.
+    /// Stages of each rank, if there are several: [`KernelOutcome::stages`] has the elapsed times of the slowest rank
+    /// and the processor time of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<Vec<StageTime>>,
 }

@@ -1,8 +1,8 @@
 //! [`Kernel::Nova`]: inputs are written, then concatenated step by step, like the programs of Lee and others (2022).
 //!
 //! Reading and writing alternate by dataset. [`RunStage::Read`] includes opening the datasets of inputs, and
-//! [`RunStage::Write`] closing the datasets of the output, when HDF5 compresses the contents of its chunk cache. All ranks
-//! make collective calls in the same order.
+//! [`RunStage::Write`] closing the datasets of the output, when HDF5 compresses the contents of its chunk cache. All
+//! ranks make collective calls in the same order.
 
 use super::clock::{Clock, RunStage};
 use super::{Done, KernelRun, Sample, check, forget, io};

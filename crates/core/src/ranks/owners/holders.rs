@@ -4,8 +4,8 @@ use crate::ranks::communicator::Rank;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 
-/// Maximum number of holders of an item that are considered as its owner. A block of a regular partition is held by one,
-/// two, four or eight ranks, or by more that hold little each.
+/// Maximum number of holders of an item that are considered as its owner. A block of a regular partition is held by
+/// one, two, four or eight ranks, or by more that hold little each.
 pub const MAX_HOLDERS: usize = 8;
 
 /// Ranks that hold the largest parts of an item's data, with the sizes of these parts.

@@ -6,7 +6,8 @@ use crate::ranks::communicator::Rank;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Maximum number of passes in which owners are exchanged, to bound the time. Each pass visits every item of a run once.
+/// Maximum number of passes in which owners are exchanged, to bound the time. Each pass visits every item of a run
+/// once.
 const MAX_PASSES: usize = 8;
 
 /// Maximum number of a rank's items that are considered for one exchange, to bound the time.

@@ -16,9 +16,9 @@ use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// Share of each rank in a run, in units of the most expensive item. Items are assigned in runs, most expensive first. The
-/// share is large enough for cheap items to even out expensive ones, and small enough for rounds, which are consecutive
-/// items, to be balanced as well.
+/// Share of each rank in a run, in units of the most expensive item. Items are assigned in runs, most expensive first.
+/// The share is large enough for cheap items to even out expensive ones, and small enough for rounds, which are
+/// consecutive items, to be balanced as well.
 const RUN_SHARE: u64 = 16;
 
 /// Parts of the ranks' memory for a round that the items of a run may take, in sixteenths. The larger the part, the
@@ -51,9 +51,9 @@ pub fn assign(items: &[Item], ranks: usize) -> Vec<u32> {
 
 /// Assigns items to the ranks of `quotas` and splits them into rounds as [`rounds`] does.
 ///
-/// Long runs of items let ranks own what they hold, and short ones balance every round. The items are assigned in runs of
-/// several lengths, and the fastest schedule is returned: the cost of the busiest rank of each round, and of moving what
-/// other ranks hold.
+/// Long runs of items let ranks own what they hold, and short ones balance every round. The items are assigned in runs
+/// of several lengths, and the fastest schedule is returned: the cost of the busiest rank of each round, and of moving
+/// what other ranks hold.
 pub fn assign_rounds(
     items: &[Item],
     needs: &[Footprint],
@@ -169,9 +169,9 @@ impl Assigner {
         Self { loads: vec![0; ranks], assigned: 0 }
     }
 
-    /// Assigns a run, the most expensive items first. A holder may get as much as the busiest rank would get if holders were
-    /// ignored, or slightly more than its share. With `memory`, the needs of the items and the quotas of the ranks, no
-    /// rank exceeds its quota if others have room.
+    /// Assigns a run, the most expensive items first. A holder may get as much as the busiest rank would get if holders
+    /// were ignored, or slightly more than its share. With `memory`, the needs of the items and the quotas of the
+    /// ranks, no rank exceeds its quota if others have room.
     fn assign_run(&mut self, run: &[Item], memory: Option<(&[Footprint], &[u64])>, owners: &mut [u32]) {
         // Count even an item without cost, so that such items do not all end up on one rank.
         let part = |(at, item): (usize, &Item)| ItemLoad {

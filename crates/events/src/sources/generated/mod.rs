@@ -34,7 +34,8 @@ trait Generator: Send + Sync {
     fn push(&self, entry: u64, product: usize, column: &mut Column);
 }
 
-/// Implements [`Source`] for generators. The trait is of another crate, so it cannot be implemented for all of them at once.
+/// Implements [`Source`] for generators. The trait is of another crate, so it cannot be implemented for all of them at
+/// once.
 macro_rules! sources {
     ($($generator:ty),+) => {$(
         impl Source for $generator {

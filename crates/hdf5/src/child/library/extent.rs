@@ -1,7 +1,7 @@
 //! Extents of datasets, also of virtual ones.
 //!
-//! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` would do so for a virtual
-//! dataset, so its extent is taken from the first mapping where possible.
+//! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` would do so for a
+//! virtual dataset, so its extent is taken from the first mapping where possible.
 
 use super::{OpenFile, dataspaces, endless, properties, sources};
 use crate::error::Result;

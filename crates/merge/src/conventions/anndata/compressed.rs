@@ -154,8 +154,8 @@ pub(super) fn rows(
     out.rows(child_path(&path, PARTS[2]), pieces.collect(), form)
 }
 
-/// Returns the conversion of the column numbers of the matrix at `path` to those of the output, and the selection of its
-/// elements if the output lacks some of its columns.
+/// Returns the conversion of the column numbers of the matrix at `path` to those of the output, and the selection of
+/// its elements if the output lacks some of its columns.
 fn aligned(
     path: &[u8],
     node: Node<'_>,

@@ -158,7 +158,8 @@ impl References<'_, '_, '_> {
         }
     }
 
-    /// Refuses a mesh whose nodes, edges or faces are concatenated. A mesh that moves has coordinates along a time, too.
+    /// Refuses a mesh whose nodes, edges or faces are concatenated. A mesh that moves has coordinates along a time,
+    /// too.
     fn refuse_mesh(&self, at: usize) -> Result<(), Refusal> {
         let of_mesh =
             OF_MESH.iter().flat_map(|attribute| self.named(at, attribute).into_iter().zip(repeat(*attribute)));

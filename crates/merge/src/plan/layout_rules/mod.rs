@@ -103,8 +103,8 @@ impl LayoutRule {
         Ok(rule)
     }
 
-    /// Reads rules from a TOML file, in which the table `layout` maps patterns to settings. Returns them in the order of
-    /// the file.
+    /// Reads rules from a TOML file, in which the table `layout` maps patterns to settings. Returns them in the order
+    /// of the file.
     ///
     /// # Errors
     /// If the file is not TOML or holds an invalid rule; the error gives the place.

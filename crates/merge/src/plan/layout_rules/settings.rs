@@ -66,7 +66,8 @@ pub(super) fn parse(text: &str) -> Result<LayoutSettings, String> {
     Ok(settings)
 }
 
-/// Refuses settings without an effect: chunks and filters of datasets without chunks, and shuffling without compression.
+/// Refuses settings without an effect: chunks and filters of datasets without chunks, and shuffling without
+/// compression.
 fn check(settings: &LayoutSettings) -> Result<(), String> {
     if settings.compress == Some(Compress::None) && settings.shuffle == Some(Shuffle::Yes) {
         return Err("shuffle only helps a compression, and filter=none leaves none: leave out one of them".to_owned());

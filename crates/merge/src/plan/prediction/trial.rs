@@ -125,8 +125,8 @@ pub(super) struct Trial {
     /// Number of times that the trial counts.
     times: usize,
     cost_bytes: u64,
-    /// Ratio of the bytes of all chunks of the array to its length, relative to that of the part, if the part is a region
-    /// of chunks whose tiles are assembled together. Chunks at the edges extend beyond the array.
+    /// Ratio of the bytes of all chunks of the array to its length, relative to that of the part, if the part is a
+    /// region of chunks whose tiles are assembled together. Chunks at the edges extend beyond the array.
     padding: Option<f64>,
 }
 
@@ -408,9 +408,9 @@ fn trials_of(plan: &MergePlan, subject: &Subject, number: usize, count: u64, tri
     (0..count).map(trial).collect()
 }
 
-/// Returns trials of regions of whole chunks, which are up to `len_bytes` long together, or of one chunk each. A region is
-/// as long as a tile along the last axes, so that its parts of tiles compress like tiles. Returns none if the parts would
-/// be too short for that.
+/// Returns trials of regions of whole chunks, which are up to `len_bytes` long together, or of one chunk each. A region
+/// is as long as a tile along the last axes, so that its parts of tiles compress like tiles. Returns none if the parts
+/// would be too short for that.
 fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &[u64], len_bytes: u64) -> Vec<Trial> {
     let array = &plan.tiles.arrays[subject.array as usize];
     let column = &plan.schema.columns[plan.column_of_array[subject.array as usize] as usize];
@@ -449,8 +449,8 @@ fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &
     indexes.into_iter().map(trial).collect()
 }
 
-/// Returns the elements per axis of a region of whole chunks of up to `len_bytes`, or of one chunk: no longer than needed
-/// to contain tiles, and longest along the last axes.
+/// Returns the elements per axis of a region of whole chunks of up to `len_bytes`, or of one chunk: no longer than
+/// needed to contain tiles, and longest along the last axes.
 fn region_shape(array: &ArrayPlan, chunk_shape: &[u64], len_bytes: u64) -> Vec<u64> {
     let clip = |(chunk, len): (&u64, &u64)| (*chunk).min(*len).max(1);
     let mut shape: Vec<u64> = chunk_shape.iter().zip(&array.shape).map(clip).collect();

@@ -75,8 +75,8 @@ struct Filler<'a, 'p> {
 }
 
 impl RegroupedTiles {
-    /// Collective. Prepares groups of up to `limit_len_bytes` in total, and moves values through a scratch file where that is planned.
-    /// Adds the time of reading for it to `stages`.
+    /// Collective. Prepares groups of up to `limit_len_bytes` in total, and moves values through a scratch file where
+    /// that is planned. Adds the time of reading for it to `stages`.
     pub(super) fn begin<'p>(
         (plan, pool, regroupings, buffers): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>], BufferSizes),
         limit_len_bytes: u64,

@@ -25,8 +25,8 @@ impl ColumnReader<'_> {
         Ok(values)
     }
 
-    /// Reads a box of the concatenated column, which `array` plans, from all inputs that hold its values. `out` must have
-    /// the size of the box.
+    /// Reads a box of the concatenated column, which `array` plans, from all inputs that hold its values. `out` must
+    /// have the size of the box.
     pub fn read_extent(&mut self, column: u32, array: &ArrayPlan, extent: &Extent, out: &mut [u8]) -> Result<()> {
         if array.hole_count() > 0 {
             fill_with(out, &FillPattern::of(self.plan.schema.columns[column as usize].model()).pattern);
@@ -34,8 +34,8 @@ impl ColumnReader<'_> {
         self.read_pieces(column, array.pieces_in(extent), out, &extent.count)
     }
 
-    /// Reads pieces of inputs to their places in a box of `shape`, the buffer `out`. Short runs of neighbouring rows are
-    /// read together: alone, each of them costs a search for its chunk.
+    /// Reads pieces of inputs to their places in a box of `shape`, the buffer `out`. Short runs of neighbouring rows
+    /// are read together: alone, each of them costs a search for its chunk.
     pub fn read_pieces(
         &mut self,
         column: u32,
