@@ -1,7 +1,7 @@
 //! Fits a plan into the memory budget and assigns it to ranks, before the first tile is produced.
 //!
 //! Invariant: all ranks compute the same batches, owners and rounds, from the plan and from gathered facts; a rank that
-//! cannot take part makes all fail.
+//! cannot take part makes all ranks fail.
 
 use super::fit::{BatchFootprint, MemoryFit, RankInfo};
 use super::schedule::{AssignOptions, Schedule, lanes};
