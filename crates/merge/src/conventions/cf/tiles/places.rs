@@ -305,7 +305,7 @@ impl Finder<'_, '_> {
         })
     }
 
-    /// Places tiles by the values of a coordinate: those of all tiles, sorted, are the coordinate of the grid.
+    /// Places tiles by the values of a coordinate: the sorted values of all tiles are the coordinate of the grid.
     fn by_coordinate(&self) -> Result<Along, Difference> {
         let Role::Column(column) = self.completion.schema.entries[self.scale.entry as usize].role else {
             return Ok(Along { len: 0, of_inputs: Vec::new() });
