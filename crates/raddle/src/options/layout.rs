@@ -42,7 +42,7 @@ pub struct LayoutOptions {
     /// Patterns are those of --include. Settings are chunk (as for --chunk), filter (as for --compress), shuffle and
     /// fletcher32 (both also =no), contiguous and compact (stored in the object header). They take precedence over the
     /// options for all datasets. If several rules match a dataset, each setting is that of the last one. A rule that
-    /// matches nothing or cannot be applied is refused. Values of h5repack's -l and -f are also taken:
+    /// matches nothing or cannot be applied is refused. Values of h5repack's -l and -f are also accepted:
     /// 'dset1,dset2:CHUNK=20x10', 'dset1:GZIP=6', ':CONTI'.
     #[cfg_attr(feature = "clap", arg(long = "layout", value_name = "RULE"))]
     #[serde(with = "super::text::list")]
