@@ -31,7 +31,7 @@ const CLASS_FLAG: u32 = 0x8000_0000;
 /// Number added to positions in numbers of classes.
 const CLASS_OFFSET: u32 = 2;
 
-/// Returns `content` with its length in front.
+/// Returns `content`, preceded by its length.
 pub(super) fn counted(content: &[u8]) -> Vec<u8> {
     let mut bytes = (content.len() as u32 | LENGTH_FLAG).to_be_bytes().to_vec();
     bytes.extend_from_slice(content);
