@@ -1,5 +1,5 @@
-"""Objects that were split into branches, put together: against the bytes of the same objects unsplit, and against uproot's reading of
-them by the descriptions in the file. What ROOT itself writes is compared in ``crates/events/tests/whole.rs``.
+"""Objects that were split into branches and reassembled: compared with the bytes of the same objects unsplit, and with uproot's
+reading of them by the descriptions in the file. What ROOT itself writes is compared in ``crates/events/tests/whole.rs``.
 """
 
 import json

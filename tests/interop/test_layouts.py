@@ -364,7 +364,7 @@ def test_values_of_h5repack_mean_the_same(raddle, tmp_path, values):
     with h5py.File(tmp_path / "judge.h5") as judge, h5py.File(tmp_path / "out.h5") as file:
         for name in ("g/two", "one", "three"):
             assert np.array_equal(file[name][()], judge[name][()])
-            # h5repack 1.10 ignores a compact layout; the storage that was asked for is checked.
+            # h5repack 1.10 ignores a compact layout; the requested storage is checked.
             if not any("COMPA" in value and name in value for _, value in values):
                 assert storage(file[name]) == storage(judge[name]) and file[name].chunks == judge[name].chunks, name
             else:

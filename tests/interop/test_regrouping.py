@@ -75,7 +75,7 @@ def test_any_layout_becomes_any_other(raddle, tmp_path, case):
 
 
 def needed_len_bytes(text):
-    """Returns the memory that a refusal asks for."""
+    """Returns the memory that a refusal requests."""
     refusal = re.search(r"error: /x: .* needs ([\d.]+) ([KMG]iB) of memory; the budget is ", text)
     assert refusal, text
     return int(float(refusal[1]) * 1024 ** " KMG".index(refusal[2][0])) + 1

@@ -292,7 +292,7 @@ def test_missing_floats_without_a_fill_value_read_as_missing(tmp_path, kind, whi
     with xr.open_dataset(output) as merged, xr.open_dataset(inputs[which]) as own:
         rows = slice(0, 3) if which == 0 else slice(3, 6)
         assert merged["extra"].dtype == kind
-        # The last row was never written. The netCDF library takes it for missing, xarray only in the output.
+        # The last row was never written. The netCDF library regards it as missing, xarray only in the output.
         np.testing.assert_array_equal(merged["extra"][rows][:2], own["extra"][:2])
         assert int(merged["extra"].isnull().sum()) == 8
     with netCDF4.Dataset(output) as merged, netCDF4.Dataset(inputs[which]) as own:

@@ -429,7 +429,7 @@ def test_texts_along_a_tiled_dimension_are_refused(tmp_path, texts):
 
 
 def test_elements_that_were_never_written_stay_missing(tmp_path, raddle):
-    """The netCDF library takes them for missing, without an attribute that says so."""
+    """The netCDF library regards them as missing, without an attribute that states it."""
     inputs = [tmp_path / f"{number}.nc" for number in range(2)]
     for path, start, rows, written in zip(inputs, [0, 2], [4, 2], [3, 2]):
         with netCDF4.Dataset(path, "w") as file:

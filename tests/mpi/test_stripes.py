@@ -1,4 +1,4 @@
-"""Chunks aligned to stripes of the file system: other bytes than without, the same for any number of ranks."""
+"""Chunks aligned to stripes of the file system: different bytes than without, the same for any number of ranks."""
 
 import json
 import os

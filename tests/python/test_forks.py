@@ -1,4 +1,4 @@
-"""Forks of a process whose other threads work with files: the new process has none of these threads, and goes on."""
+"""Forks of a process whose other threads work with files: the new process has none of these threads, and continues."""
 
 import os
 import threading

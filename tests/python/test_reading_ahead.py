@@ -103,7 +103,7 @@ def test_datasets_that_follow_are_read_while_the_program_works(tmp_path):
     with h5py.File(path, "w") as file:
         for number in range(20):
             file[f"d{number:02}"] = np.random.default_rng(number).random(100_000)
-    # Four datasets are asked for.
+    # Four datasets are requested.
     asked = 4 * 800_000
     with raddle.open(path, threads=2) as file:
         before = bytes_read()

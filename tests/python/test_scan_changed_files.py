@@ -1,4 +1,4 @@
-"""Searches of files that change while they are open: rows are those that h5py finds, and the index is not used any more."""
+"""Searches of files that change while they are open: rows are those that h5py finds, and the index is no longer used."""
 
 import os
 
@@ -10,7 +10,7 @@ from raddle import col, errors
 
 
 def write_index(path):
-    """Writes the index of a file whose modification time lies far in the past, so that a change has another one."""
+    """Writes the index of a file whose modification time lies far in the past, so that a change gives it a different one."""
     os.utime(path, ns=(1, 1))
     raddle.index(path, progress=False)
 

@@ -106,7 +106,7 @@ def compared(values, word, number):
 def rules():
     """Draws a condition as SQL, and as a function that returns which rows satisfy it."""
     among = st.lists(st.sampled_from([-2.5, 0.0, 0.5, 2.0, 1.5, np.nan, np.inf]), min_size=1, max_size=6, unique=True)
-    # DataFusion takes y = 0.0 AND y = -0.0 for a contradiction.
+    # DataFusion regards y = 0.0 AND y = -0.0 as a contradiction.
     number = st.sampled_from([-2.5, 0.0, 0.5, 2.0, 1e300, np.nan, np.inf, -np.inf, 0.1])
     one = st.tuples(st.sampled_from(["energy", "y", "big", "run"]), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), number).map(
         lambda drawn: (f"{drawn[0]} {drawn[1]} '{drawn[2]!r}'::DOUBLE", lambda columns: compared(columns[drawn[0]], drawn[1], drawn[2]))
