@@ -13,6 +13,7 @@ from raddle._tables import awkward_column
 from raddle.errors import DamagedError, ObjectNotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from raddle._dataset import Dataset
     from raddle._group import Group
 
 
@@ -26,6 +27,13 @@ def read_events(group: Group, names: Sequence[str] | None, events: slice | None,
     contents = [awkward_column(column) for column in columns.values()]
     record = awkward.contents.RecordArray(contents, list(columns), length=int(offsets[-1]))
     return awkward.Array(awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), record))
+
+
+def without_event_counts(columns: dict[str, Dataset]) -> dict[str, Dataset]:
+    """Columns without the datasets of partition keys that have a row per event instead of per row of the table."""
+    keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
+    counts = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
+    return {name: column for name, column in columns.items() if name not in counts}
 
 
 def table_columns(group: Group, key: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from raddle import gpu
 from raddle._completion import Names, completions
 from raddle._dataset import Dataset
-from raddle._events import read_events
+from raddle._events import read_events, without_event_counts
 from raddle._memory import empty_arrays
 from raddle._object import HdfObject, Unreadable
 from raddle._references import is_reference, referenced
@@ -279,7 +279,8 @@ class Group(HdfObject, Mapping[str, Any]):
         ----------
         names
             Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension, without
-            those of other files, to which external links lead.
+            those of other files, to which external links lead. Libraries that need columns of equal length get no
+            ``KEY.seq_cnt`` and ``KEY.offsets``, which have rows per event.
         rows
             Rows of the first axis, the same for all datasets: a slice, a list or array of numbers in any order, or a
             mask. Default: all.
@@ -307,6 +308,8 @@ class Group(HdfObject, Mapping[str, Any]):
                 raise UsageError("rows for a GPU must be a slice")
             return gpu.read_columns(self, names, rows)
         columns = self._columns(names)
+        if names is None and library != "dict":
+            columns = without_event_counts(columns)
         arrays: dict[str, Any] = dict.fromkeys(columns)
         wanted = []
         for name, column in columns.items():

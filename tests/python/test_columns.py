@@ -146,6 +146,26 @@ def test_a_data_frame_has_fields_and_texts(pair):
     assert frame.query("text == 'b'")["hit.id"].tolist() == [2]
 
 
+@pytest.mark.parametrize("library", ["numpy", "pandas"])
+def test_a_table_has_no_columns_that_count_events(pair, library):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+
+    def write(file):
+        file["trk/evt"], file["trk/x"] = np.repeat([1, 2], [2, 1]), np.arange(3.0)
+        file["trk/evt.seq"] = np.repeat([0, 1], [2, 1])
+        # As long as the table.
+        file["trk/evt.offsets"] = np.array([0, 2, 3])
+        file["trk/evt.seq_cnt"] = np.array([[0, 2], [1, 1]])
+        file["trk/other.offsets"] = np.arange(3)
+
+    ours, _ = pair(write)
+    table = ours["trk"].read_columns(library=library)
+    names = list(table) if library == "pandas" else list(table.dtype.names)
+    assert names == ["evt", "evt.seq", "other.offsets", "x"]
+    assert "evt.offsets" in ours["trk"].read_columns()
+    assert "evt.offsets" in ours["trk"].read_columns(["evt.offsets", "x"], library="pandas")
+
+
 def test_two_columns_of_a_data_frame_have_different_names(pair):
     pytest.importorskip("pandas", reason="pandas is not installed")
 
