@@ -58,6 +58,35 @@ def test_rows_that_changed(ranks, alone, merged, tmp_path):
     assert {each["path"] for each in found["mismatches"]} == {name for name, _ in damaged}
 
 
+# Threads of each rank: three ranks that share four cores have 2, 1 and 1.
+THREADS = [[3, 1], [2, 1, 1], [3, 2, 1]]
+
+
+@pytest.mark.parametrize("memory", ["80MiB", "160MiB"])
+def test_ranks_with_different_numbers_of_threads_compare_all_values(ranks, alone, tmp_path, memory):
+    """Tall chunks are read in boxes, whose size depends on the memory of a thread."""
+    random = np.random.default_rng(1)
+    inputs = [tmp_path / f"in{number}.h5" for number in range(2)]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            values = random.random((2_000, 3_000), np.float32)
+            file.create_dataset("d", data=values, chunks=(2_000, 50), maxshape=(None, 3_000))
+    alone("merge", *inputs, "-o", "rows.h5", "--chunk", "20x3000", "-c", "none", "-q")
+    alone("merge", *inputs, "-o", "tall.h5", "--chunk", "4000x1000", "-c", "none", "-q")
+    for name in ("rows.h5", "tall.h5"):
+        with h5py.File(tmp_path / name, "r+") as file:
+            file["d"][:, ::100] = -1
+    for arguments in (["rows.h5", "--against", *inputs], ["tall.h5"]):
+        options = [*arguments, "--memory", memory]
+        wanted = reports(alone, *options, expect=8)
+        assert wanted["compared_len_bytes"] == 48_000_000
+        for threads in THREADS:
+            jobs = f"set_jobs() {{ shift $RANK; export RADDLE_JOBS=$1; }}; set_jobs {' '.join(map(str, threads))}"
+            found = reports(lambda *line, **how: ranks(len(threads), *line, shell=jobs, **how), *options, expect=8)
+            assert found["compared_len_bytes"] == wanted["compared_len_bytes"], (arguments, threads)
+            assert found["mismatches"][0]["row"] == wanted["mismatches"][0]["row"], (arguments, threads)
+
+
 def test_objects_that_changed(ranks, alone, merged):
     path, inputs = merged
     with h5py.File(path, "r+") as file:

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every row of every pair of datasets is compared once, by one of the ranks.
 
-use super::{Mismatch, VerifyReport};
+use super::{Mismatch, VERIFYING, VerifyReport};
 use crate::conventions::cf;
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
@@ -12,13 +12,13 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::attribute::marks_classic_model;
 use crate::schema::join::describe;
 use crate::schema::{AttributeValue, Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
-use crate::verify::boxes::{array_of, boxes};
+use crate::verify::boxes::{array_of, boxes, common_limit_len_bytes};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
 use raddle_core::plan::extent::Extent;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::Dataspace;
@@ -196,16 +196,11 @@ impl<'p> Comparison<'p> {
         Ok(())
     }
 
-    /// Compares the values assigned to this rank.
+    /// Collective. Compares the values assigned to this rank.
     pub fn values(&mut self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
+        let (jobs, box_limit_len_bytes) = ranks.agree(VERIFYING, self.fitting_jobs())?;
         let options = &self.expected.options;
-        // Each thread reads both sides and holds a block of each.
-        let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
-        let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
-        let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
-        let of_thread = options.memory_limit_bytes / jobs.max(1) as u64;
-        let left = of_thread.saturating_sub(expected.len_bytes + found.len_bytes);
-        let blocks = self.blocks((left / 2).min(of_thread / 4));
+        let blocks = self.blocks(common_limit_len_bytes(box_limit_len_bytes, ranks)?);
         let blocks = &blocks[share_by_cost(ranks, blocks.iter().map(|block| block.len_bytes))];
         let budget = std::sync::Arc::new(MemoryBudget::new(options.memory_limit_bytes));
         let pools = [self.expected, self.found].map(open_pool);
@@ -230,6 +225,18 @@ impl<'p> Comparison<'p> {
         self.report.compared_len_bytes += compared.into_inner();
         self.report.mismatches.extend(mismatches.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(())
+    }
+
+    /// Returns the number of threads of this rank, and the limit of the boxes of each.
+    fn fitting_jobs(&self) -> Result<(usize, u64)> {
+        let options = &self.expected.options;
+        // Each thread reads both sides and holds a block of each.
+        let [expected, found] = [self.expected, self.found].map(ReaderMemory::of);
+        let jobs = expected.fitting_jobs(self.expected, options.jobs, found.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let jobs = found.fitting_jobs(self.found, jobs, expected.len_bytes + 2 * BLOCK_LEN_BYTES)?;
+        let of_thread = options.memory_limit_bytes / jobs.max(1) as u64;
+        let left = of_thread.saturating_sub(expected.len_bytes + found.len_bytes);
+        Ok((jobs, (left / 2).min(of_thread / 4)))
     }
 
     /// Returns the blocks that are compared; boxes have at most `box_limit_len_bytes`.

@@ -32,9 +32,8 @@ pub(super) struct BoxedColumn<'a> {
 impl<'a> Check<'a> {
     /// Returns the boxes in which a column is read, if its chunks extend over many blocks of rows.
     fn boxes_of(&self, column: u32) -> Option<ArrayPlan> {
-        let options = &self.found.options;
         let rows = READ_LEN_BYTES / self.found.row_len_bytes(column).max(1);
-        boxes(&[(self.found, column)], rows.max(1), options.memory_limit_bytes / (4 * options.jobs.max(1) as u64))
+        boxes(&[(self.found, column)], rows.max(1), self.box_limit_len_bytes)
     }
 
     /// Returns whether a column is read in boxes.

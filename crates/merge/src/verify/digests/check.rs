@@ -10,6 +10,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Role, display_path};
+use crate::verify::boxes::common_limit_len_bytes;
 use crate::verify::digests::blocks::{InOrder, StoredTiles};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
 use crate::verify::digests::structure::{known_and_found, structure_digests};
@@ -77,7 +78,14 @@ pub fn check_collective(
     let total_bytes = Some(found.logical_len_bytes());
     watch.observer.event(&Event::StageStarted { stage: Stage::Verify, total_bytes });
     let pool = open_pool(&found);
-    let mut check = Check { stored: &stored, found: &found, pool: &pool, report: VerifyReport::default() };
+    let box_limit_len_bytes = options.memory_limit_bytes / (4 * options.jobs.max(1) as u64);
+    let mut check = Check {
+        stored: &stored,
+        found: &found,
+        pool: &pool,
+        box_limit_len_bytes: common_limit_len_bytes(box_limit_len_bytes, ranks)?,
+        report: VerifyReport::default(),
+    };
     let columns = ranks.agree(VERIFYING, check.structure())?;
     let (linked, others): (Vec<_>, Vec<_>) = columns
         .into_iter()
@@ -114,6 +122,8 @@ pub(super) struct Check<'a> {
     stored: &'a StoredDigests,
     pub(super) found: &'a MergePlan,
     pub(super) pool: &'a InputPool,
+    /// Limit of the boxes in which columns are read, the same on all ranks.
+    pub(super) box_limit_len_bytes: u64,
     pub(super) report: VerifyReport,
 }
 
