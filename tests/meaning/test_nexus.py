@@ -299,6 +299,22 @@ def test_another_detector_is_refused(tmp_path):
     MERGING.refused(inputs, names=["/entry/instrument/bank/detector_number", "2", "7"])
 
 
+@pytest.mark.parametrize("name", ["detector_number", "pixel_id", "x_pixel_offset"])
+def test_other_pixels_are_refused_whatever_scalars_says(tmp_path, raddle, name):
+    """Events of the second file would lie at the places of the first file's pixels."""
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([2, 1], 2, first_s=10))
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            bank = file["entry/instrument/bank"]
+            bank.pop(name, None)
+            bank[name] = np.arange(4)[:: 1 - 2 * number]
+            bank["efficiency"] = np.full(4, 0.5 + number)
+    path = f"/entry/instrument/bank/{name}"
+    message = MERGING.refused(inputs, "--scalars", "first", names=[path, "other coordinates"])
+    assert "efficiency" not in message
+    raddle("merge", *inputs, "-o", tmp_path / "named.nxs", "--rule", f"{path}: once", "--scalars", "first")
+
+
 def test_a_plan_names_the_convention(tmp_path, raddle):
     assert "NeXus" in raddle("plan", *write_all(tmp_path, Run([1], 2), Run([1], 2, first_s=10))).stdout
 
@@ -428,6 +444,145 @@ def test_a_field_that_fits_two_axes_is_refused(tmp_path):
     field = {"count_time": np.ones(3)}
     inputs = [write_scan(tmp_path / f"{number}.nxs", 10 * number, field, width=3) for number in range(2)]
     MERGING.refused(inputs, names=["/entry/data/count_time"])
+
+
+COORDINATES = {
+    "x": {"x": np.array([1.0, 0.0])},
+    "errors": {"x_errors": np.array([0.25, 0.5])},
+    "label": {"angle": np.array([5.0, 6.0])},
+    "edges": {"x": np.array([5.0, 6.0, 7.0])},
+    "one element": {"x": np.array([1.0])},
+}
+
+
+@pytest.mark.parametrize("place", COORDINATES)
+def test_other_axes_are_refused_whatever_scalars_says(tmp_path, raddle, place):
+    """Elements of the second file would be read at places of the first. Scalars and other signals follow ``--scalars``."""
+    (name, values), = COORDINATES[place].items()
+    width, inputs = (1, []) if place == "one element" else (2, [])
+    for number in range(2):
+        fields = {"temperature": np.full(1, 5.0 + number), "background": np.full(width, 1.0 + number)}
+        inputs.append(write_scan(tmp_path / f"{number}.nxs", 10 * number, fields, width, signals=["background"]))
+        with h5py.File(inputs[-1], "a") as file:
+            data = file["entry/data"]
+            data.pop(name, None)
+            data[name] = values + number
+    message = MERGING.refused(inputs, names=[f"/entry/data/{name}", "other coordinates", "/entry/data/background"])
+    assert "--scalars first" in message
+    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/entry/data/{name}", "other coordinates"])
+    assert "--scalars" not in message and "background" not in message and "temperature" not in message
+    raddle("merge", *inputs, "-o", tmp_path / "named.nxs", "--rule", f"/entry/data/{name}: once", "--scalars", "first")
+
+
+@pytest.mark.filterwarnings("ignore:Failed to load")
+@pytest.mark.parametrize("name", ["count_time", "monitor", "angle", "edge", "angle and time"])
+@pytest.mark.parametrize("rows", [(3, 3), (1, 5), (5, 1)])
+def test_axes_that_the_lengths_of_the_merge_do_not_show(tmp_path, raddle, name, rows):
+    """Readers guess the axes of fields that the attributes of their group do not name: the merged signal is a square."""
+    inputs, first = [], 0
+    for number, count in enumerate(rows):
+        lengths = {"angle": 6, "edge": 7}.get(name, count)
+        values = np.arange(6.0 * count).reshape(count, 6)[:, :4] if name == "angle and time" else np.arange(1.0 * lengths)
+        inputs.append(tmp_path / f"{number}.nxs")
+        with h5py.File(inputs[-1], "w") as file:
+            data = group(group(file, "entry", "NXentry"), "data", "NXdata")
+            depth = () if name != "angle and time" else (4,)
+            data.attrs.update(signal="counts", axes=["time", "x", "y"][: 2 + len(depth)])
+            if name == "monitor":
+                data.attrs["auxiliary_signals"] = ["monitor"]
+            data["counts"] = np.ones((count, 6, *depth))
+            data["time"], data["x"] = first + np.arange(count), np.arange(6.0)
+            if depth:
+                data["y"] = np.arange(4.0)
+            data[name] = values
+        first += count
+    output = MERGING.equal(inputs, judge=judge_along_time("entry/data"))
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.filterwarnings("ignore:Failed to load")
+@pytest.mark.parametrize("is_equal", [True, False])
+@pytest.mark.parametrize("indices", [None, [1, 0]])
+def test_a_field_whose_second_axis_is_that_of_the_rows(tmp_path, is_equal, indices):
+    inputs = []
+    for number in range(2):
+        values = np.arange(6.0).reshape(2, 3) + (0 if is_equal else number)
+        inputs.append(write_scan(tmp_path / f"{number}.nxs", 10 * number, {"turned": values}))
+        if indices:
+            set_attributes(inputs[-1:], "entry/data", "turned_indices", [indices])
+    MERGING.equal(inputs, judge=judge_along_time("entry/data"))
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_edges_along_the_rows_are_refused(tmp_path, is_equal):
+    """They may have any name."""
+    fields = [{"edge": np.arange(4.0) + (0 if is_equal else number)} for number in range(2)]
+    inputs = [write_scan(tmp_path / f"{number}.nxs", 10 * number, fields[number]) for number in range(2)]
+    MERGING.refused(inputs, names=["/entry/data/edge", "edges of bins"])
+
+
+@pytest.mark.parametrize("name", ["detector_number", "x_pixel_offset", "efficiency"])
+def test_fields_of_pixels_next_to_equally_many_pulses(tmp_path, name):
+    """The fields of events may lie in the group of the detector."""
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([1, 3], 2, first_s=10))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file[EVENTS].attrs["NX_class"] = "NXdetector"
+            file[f"{EVENTS}/detector_number"] = np.arange(2)
+            if name != "detector_number":
+                file[f"{EVENTS}/{name}"] = np.ones(2)
+    if name == "efficiency":
+        MERGING.refused(inputs, names=[f"/{EVENTS}/efficiency", "pixel", "--exclude"])
+        return
+
+    def judge_pixels(output, inputs):
+        with h5py.File(output) as merged:
+            assert merged[f"{EVENTS}/{name}"].shape == (2,) and merged[f"{EVENTS}/event_index"][:].tolist() == [0, 2, 3, 4]
+
+    MERGING.equal(inputs, judge=judge_pixels)
+
+
+def test_a_log_of_as_many_values_as_components_is_refused(tmp_path):
+    """Readers would not know to which axis of the values a field belongs."""
+    inputs = write_all(tmp_path, Run([1], 2), Run([1], 1, first_s=10))
+    for path, rows in zip(inputs, [2, 1]):
+        with h5py.File(path, "a") as file:
+            del file[f"{LOG}/value"]
+            file[f"{LOG}/value"], file[f"{LOG}/quality"] = np.ones((rows, 3)), np.ones(rows)
+    MERGING.refused(inputs, names=[f"/{LOG}/quality", "--exclude"])
+    MERGING.equal(inputs, "--exclude", f"{LOG}/quality", judge=None)
+
+
+def test_axes_that_an_append_hides_are_refused(tmp_path, raddle):
+    """The attributes of the file stay, so they cannot name the axes of its fields."""
+    inputs = [write_scan(tmp_path / f"{number}.nxs", 10 * number, {"count_time": np.ones(3)}, 6) for number in range(2)]
+    raddle("merge", inputs[0], "-o", tmp_path / "all.nxs", "--extendible")
+    refused = raddle("append", tmp_path / "all.nxs", inputs[1], expect=3).stderr
+    assert "/entry/data/count_time" in refused and "count_time_indices" in "".join(refused.split())
+
+
+@pytest.mark.parametrize("place", ["log", "data", "detector", "transformation"])
+def test_scalars_of_assembled_groups_are_not_stacked(tmp_path, raddle, place):
+    """scippnexus reads the group as a bare list of fields, or the position as several, if one of them is an array."""
+    inputs = write_all(tmp_path, Run([1], 3, scalars={"duration": 1.0}), Run([1], 2, first_s=10, scalars={"duration": 2.0}))
+    names = {"log": f"{LOG}/average_value", "data": "entry/scan/distance"}
+    names |= {"detector": "entry/instrument/bank/distance", "transformation": "entry/instrument/bank/moved/shift"}
+    name = names[place]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            if place == "data":
+                scan = group(file["entry"], "scan", "NXdata")
+                scan.attrs.update(signal="counts", axes=["time"])
+                scan["counts"], scan["time"] = np.ones(3), 10.0 * number + np.arange(3)
+            file[name] = 1.5 + number
+            if place == "transformation":
+                file["entry/instrument/bank/moved"].attrs["NX_class"] = "NXtransformations"
+                file[name].attrs.update(transformation_type="translation", vector=[0.0, 0, 1], depends_on=".", units="m")
+    MERGING.refused(inputs, "--scalars", "stack", names=[f"/{name}", "1.5", "2.5", "--scalars first"])
+    output = tmp_path / "output.nxs"
+    raddle("merge", *inputs, "-o", output, "--scalars", "stack", "--exclude", name)
+    with h5py.File(output) as merged:
+        assert merged["entry/duration"][:].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("is_equal", [True, False])

@@ -568,6 +568,28 @@ def test_a_dataset_as_long_as_two_axes_of_the_data_is_refused(tmp_path):
     MERGING.refused(inputs, names=["/acquisition/speed/weights", "--exclude"])
 
 
+OF_CHANNELS = [
+    "acquisition/lfp/electrodes", "acquisition/lfp/channel_conversion", "general/extracellular_ephys/electrodes/id",
+    "general/extracellular_ephys/electrodes/location",
+]
+
+
+@pytest.mark.parametrize("path", OF_CHANNELS)
+def test_other_channels_are_refused_whatever_scalars_says(tmp_path, raddle, path):
+    """Samples of the second file would belong to the channels of the first."""
+    sessions = [Session(electrodes=3, first_s=100.0 * number) for number in range(2)]
+    inputs = write_all(tmp_path, *sessions)
+    for number, part in enumerate(inputs):
+        with h5py.File(part, "a") as file:
+            if path.endswith("channel_conversion"):
+                file[path] = np.ones(3) + np.arange(3) * number
+            elif number:
+                file[path][:] = file[path][:][::-1]
+    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/{path}", "other coordinates"])
+    assert "what to do" in message and "--scalars" not in message
+    raddle("merge", *inputs, "-o", tmp_path / "named.nwb", "--rule", f"/{path}: once", "--scalars", "first")
+
+
 @pytest.mark.parametrize(
     ("name", "path"),
     [

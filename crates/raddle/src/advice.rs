@@ -121,7 +121,7 @@ impl Advice {
                 &[Coordinate],
                 "where coordinates differ, ",
                 &[
-                    "bring the files to one grid before merging (cdo invertlat reverses latitudes, cdo remapbil interpolates)",
+                    "bring the files to the same ones before merging (in netCDF, cdo invertlat reverses latitudes, cdo remapbil interpolates)",
                 ],
             ),
             (

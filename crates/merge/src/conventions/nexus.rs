@@ -1,13 +1,17 @@
 //! NeXus: events, pulses and log entries are concatenated, everything else is kept once.
 //!
 //! Tests compare outputs with scippnexus. Sources: the NeXus definitions NXevent_data and NXlog, 2024.02. Invariant:
-//! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations.
+//! anything other than events, pulses and log entries must be equal in all inputs, including totals and durations, unless
+//! an option takes the first input's. Coordinates must be equal under any option.
 
-use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
+mod axes;
+
+use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::reference_ns;
-use crate::rules::{NexusReference, PositionForm, Rule, TimeAttributes, ValueMeaning};
+use crate::rules::{NexusReference, Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::schema::attribute::{named, numbers, texts};
+use crate::schema::join::Difference;
 use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_path};
 
 /// The NeXus convention.
@@ -28,6 +32,9 @@ const MEANING: [&str; 10] = [
 ];
 /// Fields with one element per event.
 const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
+/// Fields with one element per pulse or per event.
+const PULSE_FIELDS: [&[u8]; 5] =
+    [b"event_id", b"event_index", b"event_time_offset", b"event_time_zero", b"pulse_height"];
 /// Fields that summarise all events or entries, even if they are arrays of one element.
 const SUMMARIES: [&[u8]; 8] = [
     b"average_value",
@@ -38,6 +45,20 @@ const SUMMARIES: [&[u8]; 8] = [
     b"maximum_value",
     b"minimum_value",
     b"total_counts",
+];
+/// Classes of groups whose fields readers assemble to one object with axes.
+const ASSEMBLED: [&str; 4] = ["NXdata", "NXdetector", "NXlog", "NXmonitor"];
+/// Fields of a detector to whose elements events refer.
+const PIXELS: [&[u8]; 3] = [b"detector_number", b"pixel_id", b"spectrum_index"];
+/// Fields of a detector or monitor that hold a place for each pixel.
+const PLACES: [&[u8]; 7] = [
+    b"azimuthal_angle",
+    b"distance",
+    b"polar_angle",
+    b"time_of_flight",
+    b"x_pixel_offset",
+    b"y_pixel_offset",
+    b"z_pixel_offset",
 ];
 
 impl Convention for Nexus {
@@ -58,14 +79,20 @@ impl Convention for Nexus {
 
     fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let mut rules = Vec::new();
+        let has_events = (0..file.len()).any(|at| last_name(file.path_of(at)) == b"event_index");
         for at in 0..file.len() {
-            let rule = match file.column(at) {
+            let mut rule = match file.column(at) {
                 Some(_) => field(file, at)?,
-                None => Rule::default(),
+                None => Rule { stays_scalar: stays_scalar(file, at), ..Rule::default() },
             };
+            rule.is_coordinate = rule.placement == Placement::Once && is_coordinate(file, at, has_events);
             rules.push((at, rule.with_attributes(&MEANING).with_attributes(&["offset"])));
         }
         Ok(rules)
+    }
+
+    fn settle(&self, completion: &mut Completion<'_>) -> Vec<Difference> {
+        axes::settle(completion)
     }
 }
 
@@ -83,7 +110,16 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
-        let is_per_row = [Some(b"event_time_zero".as_slice()), events].into_iter().flatten().any(is_as_long_as);
+        let is_of_pixels = PIXELS.contains(&name) || PLACES.contains(&name);
+        let is_per_row =
+            !is_of_pixels && [Some(b"event_time_zero".as_slice()), events].into_iter().flatten().any(is_as_long_as);
+        if is_per_row && !PULSE_FIELDS.contains(&name) && PIXELS.into_iter().any(is_as_long_as) {
+            let reason =
+                "may have an element for each pixel or for each pulse or event, of which there are equally many: \
+                          leave it out with --exclude"
+                    .to_owned();
+            return Err(Refusal { object: display_path(path), reason });
+        }
         return Ok(match (name, events) {
             (b"event_index", Some(events)) => Rule::positions(child_path(group, events), PositionForm::Starts),
             (b"event_time_zero", _) => time(file, at),
@@ -118,22 +154,24 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let (Some(signal), Some(first)) = (signal, axes.first()) else { return Ok(Rule::once()) };
     let (Some(lengths), Some(dims)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
     let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
-    if is_axis && dims.first() == lengths.first().map(|length| length + 1).as_ref() {
+    let edges = || {
         let reason = "holds edges of bins, one more than bins, which cannot be concatenated: merge the histograms in \
                       the program that made them, or leave the group out with --exclude"
             .to_owned();
-        return Err(Refusal { object: display_path(file.path_of(at)), reason });
-    }
+        Err(Refusal { object: display_path(file.path_of(at)), reason })
+    };
+    let are_edges =
+        |length: Option<&u64>| length.is_some() && length == lengths.first().map(|length| length + 1).as_ref();
     if is_axis {
-        return Ok(Rule::along(0));
+        return if are_edges(dims.first()) { edges() } else { Ok(Rule::along(0)) };
     }
     // Errors of a field have its dimensions.
     let name = String::from_utf8_lossy(last_name(file.path_of(at))).into_owned();
     let of = name.strip_suffix("_errors").or(name.strip_suffix("_error")).unwrap_or(&name);
     let indices = named(file.attributes(of_group), format!("{of}_indices")).and_then(numbers);
-    let is_along = match indices {
-        Some(indices) => indices.first() == Some(&0.0),
-        None if axes.iter().any(|axis| *axis == of) => axes[0] == of,
+    let axis = match indices {
+        Some(indices) => indices.iter().position(|&index| index == 0.0),
+        None if axes.iter().any(|axis| *axis == of) => (axes[0] == of).then_some(0),
         None => {
             let fits = |from: usize| lengths[from..].starts_with(&dims);
             let is_ambiguous = !dims.is_empty() && fits(0) && (1..lengths.len()).any(fits);
@@ -144,10 +182,47 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
                 );
                 return Err(Refusal { object: display_path(file.path_of(at)), reason });
             }
-            !dims.is_empty() && fits(0)
+            match !dims.is_empty() && fits(0) {
+                true => Some(0),
+                false => axes::guess(&lengths, &dims).and_then(|axes| axes.iter().position(|&axis| axis == 0)),
+            }
         }
     };
-    Ok(if is_along { Rule::along(0) } else { Rule::once() })
+    match axis {
+        Some(axis) if are_edges(dims.get(axis)) => edges(),
+        Some(axis) if axis < dims.len() => Ok(Rule::along(axis)),
+        _ => Ok(Rule::once()),
+    }
+}
+
+/// Returns whether readers cannot assemble the group of a scalar, or the transformation that it is, if it becomes an array.
+fn stays_scalar(file: &FileView<'_>, at: usize) -> bool {
+    let group = file.find(parent_path(file.path_of(at)));
+    let class = group.and_then(|group| file.text(group, "NX_class")).unwrap_or_default();
+    file.has(at, "transformation_type") || ASSEMBLED.contains(&class.as_str())
+}
+
+/// Returns whether a field that is carried once holds coordinates of fields that are concatenated: those of a signal, or of
+/// the pixels to which events refer if the file `has_events`.
+fn is_coordinate(file: &FileView<'_>, at: usize, has_events: bool) -> bool {
+    let path = file.path_of(at);
+    let (group, name) = (parent_path(path), last_name(path));
+    let Some(of_group) = file.find(group) else { return false };
+    // Readers take an array of one element for a scalar, unless it is an axis.
+    let has_elements = file.dims(at).is_some_and(|dims| dims.iter().product::<u64>() > 1);
+    match file.text(of_group, "NX_class").unwrap_or_default().as_str() {
+        "NXdata" => {
+            let name = String::from_utf8_lossy(name);
+            let name = name.strip_suffix("_errors").or(name.strip_suffix("_error")).unwrap_or(&name);
+            let names =
+                |attribute| named(file.attributes(of_group), attribute).and_then(texts).unwrap_or_default().into_iter();
+            let is_signal = names("signal").chain(names("auxiliary_signals")).any(|signal| signal == name);
+            let is_axis = names("axes").any(|axis| axis == name) || file.has(of_group, &format!("{name}_indices"));
+            !is_signal && (is_axis || has_elements)
+        }
+        "NXdetector" | "NXmonitor" => has_events && (PIXELS.contains(&name) || has_elements && PLACES.contains(&name)),
+        _ => false,
+    }
 }
 
 /// Returns the rule of a time, whose reference is in `offset` or `start`.

@@ -1,7 +1,8 @@
 //! NWB and other files of HDMF: rows of tables and samples of series are concatenated, everything else is kept once.
 //!
 //! Tests compare outputs with pynwb. Sources: the NWB schema 2.8 and the HDMF common schema 1.8. Invariant: anything
-//! other than columns of tables and samples of series must be equal in all inputs.
+//! other than columns of tables and samples of series must be equal in all inputs, unless an option takes the first input's.
+//! What describes the channels of series must be equal under any option.
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::{Placement, PositionForm, Rule, ValueMeaning};
@@ -44,6 +45,8 @@ const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
 /// Datasets of a series that describe an axis other than that of the samples.
 const OF_OTHER_AXES: [&[u8]; 6] =
     [b"channel_conversion", b"dimension", b"electrodes", b"feature_description", b"rois", b"source_channels"];
+/// Columns of a table in `/general` that state which electrode or cell a row describes, and where it lies.
+const OF_ELECTRODES: [&[u8]; 7] = [b"id", b"x", b"y", b"z", b"location", b"group", b"group_name"];
 /// Kind of tables that describe the values of other datasets, so that their rows do not follow those of inputs.
 const MEANINGS: &str = "MeaningsTable";
 /// Kinds of objects whose references to parts of other objects no rule can update.
@@ -75,7 +78,8 @@ impl Convention for Nwb {
                 return Err(refusal(path, &kind));
             }
             let rule = if file.column(at).is_some() {
-                dataset(file, at, &kind)?
+                let rule = dataset(file, at, &kind)?;
+                Rule { is_coordinate: rule.placement == Placement::Once && is_of_channels(file, path), ..rule }
             } else if REFERENCE_TIMES.contains(&path) {
                 Rule::strictly_once()
             } else if file.is_group(at) {
@@ -160,6 +164,16 @@ fn dataset(file: &FileView<'_>, at: usize, kind: &str) -> Result<Rule, Refusal> 
         _ if is_elements_of_another(file, group, path) => Rule::strictly_once(),
         _ => Rule::along(0),
     })
+}
+
+/// Returns whether the dataset at `path` states which channels a series has, or where these are.
+fn is_of_channels(file: &FileView<'_>, path: &[u8]) -> bool {
+    let (group, name) = (parent_path(path), last_name(path));
+    let has_columns = file.find(group).is_some_and(|at| file.has(at, "colnames"));
+    match path.starts_with(b"/general/") {
+        true => has_columns && OF_ELECTRODES.contains(&name),
+        false => OF_OTHER_AXES.contains(&name) && file.find(&child_path(group, b"data")).is_some(),
+    }
 }
 
 /// Returns whether a dataset of a series has an element for each of the `timestamps`, which may be a link to those of
