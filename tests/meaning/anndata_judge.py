@@ -101,6 +101,9 @@ def same_value(name, found, expected):
     elif sparse.issparse(expected):
         assert sparse.issparse(found), f"{name} is dense"
         same_value(name, found.toarray(), expected.toarray())
+    elif isinstance(expected, pd.api.extensions.ExtensionArray):
+        assert type(found) is type(expected), f"{name} is {type(found)}"
+        pd.testing.assert_extension_array_equal(found, expected, obj=name)
     elif isinstance(expected, np.ndarray):
         assert isinstance(found, np.ndarray), f"{name} is {type(found)}"
         assert found.dtype == expected.dtype, f"{name}: {found.dtype} is not {expected.dtype}"

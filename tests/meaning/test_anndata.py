@@ -525,3 +525,71 @@ def test_columns_may_be_left_out(tmp_path, raddle, columns, count):
     anndata_files.write(expected, made)
     anndata_judge.same(anndata_judge.read(output), anndata_judge.read(expected))
     raddle("verify", output, "--against", *inputs, *exclude)
+
+
+def letters(values, categories, ordered=False):
+    return pd.Categorical([*values], categories=[*categories], ordered=ordered)
+
+
+def of_one(values):
+    return sparse.csr_matrix(np.array(values))
+
+
+UNS = {
+    "more categories": (letters("ab", "ab"), letters("ab", "abc")),
+    "ordered otherwise": (letters("ab", "ab", True), letters("ab", "ba")),
+    "other categories": (letters("ab", "ab"), letters("ba", "ab")),
+    "texts": (letters("ab", "ab"), np.array(["a", "b"], object)),
+    "categories of texts": (np.array(["a", "b"], object), letters("ab", "ba")),
+    "missing": (letters(["a", None], "a"), letters(["a", None], "ab")),
+    "types of nullable": (pd.array([1, None], dtype="Int32"), pd.array([1, None], dtype="Int64")),
+    "other nullable": (pd.array([1, None], dtype="Int32"), pd.array([1, 2], dtype="Int32")),
+    "nullable texts": (pd.array(["a", "b"], dtype="string"), letters("ab", "ab")),
+    "numbers": (pd.Categorical([3, 4]), pd.Categorical([3, 4], categories=[4, 3])),
+    "by column": (of_one([[1.0, 0], [2, 3]]), of_one([[1.0, 0], [2, 3]]).tocsc()),
+    "by row": (of_one([[1.0, 0], [2, 3]]).tocsc(), of_one([[1.0, 0], [2, 3]])),
+    "other by column": (of_one([[1.0, 0], [2, 3]]), of_one([[1.0, 2], [0, 3]]).tocsc()),
+    "dense": (of_one([[1.0, 0], [2, np.nan]]), np.array([[1.0, 0], [2, np.nan]])),
+    "dense of another type": (of_one([[1.0, 0], [2, 3]]), np.array([[1.0, 0], [2, 3]], "f4")),
+    "other dense": (of_one([[1.0, 0], [2, 3]]), np.array([[1.0, 0], [3, 2]])),
+    "sparse": (np.array([[1.0, 0], [2, 3]]), of_one([[1.0, 0], [2, 3]])),
+    "name of an index": tuple(pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name=name)) for name in [None, "n"]),
+    "categories of a column": tuple(
+        pd.DataFrame({"a": letters("ab", categories)}, index=["x", "y"]) for categories in ["ab", "abc"]
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", ["same", "unique", "first"])
+@pytest.mark.parametrize("case", UNS)
+def test_equal_values_of_other_kinds(tmp_path, policy, case):
+    """What anndata takes for equal is kept; it compares the types of columns, but not those of categoricals in ``uns``."""
+    for place in ["uns", "nested"]:
+        (tmp_path / place).mkdir()
+        objects = pair(plain())
+        for made, value in zip(objects, UNS[case]):
+            made.uns = {"kept": value} if place == "uns" else {"nested": {"kept": value}}
+        MERGING.equal(write_all(tmp_path / place, *objects), "--merge", policy, merge=policy, uns_merge=policy)
+
+
+@pytest.mark.parametrize("policy", ["same", "unique"])
+def test_texts_of_other_types_are_equal(tmp_path, policy):
+    """anndata reads all of them as texts."""
+    objects = pair(plain())
+    for made in objects:
+        made.uns = {"kept": np.array(["a", "bcd"], object)}
+    inputs = write_all(tmp_path, *objects)
+    with h5py.File(inputs[1], "a") as file:
+        attributes = dict(file["uns/kept"].attrs)
+        del file["uns/kept"]
+        file["uns/kept"] = np.array([b"a", b"bcd"], "S5")
+        file["uns/kept"].attrs.update(attributes)
+    MERGING.equal(inputs, "--merge", policy, merge=policy, uns_merge=policy)
+
+
+@pytest.mark.parametrize("name", ["first", "stack"])
+def test_options_for_scalars_do_not_hide_other_genes(tmp_path, name):
+    genes = GENES[:4]
+    MERGING.refused(write_all(tmp_path, *pair(plain(), (genes, GENES[1:5]))), "--scalars", name, names=["/var", "--join"])
+    (tmp_path / "order").mkdir()
+    MERGING.equal_or_refused(write_all(tmp_path / "order", *pair(plain(), (genes, genes[::-1]))), "--scalars", name)

@@ -113,7 +113,7 @@ fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> Combi
         MergePolicy::Same | MergePolicy::Unique => {
             let known = read(first)?;
             for other in &found[1..] {
-                if !read(*other)?.equals(&known)? {
+                if !read(*other)?.equals(&known, policy.axes.is_some())? {
                     return Ok(None);
                 }
             }

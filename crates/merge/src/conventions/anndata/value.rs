@@ -3,6 +3,7 @@
 //! Sources: `equal`, `Reindexer` and `merge_nested` of `anndata._core.merge`. Invariant: values that are equal here are
 //! equal for readers with anndata; if that cannot be decided, comparison fails.
 
+use super::items::{Scalar, equal_items};
 use super::names::Alignment;
 use super::output::{AssembledTree, constant_like};
 use super::tree::{CombineResult, Node};
@@ -39,10 +40,12 @@ pub(super) enum ElementContent<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct ElementArray<'a> {
     model: &'a Dataset,
-    class: TypeClass,
-    dims: Vec<u64>,
+    /// Type of the values.
+    pub class: TypeClass,
+    /// Sizes of the axes.
+    pub dims: Vec<u64>,
     /// Canonical bytes of the values.
-    values: Vec<u8>,
+    pub values: Vec<u8>,
     /// Rows that the input lacks, if the type has no value for missing elements.
     lacking: Vec<u64>,
 }
@@ -59,15 +62,20 @@ pub(super) struct Axes<'a> {
 /// Kinds of elements, with their supported versions.
 const ARRAYS: [(&str, &str); 3] = [("array", "0.2.0"), ("string-array", "0.2.0"), ("rec-array", "0.2.0")];
 const SCALARS: [(&str, &str); 3] = [("string", "0.2.0"), ("numeric-scalar", "0.2.0"), ("null", "0.1.0")];
-const NULLABLE: [(&str, &str); 3] =
+pub(super) const NULLABLE: [(&str, &str); 3] =
     [("nullable-integer", "0.1.0"), ("nullable-boolean", "0.1.0"), ("nullable-string-array", "0.1.0")];
 const TABLES: [(&str, &str); 2] = [("categorical", "0.2.0"), ("dataframe", "0.2.0")];
 const SPARSE: [(&str, &str); 2] = [("csr_matrix", "0.1.0"), ("csc_matrix", "0.1.0")];
 
+/// Returns whether `kind` is one of the `kinds`, whatever its version.
+pub(super) fn is_kind(kinds: &[(&str, &str)], kind: &str) -> bool {
+    kinds.iter().any(|(known, _)| *known == kind)
+}
+
 /// Reads an element of an input; `axes` are the axes that are matched by name.
 pub(super) fn read<'a>(node: Node<'a>, axes: Option<Axes<'_>>) -> CombineResult<InputElement<'a>> {
     let kind = node.encoding();
-    let is = |kinds: &[(&str, &str)]| kinds.iter().any(|(known, _)| *known == kind);
+    let is = |kinds: &[(&str, &str)]| is_kind(kinds, &kind);
     let attributes = Arc::clone(node.attributes());
     let content = if is(&SCALARS) {
         node.expect(&SCALARS)?;
@@ -260,7 +268,8 @@ struct DecodedCategorical {
 }
 
 impl InputElement<'_> {
-    fn part(&self, name: &[u8]) -> Option<&ElementArray<'_>> {
+    /// Returns the array of this name among the parts of the element.
+    pub fn part(&self, name: &[u8]) -> Option<&ElementArray<'_>> {
         let ElementContent::Parts(parts) = &self.content else { return None };
         parts.iter().find(|(known, _)| *known == name).and_then(|(_, value)| match &value.content {
             ElementContent::Array(array) => Some(array),
@@ -268,40 +277,51 @@ impl InputElement<'_> {
         })
     }
 
-    /// Returns whether anndata considers two elements equal.
-    pub fn equals(&self, other: &Self) -> CombineResult<bool> {
-        let (kind, other_kind) = (self.node.encoding(), other.node.encoding());
-        Ok(match (&self.content, &other.content) {
+    /// Returns whether anndata considers the element equal to that of the first input. `is_column` is whether it is a column
+    /// of a data frame, whose type is compared.
+    pub fn equals(&self, first: &Self, is_column: bool) -> CombineResult<bool> {
+        let (kind, first_kind) = (self.node.encoding(), first.node.encoding());
+        let is_either = |kinds: &[(&str, &str)]| is_kind(kinds, &kind) || is_kind(kinds, &first_kind);
+        Ok(match (&self.content, &first.content) {
             (ElementContent::Scalar(left, a), ElementContent::Scalar(right, b)) => {
                 scalars_equal(self.node, (left, a), (right, b))?
             }
-            (ElementContent::Array(left), ElementContent::Array(right)) => kind == other_kind && left.equals(right),
-            (ElementContent::Parts(left), ElementContent::Parts(right)) => {
-                if kind != other_kind {
-                    return match kind == "dict" || other_kind == "dict" {
-                        true => self.node.refuse(kind, format!("{other_kind}; leave it out with --exclude")),
-                        false => Ok(false),
-                    };
-                }
-                match kind.as_str() {
-                    "csr_matrix" | "csc_matrix" => self.is_same_matrix(other)?,
-                    "categorical" => {
-                        let ordered = |value: &Self| named(&value.attributes, "ordered").map(|one| one.value.clone());
-                        let is_unordered =
-                            |value: &Self| ordered(value).is_some_and(|one| one.iter().all(|&byte| byte == 0));
-                        ordered(self) == ordered(other)
-                            && (parts_equal(left, right)? || is_unordered(self) && self.has_same_categories(other))
-                    }
-                    _ if NULLABLE.iter().any(|(known, _)| *known == kind) => {
-                        let pair = |name: &[u8]| self.part(name).zip(other.part(name));
-                        let (Some(masks), Some(values)) = (pair(b"mask"), pair(b"values")) else { return Ok(false) };
-                        masks.0.equals(masks.1) && values.0.equals_where(values.1, |at| !masks.0.is_true(at))
-                    }
-                    "dict" => return self.node.refuse("an element", "a dict; leave it out with --exclude"),
-                    _ => parts_equal(left, right)?,
-                }
-            }
             // numpy compares a scalar and an array by their shapes.
+            (ElementContent::Scalar(..), _) | (_, ElementContent::Scalar(..)) => false,
+            _ if kind != first_kind && (kind == "dict" || first_kind == "dict") => {
+                return self.node.refuse(first_kind, format!("{kind}; leave it out with --exclude"));
+            }
+            _ if kind == "dict" => return self.node.refuse("an element", "a dict; leave it out with --exclude"),
+            _ if !is_column && (is_either(&NULLABLE) || is_either(&TABLES[..1])) => return equal_items(self, first),
+            _ if is_kind(&SPARSE, &first_kind) && (is_kind(&SPARSE, &kind) || kind == "array") => {
+                self.is_same_matrix(first)?
+            }
+            (ElementContent::Array(_), _) if first_kind == "dataframe" => {
+                return self.node.refuse(first_kind, format!("{kind}; leave it out with --exclude"));
+            }
+            _ if kind != first_kind => false,
+            (ElementContent::Array(left), ElementContent::Array(right)) => left.equals(right),
+            (ElementContent::Parts(left), ElementContent::Parts(right)) => match kind.as_str() {
+                "categorical" => {
+                    let ordered = |value: &Self| named(&value.attributes, "ordered").map(|one| one.value.clone());
+                    let is_unordered =
+                        |value: &Self| ordered(value).is_some_and(|one| one.iter().all(|&byte| byte == 0));
+                    ordered(self) == ordered(first)
+                        && (parts_equal(left, right)? || is_unordered(self) && self.has_same_categories(first))
+                }
+                _ if is_kind(&NULLABLE, &kind) => {
+                    let pair = |name: &[u8]| self.part(name).zip(first.part(name));
+                    let (Some(masks), Some(values)) = (pair(b"mask"), pair(b"values")) else { return Ok(false) };
+                    masks.0.equals(masks.1) && values.0.equals_where(values.1, |at| !masks.0.is_true(at))
+                }
+                // pandas does not compare the name of the index, which is the last part.
+                _ => match (left.split_last(), right.split_last()) {
+                    (Some(((_, index), columns)), Some(((_, first_index), first_columns))) => {
+                        index.equals(first_index, true)? && parts_equal(columns, first_columns)?
+                    }
+                    _ => false,
+                },
+            },
             _ => false,
         })
     }
@@ -327,21 +347,31 @@ impl InputElement<'_> {
         is_exact.then_some(DecodedCategorical { values, categories: all })
     }
 
-    /// Returns whether two matrices are equal as stored, or by their elements if both are small.
-    fn is_same_matrix(&self, other: &Self) -> CombineResult<bool> {
-        let shape = |value: &Self| named(&value.attributes, "shape").and_then(crate::schema::attribute::numbers);
-        if shape(self) != shape(other) {
+    /// Returns whether two matrices are equal as stored, or by their elements if both are small. numpy compares the types of
+    /// an array, scipy does not.
+    fn is_same_matrix(&self, first: &Self) -> CombineResult<bool> {
+        let shape = |value: &Self| match &value.content {
+            ElementContent::Array(array) => Some(array.dims.iter().map(|&dim| dim as f64).collect()),
+            _ => named(&value.attributes, "shape").and_then(crate::schema::attribute::numbers),
+        };
+        if shape(self) != shape(first) {
+            return Ok(false);
+        }
+        if let ElementContent::Array(array) = &self.content
+            && first.part(b"data").is_some_and(|data| data.class != array.class)
+        {
             return Ok(false);
         }
         let is_same = |name: &[u8]| {
             self.part(name)
-                .zip(other.part(name))
+                .zip(first.part(name))
                 .is_some_and(|(left, right)| left.class == right.class && left.equals(right))
         };
-        if is_same(b"data") && is_same(b"indices") && is_same(b"indptr") {
+        let is_same_form = self.node.encoding() == first.node.encoding();
+        if is_same_form && is_same(b"data") && is_same(b"indices") && is_same(b"indptr") {
             return Ok(true);
         }
-        match (self.cells(), other.cells()) {
+        match (self.cells(), first.cells()) {
             (Some(left), Some(right)) => Ok(left.len() == right.len()
                 && left
                     .iter()
@@ -351,23 +381,34 @@ impl InputElement<'_> {
         }
     }
 
-    /// Returns the nonzero elements of a sparse matrix by row and column; `None` if an element occurs twice.
+    /// Returns the nonzero elements of a matrix by row and column; `None` if an element occurs twice.
     fn cells(&self) -> Option<std::collections::BTreeMap<(u64, u64), f64>> {
+        let numbers = |array: &ElementArray<'_>| {
+            let (mut scratch, mut numbers) = (Vec::new(), Vec::new());
+            match NumberType::of(&array.class) {
+                Some(number) => drop(number.decode_floats(&array.values, &mut scratch, &mut numbers)),
+                None if array.class.len_bytes() == 1 => {
+                    numbers = array.values.iter().map(|&byte| f64::from(byte)).collect();
+                }
+                None => return None,
+            }
+            Some(numbers)
+        };
+        let mut cells = std::collections::BTreeMap::new();
+        if let ElementContent::Array(array) = &self.content {
+            let columns = array.dims.get(1).copied().unwrap_or(1).max(1);
+            cells.extend((0..).map(|at| (at / columns, at % columns)).zip(numbers(array)?));
+            cells.retain(|_, number| *number != 0.0);
+            return Some(cells);
+        }
         let integers = |name: &[u8]| {
             let array = self.part(name)?;
             let mut integers = Vec::new();
             NumberType::of(&array.class)?.decode_integers(&array.values, &mut integers).then_some(integers)
         };
         let (indices, bounds) = (integers(b"indices")?, integers(b"indptr")?);
-        let data = self.part(b"data")?;
-        let (mut scratch, mut numbers) = (Vec::new(), Vec::new());
-        match NumberType::of(&data.class) {
-            Some(number) => drop(number.decode_floats(&data.values, &mut scratch, &mut numbers)),
-            None if data.class.len_bytes() == 1 => numbers = data.values.iter().map(|&byte| f64::from(byte)).collect(),
-            None => return None,
-        }
+        let numbers = numbers(self.part(b"data")?)?;
         let is_by_column = self.node.encoding() == "csc_matrix";
-        let mut cells = std::collections::BTreeMap::new();
         for (major, pair) in (0_u64..).zip(bounds.windows(2)) {
             for at in pair[0]..pair[1] {
                 let (minor, number) = (*indices.get(at as usize)? as u64, *numbers.get(at as usize)?);
@@ -413,7 +454,7 @@ fn parts_equal(left: &[(&[u8], InputElement<'_>)], right: &[(&[u8], InputElement
         return Ok(false);
     }
     for ((name, value), (other_name, other)) in left.iter().zip(right) {
-        if name != other_name || !value.equals(other)? {
+        if name != other_name || !value.equals(other, true)? {
             return Ok(false);
         }
     }
@@ -421,7 +462,8 @@ fn parts_equal(left: &[(&[u8], InputElement<'_>)], right: &[(&[u8], InputElement
 }
 
 impl ElementArray<'_> {
-    fn is_true(&self, at: usize) -> bool {
+    /// Returns whether element `at` of a mask is true.
+    pub fn is_true(&self, at: usize) -> bool {
         let len = self.class.len_bytes() as usize;
         self.values[at * len..(at + 1) * len] == true_value(&self.class)
     }
@@ -432,19 +474,22 @@ impl ElementArray<'_> {
     }
 
     fn equals_where(&self, other: &Self, is_compared: impl Fn(usize) -> bool) -> bool {
-        if self.class != other.class || self.dims != other.dims || self.lacking != other.lacking {
+        let are_texts = [self, other]
+            .iter()
+            .all(|array| matches!(array.class, TypeClass::VariableString { .. } | TypeClass::FixedString { .. }));
+        if self.class != other.class && !are_texts || self.dims != other.dims || self.lacking != other.lacking {
             return false;
         }
-        let elements = |array: &'_ Self| CanonicalElements::new(&self.class, &array.values).count();
+        let elements = |array: &'_ Self| CanonicalElements::new(&array.class, &array.values).count();
         if elements(self) != elements(other) {
             return false;
         }
         let pairs =
-            CanonicalElements::new(&self.class, &self.values).zip(CanonicalElements::new(&self.class, &other.values));
+            CanonicalElements::new(&self.class, &self.values).zip(CanonicalElements::new(&other.class, &other.values));
         let number = NumberType::of(&self.class).filter(|number| !number.is_integer());
         let is_same = |(left, right): (Option<&[u8]>, Option<&[u8]>)| {
-            left == right
-                || matches!((left.and_then(|bytes| string(&self.class, bytes)), right.and_then(|bytes| string(&self.class, bytes))),
+            self.class == other.class && left == right
+                || matches!((left.and_then(|bytes| string(&self.class, bytes)), right.and_then(|bytes| string(&other.class, bytes))),
                     (Some(left), Some(right)) if left == right)
                 || number.zip(left.zip(right)).is_some_and(|(number, (left, right))| {
                     let (mut scratch, mut values) = (Vec::new(), Vec::new());
@@ -468,35 +513,10 @@ fn scalars_equal(node: Node<'_>, (left, a): (&Dataset, &[u8]), (right, b): (&Dat
         (None, None) => {}
         _ => return Ok(false),
     }
-    match (scalar_number(classes.0, a), scalar_number(classes.1, b)) {
+    match (Scalar::of(classes.0, a), Scalar::of(classes.1, b)) {
         (Some(left), Some(right)) => Ok(left == right),
         // A number of a different kind equals only itself.
         _ if is_same_class && a == b => Ok(true),
         _ => node.refuse("scalars that can be compared", "numbers of other kinds; leave them out with --exclude"),
     }
-}
-
-/// Number, exact wherever 64-bit integers and floats can be compared exactly.
-#[derive(Debug, PartialEq)]
-enum Scalar {
-    Integer(i64),
-    Float(f64),
-}
-
-fn scalar_number(class: &TypeClass, bytes: &[u8]) -> Option<Scalar> {
-    let class = match class {
-        TypeClass::Enum { base, .. } => base,
-        class => class,
-    };
-    let number = NumberType::of(class)?;
-    let (mut integers, mut floats) = (Vec::new(), Vec::new());
-    if number.is_integer() {
-        number.decode_integers(bytes, &mut integers).then_some(())?;
-        return integers.first().map(|&integer| Scalar::Integer(integer));
-    }
-    number.decode_floats(bytes, &mut integers, &mut floats);
-    floats.first().map(|&float| match float.fract() == 0.0 && float.abs() < 9.0e18 {
-        true => Scalar::Integer(float as i64),
-        false => Scalar::Float(float),
-    })
 }
