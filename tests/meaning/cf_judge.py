@@ -22,6 +22,8 @@ UNITS_S = {
     **dict.fromkeys(["minute", "minutes", "min", "mins"], Fraction(60)),
     **dict.fromkeys(["hour", "hours", "hr", "hrs", "h"], Fraction(3600)),
     **dict.fromkeys(["day", "days", "d"], Fraction(86400)),
+    # cftime accepts them in the calendar 360_day only.
+    **dict.fromkeys(["month", "months"], Fraction(30 * 86400)),
 }
 
 # Attributes on which the meaning of values depends.

@@ -246,3 +246,36 @@ def test_datasets_that_are_shorter_than_their_dimension_stay_in_chunks(tmp_path,
     for name in ["late", "time", "member"]:
         finished = raddle("rechunk", path, "-o", output, "-f", "--layout", f"{name}: contiguous", expect=3)
         assert f"/{name}" in finished.stderr
+
+
+@pytest.mark.parametrize("kind", ["S1", "f4", str])
+@pytest.mark.parametrize("records", [(0, 2), (2, 0), (2, 3), (3, 2)])
+def test_another_length_of_an_axis_before_the_concatenated_one_is_refused(tmp_path, kind, records):
+    """As ``N_HISTORY`` of Argo floats, an unlimited dimension that may be empty."""
+    inputs = []
+    for number, count in enumerate(records):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.Conventions = "CF-1.6"
+            file.createDimension("N_HISTORY", None)
+            file.createDimension("N_PROF", 1 + number)
+            file.createDimension("STRING4", 4)
+            file.createVariable("JULD", "f8", ("N_PROF",))[:] = 10 * number + np.arange(1 + number)
+            step = file.createVariable("HISTORY_STEP", kind, ("N_HISTORY", "N_PROF", "STRING4"))
+            if count:
+                step[:] = np.full((count, 1 + number, 4), 7 if kind == "f4" else "x", object if kind is str else kind)
+    MERGING.refused(inputs, names=["/JULD", "1 elements", "2 elements", "--dim NAME"])
+    MERGING.refused(inputs, "--dim", "N_PROF", names=["/HISTORY_STEP", f"({records[0]}, rows", f"({records[1]}, rows"])
+
+
+def test_an_append_to_fewer_records_than_the_dimension_has_is_refused(tmp_path, raddle):
+    """A merge of one file keeps a variable as short as it is there."""
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for path in inputs:
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("late", "f4", ("time",), fill_value=-1)[0] = 5
+    output = tmp_path / "all.nc"
+    raddle("merge", inputs[0], "-o", output)
+    refused = raddle("append", output, inputs[1], expect=3).stderr
+    assert "/late" in refused and "which an append cannot fill" in " ".join(refused.split())
+    MERGING.equal(inputs)

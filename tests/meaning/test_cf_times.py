@@ -181,6 +181,27 @@ def test_fill_values_of_times_stay(tmp_path):
             assert merged["seen"][:].tolist() == [24, None, 48, 1, None, 2]
 
 
+@pytest.mark.parametrize("units", [("months", "days"), ("days", "months"), ("months", "months")])
+def test_months_of_30_days(tmp_path, units):
+    inputs = []
+    for number, unit in enumerate(units):
+        times = (np.arange(3) + 3 * number - number) * (30 if unit == "days" else 1)
+        since = f"{unit} since 2000-0{1 + number}-01"
+        inputs.append(simple(3 * number, times=times, since=since))
+        inputs[-1].variables["time"].attributes["calendar"] = "360_day"
+    output = MERGING.equal(write_all(tmp_path, *inputs))
+    with netCDF4.Dataset(output) as merged:
+        assert (merged["time"][:] / (30 if units[0] == "days" else 1)).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("calendar", "unit"), [("standard", "months"), ("noleap", "months"), ("360_day", "years")])
+def test_months_of_other_lengths_are_refused(tmp_path, calendar, unit):
+    inputs = [simple(3 * number, times=[0, 1, 2], since=f"{unit} since 200{number}-01-01") for number in range(2)]
+    for file in inputs:
+        file.variables["time"].attributes["calendar"] = calendar
+    MERGING.refused(write_all(tmp_path, *inputs), names=["/time", "2000-01-01", "2001-01-01", "cdo setreftime"])
+
+
 @pytest.mark.parametrize(
     ("first", "second"), [("noleap", "standard"), ("360_day", "noleap"), ("standard", "julian"), (None, "noleap")]
 )

@@ -245,6 +245,91 @@ def test_times_that_were_never_written_stay_missing_or_are_refused(tmp_path, kin
         assert merged["seen"][:].tolist() == [5, None, 7, 53, None, 55]
 
 
+def unwritten(folder, kind, fill, *attributes):
+    """Writes files with a variable ``seen``, whose second record is never written."""
+    inputs = write_all(folder, simple(), simple(3))
+    for path, own in zip(inputs, attributes):
+        with netCDF4.Dataset(path, "a") as file:
+            seen = file.createVariable("seen", kind, ("time",), fill_value=fill)
+            seen.setncatts(own)
+            seen.set_auto_maskandscale(False)
+            seen[0], seen[2] = 5, 7
+    return inputs
+
+
+@pytest.mark.parametrize(("kind", "how"), [("i2", "unpack"), ("i2", "repack"), ("i4", "repack"), ("u2", "unpack"), ("f4", "unpack")])
+@pytest.mark.parametrize("marker", [None, "_FillValue", "missing_value"])
+def test_packed_values_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, how, marker):
+    """netCDF4 masks the fill value of netCDF unless ``_FillValue`` names another; xarray masks only what attributes name."""
+    fill = np.dtype(kind).type(netCDF4.default_fillvals[kind])
+    attributes = [{"scale_factor": scale} | ({marker: fill} if marker == "missing_value" else {}) for scale in [0.5, 0.25]]
+    inputs = unwritten(tmp_path, kind, fill if marker == "_FillValue" else None, *attributes)
+    options = ["--packing", how]
+    if marker is None:
+        MERGING.refused(inputs, *options, names=["/seen", str(fill)[:4].replace(".", ""), "_FillValue"])
+        return
+    output = MERGING.equal(inputs, *options, judge=None)
+    with netCDF4.Dataset(output) as merged:
+        found = merged["seen"][:].tolist()
+    assert [found[1], found[4]] == [None, None]
+    np.testing.assert_allclose([found[0], *found[2:4], found[5]], [2.5, 3.5, 1.25, 1.75], atol=1e-4)
+    with xr.open_dataset(output) as merged:
+        assert np.isnan(merged["seen"]).values.tolist() == [False, True, False] * 2
+
+
+@pytest.mark.parametrize("has_marker", [True, False])
+@pytest.mark.parametrize(
+    ("attribute", "values", "option"), [("scale_factor", (0.5, 0.25), "--packing=unpack"), ("units", ("m", "km"), "--units=convert")]
+)
+def test_variables_that_are_shorter_than_their_dimension(tmp_path, attribute, values, option, has_marker):
+    """Elements after their end read as the fill value."""
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for path, value in zip(inputs, values):
+        with netCDF4.Dataset(path, "a") as file:
+            late = file.createVariable("late", "f4", ("time",), fill_value=netCDF4.default_fillvals["f4"] if has_marker else None)
+            late.setncattr(attribute, value)
+            late.set_auto_maskandscale(False)
+            late[0] = 5
+    if not has_marker:
+        MERGING.refused(inputs, option, names=["/late", "_FillValue"])
+        return
+    output = MERGING.equal(inputs, option, judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["late"][:].mask.tolist() == [False, True, True] * 2
+    with xr.open_dataset(output) as merged:
+        assert np.isnan(merged["late"].values).tolist() == [False, True, True] * 2
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1"])
+def test_bytes_have_no_fill_value_of_netcdf(tmp_path, kind):
+    """Every byte is a number for netCDF4 and for xarray."""
+    inputs = unwritten(tmp_path, kind, None, {"scale_factor": 0.5}, {"scale_factor": 0.25})
+    output = MERGING.equal(inputs, "--packing", "unpack", judge=None)
+    number = float(netCDF4.default_fillvals[kind])
+    with netCDF4.Dataset(output) as merged:
+        assert merged["seen"][:].tolist() == [2.5, number / 2, 3.5, 1.25, number / 4, 1.75]
+
+
+@pytest.mark.parametrize(
+    ("units", "kind"), [(("degC", "K"), "f4"), (("degC", "K"), "f8"), (("m", "km"), "f4"), (("m", "km"), "i4"), (("g", "kg"), "f8")]
+)
+@pytest.mark.parametrize("has_marker", [True, False])
+def test_converted_values_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, units, has_marker):
+    """A shift does not change the fill value of netCDF, because it is a large number."""
+    fill = netCDF4.default_fillvals[kind]
+    inputs = unwritten(tmp_path, kind, fill if has_marker else None, *({"units": unit} for unit in units))
+    if not has_marker and units[0] != "degC":
+        MERGING.refused(inputs, "--units", "convert", names=["/seen", "_FillValue"])
+        return
+    output = MERGING.equal(inputs, "--units", "convert", judge=None)
+    with netCDF4.Dataset(output) as merged:
+        found = merged["seen"][:].tolist()
+    assert [found[1], found[4]] == [None, None] and found[0] == 5 and found[3] == pytest.approx(5 - 273.15 if units[0] == "degC" else 5000)
+    with xr.open_dataset(output) as merged:
+        seen = merged["seen"].values[[1, 4]]
+        assert np.isnan(seen).all() if has_marker else (seen == np.dtype(kind).type(fill)).all()
+
+
 @pytest.mark.parametrize("zone", ["+5", "-8:00", "+5:30", "UTC+1", "+05:3", "+053", "+aéb"])
 def test_time_zones_that_readers_ignore_are_refused(tmp_path, zone):
     """pandas, and so xarray for some calendars, reads these as time zones, and cftime ignores them."""

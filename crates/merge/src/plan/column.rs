@@ -89,8 +89,8 @@ impl Planner<'_> {
         } else if column.is_file_local() {
             if column.axis > 0 || column.boxes.is_some() {
                 return Err(refuse(
-                    "holds values of variable length, which can be concatenated along axis 0 only; leave it out with \
-                     --exclude, or carry it once with --rule"
+                    "holds values of variable length, which can be concatenated and selected along axis 0 only; leave it \
+                     out with --exclude, or carry it once with --rule"
                         .to_owned(),
                 ));
             }

@@ -287,8 +287,8 @@ fn settle_join(
     if options.join.join == Join::Inner || options.selection.is_partial() {
         dimension_scales::drop_missing(&mut joined.schema);
     }
-    rules::once::explain(&joined.schema, &mut joined.differences, inputs, options)?;
-    rules::once::explain(&joined.schema, &mut joined.warnings, inputs, options)?;
+    rules::once::explain(&joined.schema, joined.convention, &mut joined.differences, inputs, options)?;
+    rules::once::explain(&joined.schema, joined.convention, &mut joined.warnings, inputs, options)?;
     conventions::explain_plain(&mut joined.differences, &joined.schema, &joined.declared, &options.conventions);
     Ok(unranged)
 }

@@ -116,7 +116,13 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>) -> Result<RecordOrder> 
 /// Returns whether converting a value of the column can fail.
 fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
     let conversion = plan.schema.columns[column as usize].conversion.as_ref();
-    let can_fail = |map: &ElementMap| matches!(map, ElementMap::Scale(_) | ElementMap::Cast | ElementMap::Lookup(_));
+    let can_fail = |map: &ElementMap| match map {
+        ElementMap::Scale(_) | ElementMap::Cast | ElementMap::Lookup(_) => true,
+        ElementMap::Unpack { unwritten, .. }
+        | ElementMap::Repack { unwritten, .. }
+        | ElementMap::Linear { unwritten, .. } => unwritten.is_some(),
+        _ => false,
+    };
     conversion.is_some_and(|conversion| conversion.of_inputs.iter().any(|one| can_fail(&one.map)))
 }
 

@@ -6,7 +6,7 @@
 use super::inexact::Inexact;
 use super::packed::OutputPacking;
 use super::pick::Pick;
-use super::unit_scale::{NO_TIME, UnitScale, holds};
+use super::unit_scale::{NO_TIME, UNWRITTEN, UnitScale, holds, narrowed};
 use crate::schema::attribute::string;
 use raddle_core::plan::extent::{BoxSource, BoxTarget, Extent, copy_box};
 use raddle_hdf5::logical::CanonicalElements;
@@ -64,6 +64,8 @@ pub enum ElementMap {
         offset: f64,
         /// Packed values that represent missing ones.
         missing: Vec<f64>,
+        /// Packed value that only some readers take for a missing one.
+        unwritten: Option<f64>,
         /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
         /// Whether to compute in 32 bits, as readers do for small types.
@@ -77,6 +79,8 @@ pub enum ElementMap {
         offset: f64,
         /// Packed values that represent missing ones.
         missing: Vec<f64>,
+        /// Packed value that only some readers take for a missing one.
+        unwritten: Option<f64>,
         /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
         /// Packing of the output.
@@ -90,6 +94,8 @@ pub enum ElementMap {
         shift: f64,
         /// Values that are not converted, such as the fill value.
         kept: Vec<f64>,
+        /// Value that only some readers take for a missing one.
+        unwritten: Option<f64>,
     },
     /// Look up nonnegative values in a table; negative ones stay.
     Lookup(Arc<[i64]>),
@@ -112,6 +118,20 @@ impl InputConversion {
     /// Whether values are passed on as they are stored.
     pub fn is_identity(&self) -> bool {
         self.map == ElementMap::Same && self.gather.is_none() && self.pick.is_none()
+    }
+}
+
+impl ElementMap {
+    /// Returns whether elements that were never written, which only some readers take for missing, would become others.
+    pub(super) fn changes_unwritten(&self) -> bool {
+        match self {
+            Self::Unpack { unwritten, .. } | Self::Repack { unwritten, .. } => unwritten.is_some(),
+            Self::Scale(scale) => scale.unwritten.is_some(),
+            Self::Linear { slope, shift, unwritten, .. } => {
+                unwritten.is_some_and(|unwritten| unwritten * slope + shift != unwritten)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -164,8 +184,9 @@ fn convert_block(
     let ConvertBuffers { integers, floats } = buffers;
     let as_read = |reinterpret: bool| if reinterpret { other_signedness(source) } else { source };
     match map {
-        ElementMap::Unpack { scale, offset, missing, reinterpret, in_single } => {
+        ElementMap::Unpack { scale, offset, missing, unwritten, reinterpret, in_single } => {
             as_read(*reinterpret).decode_floats(block, integers, floats);
+            check_written(floats, *unwritten)?;
             match in_single {
                 true => {
                     let (scale, offset) = (*scale as f32, *offset as f32);
@@ -176,8 +197,9 @@ fn convert_block(
             target.encode_floats(floats, out);
             Ok(())
         }
-        ElementMap::Repack { scale, offset, missing, reinterpret, packing } => {
+        ElementMap::Repack { scale, offset, missing, unwritten, reinterpret, packing } => {
             as_read(*reinterpret).decode_floats(block, integers, floats);
+            check_written(floats, *unwritten)?;
             integers.clear();
             integers.extend(floats.iter().map(|value| match missing.contains(value) {
                 true => packing.missing,
@@ -285,9 +307,13 @@ fn map_floats(map: &ElementMap, floats: &mut [f64], target: NumberType) -> Resul
                 *value = scale.float(*value, target)?;
             }
         }
-        ElementMap::Linear { slope, shift, kept } => {
+        ElementMap::Linear { slope, shift, kept, unwritten } => {
             for value in floats.iter_mut().filter(|value| !kept.contains(value)) {
-                *value = *value * slope + shift;
+                let converted = *value * slope + shift;
+                if *unwritten == Some(*value) && narrowed(target, converted) != *value {
+                    return Err(Inexact::new(value, UNWRITTEN));
+                }
+                *value = converted;
             }
         }
         ElementMap::Cast => {
@@ -298,6 +324,14 @@ fn map_floats(map: &ElementMap, floats: &mut [f64], target: NumberType) -> Resul
         _ => return Err(Inexact::new(&"a float", "is not a whole number")),
     }
     Ok(())
+}
+
+/// Refuses elements that were never written and that no attribute names as missing.
+fn check_written(values: &[f64], unwritten: Option<f64>) -> Result<(), Inexact> {
+    match unwritten.filter(|unwritten| values.contains(unwritten)) {
+        Some(unwritten) => Err(Inexact::new(&unwritten, UNWRITTEN)),
+        None => Ok(()),
+    }
 }
 
 /// Replaces missing values by NaN, and the others by their unpacked values. With up to two numbers for missing values,

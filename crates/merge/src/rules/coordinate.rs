@@ -8,7 +8,7 @@ use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::{STORED_OTHERWISE, VALID, is_without_effect};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
-use super::time_units::{TimeUnits, reference_ns, unit_ns};
+use super::time_units::{TimeUnits, is_of_varying_length, reference_ns, unit_ns};
 use super::unit_scale::{Rounding, UnitScale};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
@@ -48,10 +48,8 @@ fn convert(
         target.as_ref().map_or_else(|| Arc::clone(&first), |attribute| replaced(&first, attribute.clone()));
     let maps = settling.of_inputs(column, |settling, input| {
         let kept = kept_values(&own, &settling.attributes(declared, input))?;
-        let scanned = &settling.schema.columns[column as usize];
-        let template = &scanned.templates[scanned.facts[input as usize].template as usize];
-        let unwritten =
-            library_fill(template).filter(|_| form == TimeAttributes::Cf && named(&own, "_FillValue").is_none());
+        let unwritten = library_fill(settling.template(column, input))
+            .filter(|_| form == TimeAttributes::Cf && named(&own, "_FillValue").is_none());
         let special = (kept, unwritten);
         scale(&settling.attributes(of_time, input), &target_attributes, form, settling.options.times, special)
     });
@@ -145,7 +143,13 @@ fn scale(
             }
             let parse = |units: &str| known.and_then(|calendar| TimeUnits::parse(units, calendar));
             let (Some(to), Some(from)) = (parse(&units.0), parse(&units.1)) else {
-                return Err(Mismatch::attribute("units", units.0, units.1));
+                let has_months = is_of_varying_length(&units.0) || is_of_varying_length(&units.1);
+                let mismatch = Mismatch::attribute("units", units.0, units.1);
+                return Err(match has_months {
+                    true => mismatch
+                        .or("months and years vary in length; cdo setreftime,2000-01-01,00:00:00,days writes days"),
+                    false => mismatch,
+                });
             };
             (from, to)
         }

@@ -4,6 +4,7 @@
 //! The scan has compared digests; values are only read here, for datasets whose digests differ. Invariant: a difference
 //! is only withdrawn after every element of both datasets was compared.
 
+use crate::conventions::Choice;
 use crate::error::Result;
 use crate::inputs::order::find;
 use crate::inputs::reader::InputReader;
@@ -21,10 +22,14 @@ use raddle_hdf5::source::InputFile;
 /// Description of values that differ, until the difference is known in detail.
 pub(crate) const OTHER_VALUES: &str = "other values";
 
+/// End of the description of a dataset with a different number of elements.
+const ELEMENTS: &str = " elements";
+
 /// Names the first element that differs in each difference between datasets that are kept once, and withdraws
 /// differences within the tolerance.
 pub(crate) fn explain(
     schema: &Schema,
+    convention: Option<Choice>,
     differences: &mut Vec<Difference>,
     inputs: &[PlannedInput],
     options: &MergeOptions,
@@ -66,6 +71,10 @@ pub(crate) fn explain(
         }
         if let Some((_, (expected, found))) = differing.first() {
             (difference.expected, difference.found) = (expected.clone(), found.clone());
+            let is_of_length = |text: &str| text.ends_with(ELEMENTS);
+            if is_of_length(expected) && convention == Some(Choice::Cf) && options.conventions.dim.is_none() {
+                difference.found += "; --dim NAME concatenates along that dimension";
+            }
             difference.inputs = differing.iter().map(|(input, _)| *input).collect();
             explained.push(difference);
         }
@@ -120,7 +129,7 @@ fn compare(
     let (Some(left), Some(right)) = (find(&known.tree, path), find(&found.tree, path)) else { return Ok(None) };
     let (left_dims, right_dims) = (left.dataspace.dims(), right.dataspace.dims());
     if left_dims != right_dims {
-        let words = |dims: &[u64]| format!("{} elements", dims.iter().product::<u64>());
+        let words = |dims: &[u64]| format!("{}{ELEMENTS}", dims.iter().product::<u64>());
         return Ok(Some((words(left_dims), words(right_dims))));
     }
     let classes = (left.datatype.class.as_ref(), right.datatype.class.as_ref());

@@ -8,7 +8,7 @@ use super::repack;
 use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unit_scale::{Rounding, UnitScale};
 use super::units::{WholeMap, linear_map, whole_map};
-use super::unpack::{missing_values, unpack};
+use super::unpack::{missing_values, unpack, unwritten_value};
 use crate::conventions::cf::paths_of_name;
 use crate::conventions::{Packing, Units};
 use crate::schema::attribute::{named, numbers, text, words};
@@ -90,9 +90,8 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
         if units == target {
             return Ok(ElementMap::Same);
         }
-        let scanned = &settling.schema.columns[column as usize];
-        let template = scanned.facts[input as usize].template as usize;
-        let number = NumberType::of(&scanned.templates[template].datatype.class);
+        let number = NumberType::of(&settling.template(column, input).datatype.class);
+        let unwritten = unwritten_value(settling, column, input, &attributes);
         let is_float = number.is_some_and(|number| !number.is_integer());
         let is_plain = !is_packed && number.is_some() && named(&attributes, "_Unsigned").is_none();
         match linear_map(&units, &target) {
@@ -102,7 +101,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
             }
             Some((slope, shift)) if slope == 1.0 && shift == 0.0 => Ok(ElementMap::Same),
             Some((slope, shift)) if is_float && !is_packed => {
-                Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes) })
+                Ok(ElementMap::Linear { slope, shift, kept: missing_values(&attributes), unwritten })
             }
             Some(_) => match whole_map(&units, &target).filter(|_| is_plain) {
                 Some(WholeMap { multiplier, divisor, offset }) => Ok(ElementMap::Scale(UnitScale {
@@ -110,7 +109,7 @@ fn convert_units(settling: &mut Settling<'_>, declared: &DeclaredRule, column: C
                     divisor,
                     offset,
                     kept: missing_values(&attributes),
-                    unwritten: None,
+                    unwritten,
                     rounding: Rounding::Refused,
                     units: (units, target.clone()),
                 })),

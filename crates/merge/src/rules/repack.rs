@@ -68,8 +68,8 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     };
     let of_inputs = maps.into_iter().map(|map| {
         let map = match map {
-            ElementMap::Unpack { scale, offset, missing, reinterpret, .. } => {
-                ElementMap::Repack { scale, offset, missing, reinterpret, packing }
+            ElementMap::Unpack { scale, offset, missing, unwritten, reinterpret, .. } => {
+                ElementMap::Repack { scale, offset, missing, unwritten, reinterpret, packing }
             }
             other => other,
         };

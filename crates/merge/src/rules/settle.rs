@@ -7,6 +7,7 @@ use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
 use super::record_lengths::record_lengths;
 use super::settling::{DeclaredRule, Mismatch, Settling};
+use super::unit_scale::UNWRITTEN;
 use super::versions::{self, CONVENTIONS};
 use super::{Placement, ValueMeaning, absent, coordinate, packing, positions};
 use crate::conventions::ConventionOptions;
@@ -98,6 +99,17 @@ impl Settling<'_> {
             .collect();
         if short.is_empty() {
             return;
+        }
+        if !self.is_new && short.first() == Some(&0) {
+            let found = "fewer, which an append cannot fill; merge all inputs into a new file";
+            return self.refuse(declared.entry, Mismatch::new("all records of the file", found), vec![0]);
+        }
+        let changes =
+            |input: &u32| scanned.conversion_of(*input).is_some_and(|conversion| conversion.map.changes_unwritten());
+        if short.iter().any(changes) {
+            let inputs = short.iter().copied().filter(changes).collect();
+            let mismatch = Mismatch::new("all records", format!("fewer, and the value of the others {UNWRITTEN}"));
+            return self.refuse(declared.entry, mismatch, inputs);
         }
         if scanned.is_file_local() {
             let mismatch = Mismatch::new("texts of all records", "fewer, whose rows cannot be filled");

@@ -154,6 +154,12 @@ impl Settling<'_> {
         }
     }
 
+    /// Returns the description of the dataset of an input that has the column.
+    pub fn template(&self, column: ColumnIndex, input: u32) -> &Dataset {
+        let scanned = &self.schema.columns[column as usize];
+        &scanned.templates[scanned.facts[input as usize].template as usize]
+    }
+
     /// Returns the first input that has a column.
     pub fn first_input(&self, column: ColumnIndex) -> u32 {
         let facts = &self.schema.columns[column as usize].facts;

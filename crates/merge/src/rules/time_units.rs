@@ -1,6 +1,6 @@
 //! Units of the form "days since 2000-01-01 12:00", parsed to an exact length and an exact reference.
 //!
-//! Only units of fixed length are supported, so months and years are not. Source: UDUNITS-2 as CF uses it (CF
+//! Only units of fixed length are supported: no years, and months only of 30 days. Source: UDUNITS-2 as CF uses it (CF
 //! conventions 1.11, section 4.4).
 
 use super::calendar::Calendar;
@@ -34,8 +34,23 @@ impl TimeUnits {
         if !since.eq_ignore_ascii_case("since") || !is_read_alike(reference.trim(), calendar) {
             return None;
         }
-        Some(Self { unit_ns: unit_ns(unit)?, reference_ns: reference_ns(reference.trim(), calendar)? })
+        let month_ns = (calendar == Calendar::Days360 && is_month(unit)).then_some(30 * DAY_NS);
+        Some(Self {
+            unit_ns: month_ns.or_else(|| unit_ns(unit))?,
+            reference_ns: reference_ns(reference.trim(), calendar)?,
+        })
     }
+}
+
+fn is_month(unit: &str) -> bool {
+    ["month", "months"].iter().any(|month| unit.eq_ignore_ascii_case(month))
+}
+
+/// Returns whether the units of a time count months or years, whose lengths may vary.
+pub fn is_of_varying_length(units: &str) -> bool {
+    let unit = units.split_whitespace().next().unwrap_or_default();
+    is_month(unit)
+        || ["year", "years", "common_year", "common_years"].iter().any(|year| unit.eq_ignore_ascii_case(year))
 }
 
 /// Returns whether all readers interpret a reference as the same instant. They disagree about dates without separators,

@@ -49,8 +49,8 @@ pub(super) const NO_TIME: i64 = i64::MIN;
 const MAX_DIFFERENCE_NS: u128 = 1_000;
 
 /// Reason why a number is not converted.
-const UNWRITTEN: &str = "is the fill value of netCDF, a missing value for some readers and a time for others; an attribute _FillValue \
-                         that names it (ncatted) makes it a missing value";
+pub(super) const UNWRITTEN: &str = "is the fill value of netCDF, a missing value for some readers and a number for others; an attribute _FillValue that \
+     names it (ncatted) makes it a missing value";
 
 /// Reason why a number has no counterpart.
 const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";
@@ -136,7 +136,7 @@ impl UnitScale {
 }
 
 /// Returns the value nearest to `value` that a float type can represent; an integer type gives the whole number.
-fn narrowed(target: NumberType, value: f64) -> f64 {
+pub(super) fn narrowed(target: NumberType, value: f64) -> f64 {
     match target {
         NumberType::Float { len_bytes: 4, .. } => f64::from(value as f32),
         NumberType::Float { .. } => value,

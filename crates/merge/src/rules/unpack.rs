@@ -2,6 +2,7 @@
 //!
 //! Invariant: values are written in a float type that holds what readers see of every input.
 
+use super::absent::library_fill;
 use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::packed::PACKING;
 use super::settling::{DeclaredRule, Mismatch, Settling};
@@ -19,9 +20,7 @@ pub(super) fn unpacking(
     column: ColumnIndex,
 ) -> Result<Vec<ElementMap>, (Mismatch, Vec<u32>)> {
     settling.of_inputs(column, |settling, input| {
-        let scanned = &settling.schema.columns[column as usize];
-        let template = scanned.facts[input as usize].template as usize;
-        let Some(stored) = NumberType::of(&scanned.templates[template].datatype.class) else {
+        let Some(stored) = NumberType::of(&settling.template(column, input).datatype.class) else {
             return Err(Mismatch::new("numbers", "values of another kind, which cannot be unpacked"));
         };
         let attributes = settling.attributes(declared, input);
@@ -29,6 +28,7 @@ pub(super) fn unpacking(
             scale: number(&attributes, "scale_factor").unwrap_or(1.0),
             offset: number(&attributes, "add_offset").unwrap_or(0.0),
             missing: missing_values(&attributes).into_iter().map(decoding(stored, &attributes)).collect(),
+            unwritten: unwritten_value(settling, column, input, &attributes).map(decoding(stored, &attributes)),
             reinterpret: reinterprets(stored, &attributes),
             in_single: is_single(stored, &attributes) && settling.options.packing == Packing::Unpack,
         })
@@ -84,6 +84,19 @@ pub(super) fn missing_values(attributes: &[AttributeValue]) -> Vec<f64> {
     missing.sort_by(f64::total_cmp);
     missing.dedup_by(|one, other| one.total_cmp(other).is_eq());
     missing
+}
+
+/// Returns the value of elements of an input that were never written, if none of its `attributes` names it. Readers
+/// with the netCDF library regard it as a missing value.
+pub(super) fn unwritten_value(
+    settling: &Settling<'_>,
+    column: ColumnIndex,
+    input: u32,
+    attributes: &[AttributeValue],
+) -> Option<f64> {
+    let is_named = named(attributes, "_FillValue").is_some();
+    let fill = library_fill(settling.template(column, input)).filter(|_| !is_named)?;
+    (!missing_values(attributes).contains(&fill)).then_some(fill)
 }
 
 /// Returns the function that gives a stored number the signedness of `_Unsigned`, as readers do.

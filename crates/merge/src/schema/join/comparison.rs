@@ -175,7 +175,7 @@ impl Comparison<'_> {
     ) {
         if !Arc::ptr_eq(&column.templates[0], &template)
             && let Some((kind, expected, found)) = compare_datasets(column.model(), &template, column.axis)
-            && !self.is_settled(kind)
+            && !(self.is_settled(kind) && self.has_settled_sizes(column, &template))
         {
             self.report(kind, expected, found);
         }
@@ -240,6 +240,21 @@ impl Comparison<'_> {
     /// Returns whether readers require a scalar here.
     fn stays_scalar(&self) -> bool {
         self.joined.declared.as_ref().is_some_and(|declared| declared.rule.stays_scalar)
+    }
+
+    /// Returns whether the sizes of a dataset of an input differ only along axes that the rule of the object accounts for.
+    fn has_settled_sizes(&self, column: &Column, found: &Dataset) -> bool {
+        let rule = self.joined.declared.as_ref().map(|declared| &declared.rule);
+        let is_settled = |axis: usize| {
+            axis == column.axis
+                || rule.is_some_and(|rule| {
+                    rule.widened == Some(axis)
+                        || rule.labels.as_ref().is_some_and(|labels| labels.axis == axis)
+                        || rule.tiled.iter().any(|(tiled, _)| *tiled == axis)
+                })
+        };
+        let sizes = column.model().dataspace.dims().iter().zip(found.dataspace.dims()).enumerate();
+        sizes.into_iter().all(|(axis, (known, found))| known == found || is_settled(axis))
     }
 
     /// Returns whether the rule of the object accounts for this kind of difference.
