@@ -12,6 +12,7 @@ mod extent;
 mod filters;
 mod links;
 mod objects;
+mod open_dataset;
 mod properties;
 mod sources;
 mod storage;
@@ -29,10 +30,12 @@ use hdf5_metno_sys::h5f::{H5F_ACC_RDONLY, H5F_info2_t, H5Fget_create_plist, H5Fg
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5o::{H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token};
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_FILE_ACCESS, H5P_DEFAULT, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_file_locking,
+    H5P_CLS_FILE_ACCESS, H5P_DEFAULT, H5Pcreate, H5Pget_sizes, H5Pget_userblock, H5Pset_elink_file_cache_size,
+    H5Pset_file_locking,
 };
 use objects::ObjectWalk;
-use std::cell::OnceCell;
+use open_dataset::OpenDataset;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -62,6 +65,8 @@ pub(super) struct OpenFile {
     root_address: u64,
     /// Every object by address, with the path by which a walk from the root first reaches it.
     paths: OnceCell<HashMap<u64, Vec<u8>>>,
+    /// The dataset that values were last read from.
+    last_read: RefCell<Option<OpenDataset>>,
     file: Handle,
     _library: Library,
 }
@@ -101,6 +106,7 @@ impl OpenFile {
             length_len_bytes: length_len as u8,
             root_address: 0,
             paths: OnceCell::new(),
+            last_read: RefCell::new(None),
             file,
             path: path.clone(),
             len_bytes,
@@ -219,8 +225,10 @@ unsafe extern "C" {
     fn H5Pset_relax_file_integrity_checks(file_access: hid_t, flags: u64) -> herr_t;
 }
 
-/// Opens a file for reading with plain positioned reads.
+/// Opens a file for reading with plain positioned reads. The files of its virtual datasets stay open, up to a number.
 fn open_file(path: &Path) -> Result<Handle> {
+    /// Number of files of virtual datasets that stay open. Otherwise each dataset would open them again.
+    const OPEN_SOURCE_FILES: c_uint = 64;
     /// `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`: otherwise libhdf5 treats numbers with few significant bits as damage.
     const UNUSED_BITS: u64 = 1;
     let call = Call::of_file(path);
@@ -233,6 +241,9 @@ fn open_file(path: &Path) -> Result<Handle> {
     // Locks only matter between writing programs, and on a file system without locks even reading would fail. SAFETY: a
     // file access list.
     call.status("H5Pset_file_locking", unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
+    // SAFETY: a file access list.
+    let status = unsafe { H5Pset_elink_file_cache_size(access.id(), OPEN_SOURCE_FILES) };
+    call.status("H5Pset_elink_file_cache_size", status)?;
     // SAFETY: the name is terminated, the list open; we own the new identifier.
     unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id())) }
 }

@@ -4,6 +4,7 @@
 //! missing. Here every mapping is followed beforehand, through virtual datasets of virtual datasets.
 //!
 //! Invariant: after [`check`] has returned `Ok`, reading the dataset opens only files that are allowed and existed.
+//! [`SourceFiles::check_again`] looks for the same files before a later read.
 
 use super::{OpenFile, dataspaces, open_file, properties, unsupported};
 use crate::error::{Hdf5Error, Result};
@@ -11,7 +12,7 @@ use crate::ffi::{Call, Handle};
 use hdf5_metno_sys::h5d::H5Dopen2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_virtual_dsetname, H5Pget_virtual_filename};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -20,15 +21,36 @@ use std::ptr;
 /// Longest chain of virtual datasets that is followed.
 const MAX_DEPTH: u64 = 16;
 
+/// Other files that the values of a dataset come from. All are allowed, and existed.
+pub(super) struct SourceFiles {
+    /// Names as libhdf5 opens them, with the files that they led to.
+    resolved: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl SourceFiles {
+    /// Fails unless all names still lead to the same files.
+    pub(super) fn check_again(&self, call: Call<'_>) -> Result<()> {
+        let is_same = |path: &Path, resolved: &Path| path.canonicalize().is_ok_and(|now| now == resolved);
+        match self.resolved.iter().find(|(path, resolved)| !is_same(path, resolved)) {
+            Some((path, _)) => {
+                let missing = path.as_os_str().as_bytes().escape_ascii().to_string();
+                Err(Hdf5Error::MissingSource { path: call.path.to_path_buf(), missing })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Checks that all sources of the dataset with these creation properties are allowed and exist.
-pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<()> {
-    let mut checks = Checks { file, call, seen: HashSet::new() };
-    checks.follow(list, &file.path, None, 0)
+pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<SourceFiles> {
+    let mut checks = Checks { file, call, seen: HashSet::new(), resolved: BTreeMap::new() };
+    checks.follow(list, &file.path, None, 0)?;
+    Ok(SourceFiles { resolved: checks.resolved })
 }
 
 /// Returns the current dimensions of the source dataset of mapping `number`, for a list that [`check`] has accepted.
 pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: Call<'_>) -> Result<Vec<u64>> {
-    let checks = Checks { file, call, seen: HashSet::new() };
+    let mut checks = Checks { file, call, seen: HashSet::new(), resolved: BTreeMap::new() };
     let file_name = checks.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
     let dataset_name = checks.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
     let dims = |dataset: &Handle| {
@@ -52,6 +74,8 @@ struct Checks<'a> {
     call: Call<'a>,
     /// Sources already followed, by file and dataset. Also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
+    /// As in [`SourceFiles`].
+    resolved: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Checks<'_> {
@@ -107,7 +131,7 @@ impl Checks<'_> {
     /// Returns the path of a virtual dataset's source file if it is allowed and exists. If no file has the absolute
     /// name of the source, libhdf5 uses a file of the same name in the folder of the dataset's file, so that files can
     /// be moved together.
-    fn source(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
+    fn source(&mut self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
         let in_folder = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
         match in_folder {
@@ -119,7 +143,7 @@ impl Checks<'_> {
     }
 
     /// Returns the path of another file if it is allowed and exists.
-    fn present(&self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
+    fn present(&mut self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
         let escaped = name.escape_ascii().to_string();
         let path = folder_of(holder).join(named);
@@ -137,8 +161,14 @@ impl Checks<'_> {
         if !is_allowed {
             return Err(Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped });
         }
-        // A FIFO or a device would block libhdf5.
-        if resolved.is_ok_and(|resolved| resolved.is_file()) { Ok(path) } else { Err(self.missing(escaped)) }
+        match resolved {
+            // A FIFO or a device would block libhdf5.
+            Ok(resolved) if resolved.is_file() => {
+                self.resolved.insert(path.clone(), resolved);
+                Ok(path)
+            }
+            _ => Err(self.missing(escaped)),
+        }
     }
 
     fn missing(&self, missing: String) -> Hdf5Error {

@@ -6,7 +6,7 @@
 //! Invariant: no buffer is longer than the answer may be, whatever extents the file states.
 
 use super::types::{self, OpenType};
-use super::{OpenFile, address_of, dataspaces, extent, properties, sources, unsupported};
+use super::{OpenDataset, OpenFile, address_of, dataspaces, unsupported};
 use crate::child::protocol::ObjectName;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
@@ -14,52 +14,39 @@ use crate::logical::NULL_STRING;
 use crate::model::{Dataspace, InlineData, ReferenceKind, TypeClass};
 use hdf5_metno_sys::h5a::H5Aread;
 use hdf5_metno_sys::h5d::H5Dread;
-use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_fill_value};
 use hdf5_metno_sys::h5r::{H5R_type_t, H5Rdereference2, H5Rget_region};
 use hdf5_metno_sys::h5s::{
-    H5S_sel_type, H5S_seloper_t, H5Screate_simple, H5Sget_select_elem_npoints, H5Sget_select_elem_pointlist,
+    H5S_sel_type, H5Screate_simple, H5Sget_select_elem_npoints, H5Sget_select_elem_pointlist,
     H5Sget_select_hyper_blocklist, H5Sget_select_hyper_nblocks, H5Sget_select_type, H5Sget_simple_extent_ndims,
-    H5Sselect_hyperslab,
 };
 use hdf5_metno_sys::h5t::H5Treclaim;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use std::ptr;
 
-/// Returns the values of a dataset, all or some rows of axis 0.
+/// Returns the values of a dataset, all or some rows of axis 0. The dataset stays open for the next request.
 pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
-    let (dataset, name) = file.open_named(object)?;
-    let call = Call::of_object(&file.path, &name);
-    // SAFETY: the identifier is open.
-    if unsafe { H5Iget_type(dataset.id()) } != H5I_type_t::H5I_DATASET {
-        return Err(unsupported(call, "values of an object that is not a dataset".to_owned()));
-    }
-    let list = properties::creation_list(&dataset, call)?;
-    sources::check(file, &list, call)?;
-    let space = dataspaces::of_dataset(&dataset, call)?;
-    let extent = dataspaces::extent(file, &space, call)?;
-    // The tree contains the same extent: reading with a different one would not match the plan.
-    if extent::of_dataset(file, &dataset, &list, call)? != extent {
-        let what = "a virtual dataset whose extent differs from the stored one".to_owned();
-        return Err(unsupported(call, what));
-    }
-    let count = select_rows(&space, &extent, rows, call)?;
+    let dataset = OpenDataset::next(file, file.last_read.take(), object, rows.as_ref())?;
+    let call = dataset.call(&file.path);
+    let count = dataset.select(rows, call)?;
     // A size beyond the longest answer is refused before reading.
-    let len_bytes = count.saturating_mul(types::of_dataset(file, &dataset, call)?.memory.len_bytes());
+    let len_bytes = count.saturating_mul(dataset.element_len_bytes());
     let allowed = file.cpu_time.allow_values(len_bytes.min(file.answer_limit_len_bytes));
     allowed.map_err(|source| Hdf5Error::Io {
         path: file.path.clone(),
         operation: "limit the CPU time".to_owned(),
         source,
     })?;
-    read_dataset(file, &dataset, &space, count, file.answer_limit_len_bytes, call).map(|data| data.into_bytes())
+    let data = read_dataset(file, dataset.handle(), dataset.space(), count, file.answer_limit_len_bytes, call)?;
+    file.last_read.replace(Some(dataset));
+    Ok(data.into_bytes())
 }
 
 /// Returns the values of a compact dataset.
 pub(super) fn of_compact(file: &OpenFile, dataset: &Handle, call: Call<'_>) -> Result<InlineData> {
     let space = dataspaces::of_dataset(dataset, call)?;
-    let count = select_rows(&space, &dataspaces::extent(file, &space, call)?, None, call)?;
+    let count = dataspaces::extent(file, &space, call)?.element_count().unwrap_or(u64::MAX);
     read_dataset(file, dataset, &space, count, inline_limit_len_bytes(file), call)
 }
 
@@ -118,32 +105,6 @@ pub(super) fn of_fill(
 /// 1.12 takes four times its stored length in memory.
 fn inline_limit_len_bytes(file: &OpenFile) -> u64 {
     file.len_bytes.saturating_mul(4).min(file.answer_limit_len_bytes)
-}
-
-/// Selects rows of axis 0, or all rows; returns the number of elements.
-fn select_rows(space: &Handle, extent: &Dataspace, rows: Option<Range<u64>>, call: Call<'_>) -> Result<u64> {
-    let all = extent.element_count().unwrap_or(u64::MAX);
-    let Some(rows) = rows else { return Ok(all) };
-    let dims = extent.dims();
-    let Some(&available) = dims.first() else {
-        return Err(unsupported(call, "rows of a dataset without dimensions".to_owned()));
-    };
-    if rows.start > rows.end || rows.end > available {
-        let what = format!("row {} of {available}", rows.end);
-        return Err(Hdf5Error::Limit { path: call.path.to_path_buf(), what, limit: available });
-    }
-    let (mut start, mut count) = (vec![0; dims.len()], dims.to_vec());
-    (start[0], count[0]) = (rows.start, rows.end - rows.start);
-    let elements = count.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim)).unwrap_or(u64::MAX);
-    if elements > 0 {
-        // SAFETY: a simple dataspace of this rank is open; the arrays have one element per dimension.
-        let status = unsafe {
-            let replace = H5S_seloper_t::H5S_SELECT_SET;
-            H5Sselect_hyperslab(space.id(), replace, start.as_ptr(), ptr::null(), count.as_ptr(), ptr::null())
-        };
-        call.status("H5Sselect_hyperslab", status)?;
-    }
-    Ok(elements)
 }
 
 /// Reader of elements of one type from libhdf5, which it converts to the form of the answer.

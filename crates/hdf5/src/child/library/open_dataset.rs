@@ -1,0 +1,149 @@
+//! The dataset that values were last read from, which stays open: the next request usually asks for further rows of it.
+//!
+//! libhdf5 keeps the sources of a virtual dataset open, with their chunk caches, for as long as the dataset itself is. Opening and
+//! checking hundreds of sources takes longer than reading a few rows of them.
+//!
+//! Invariant: before every read, all sources are allowed and exist. They are opened for that only once.
+
+use super::sources::SourceFiles;
+use super::{OpenFile, dataspaces, extent, properties, sources, types, unsupported};
+use crate::child::protocol::ObjectName;
+use crate::error::{Hdf5Error, Result};
+use crate::ffi::{Call, Handle};
+use crate::model::Dataspace;
+use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
+use hdf5_metno_sys::h5s::{H5S_seloper_t, H5Sselect_all, H5Sselect_hyperslab};
+use std::ops::Range;
+use std::path::Path;
+use std::ptr;
+
+/// Number of sources that reads may leave open if each row has one. Each takes a chunk cache of 1 MiB.
+const MAX_OPEN_SOURCES: u64 = 64;
+
+/// A dataset whose values may be read.
+pub(super) struct OpenDataset {
+    object: ObjectName,
+    name: Vec<u8>,
+    handle: Handle,
+    extent: Dataspace,
+    /// The dataspace, with the last selection.
+    space: Handle,
+    element_len_bytes: u64,
+    source_files: SourceFiles,
+    source_count: u64,
+    /// Number of rows that may be read before the dataset is closed and opened again, which closes its sources.
+    rows_left: u64,
+}
+
+impl OpenDataset {
+    /// Returns the dataset for reading `rows`, or all rows: `last_read` if that is the one, which is closed otherwise.
+    pub(super) fn next(
+        file: &OpenFile,
+        last_read: Option<Self>,
+        object: &ObjectName,
+        rows: Option<&Range<u64>>,
+    ) -> Result<Self> {
+        let mut dataset = match last_read.filter(|last| last.object == *object) {
+            Some(mut last) => {
+                last.source_files.check_again(last.call(&file.path))?;
+                if last.rows_left == 0 {
+                    // The old one is closed first, lest its sources stay open.
+                    drop(last.handle);
+                    last.handle = file.open_named(object)?.0;
+                    last.rows_left = last.rows_per_opening();
+                }
+                last
+            }
+            None => Self::open(file, object)?,
+        };
+        let row_count = rows.map_or(dataset.row_count(), |rows| rows.end.saturating_sub(rows.start));
+        dataset.rows_left = dataset.rows_left.saturating_sub(row_count);
+        Ok(dataset)
+    }
+
+    fn open(file: &OpenFile, object: &ObjectName) -> Result<Self> {
+        let (handle, name) = file.open_named(object)?;
+        let call = Call::of_object(&file.path, &name);
+        // SAFETY: the identifier is open.
+        if unsafe { H5Iget_type(handle.id()) } != H5I_type_t::H5I_DATASET {
+            return Err(unsupported(call, "values of an object that is not a dataset".to_owned()));
+        }
+        let list = properties::creation_list(&handle, call)?;
+        let source_files = sources::check(file, &list, call)?;
+        let is_virtual = properties::is_virtual(&list, call)?;
+        let source_count = if is_virtual { properties::mapping_count(&list, call)? as u64 } else { 0 };
+        let space = dataspaces::of_dataset(&handle, call)?;
+        let extent = dataspaces::extent(file, &space, call)?;
+        // The tree contains the same extent: reading with a different one would not match the plan.
+        if extent::of_dataset(file, &handle, &list, call)? != extent {
+            let what = "a virtual dataset whose extent differs from the stored one".to_owned();
+            return Err(unsupported(call, what));
+        }
+        let element_len_bytes = types::of_dataset(file, &handle, call)?.memory.len_bytes();
+        let object = object.clone();
+        let mut dataset =
+            Self { object, name, handle, extent, space, element_len_bytes, source_files, source_count, rows_left: 0 };
+        dataset.rows_left = dataset.rows_per_opening();
+        Ok(dataset)
+    }
+
+    /// Returns the number of rows after which about [`MAX_OPEN_SOURCES`] sources are open, if each row has one.
+    fn rows_per_opening(&self) -> u64 {
+        if self.source_count <= MAX_OPEN_SOURCES {
+            return u64::MAX;
+        }
+        (self.row_count() / self.source_count.div_ceil(MAX_OPEN_SOURCES)).max(1)
+    }
+
+    fn row_count(&self) -> u64 {
+        self.extent.dims().first().copied().unwrap_or(1)
+    }
+
+    /// Returns the context for calls of libhdf5 with this dataset, which is in the file of this path.
+    pub(super) fn call<'a>(&'a self, path: &'a Path) -> Call<'a> {
+        Call::of_object(path, &self.name)
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Returns the dataspace, with the rows that were selected last.
+    pub(super) fn space(&self) -> &Handle {
+        &self.space
+    }
+
+    pub(super) fn element_len_bytes(&self) -> u64 {
+        self.element_len_bytes
+    }
+
+    /// Selects rows of axis 0, or all rows; returns the number of elements.
+    pub(super) fn select(&self, rows: Option<Range<u64>>, call: Call<'_>) -> Result<u64> {
+        let dims = self.extent.dims();
+        let Some(rows) = rows else {
+            // SAFETY: the dataspace is open.
+            call.status("H5Sselect_all", unsafe { H5Sselect_all(self.space.id()) })?;
+            return Ok(self.extent.element_count().unwrap_or(u64::MAX));
+        };
+        let Some(&available) = dims.first() else {
+            return Err(unsupported(call, "rows of a dataset without dimensions".to_owned()));
+        };
+        if rows.start > rows.end || rows.end > available {
+            let what = format!("row {} of {available}", rows.end);
+            return Err(Hdf5Error::Limit { path: call.path.to_path_buf(), what, limit: available });
+        }
+        let (mut start, mut count) = (vec![0; dims.len()], dims.to_vec());
+        (start[0], count[0]) = (rows.start, rows.end - rows.start);
+        let elements = count.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim)).unwrap_or(u64::MAX);
+        if elements > 0 {
+            // SAFETY: a simple dataspace of this rank is open; the arrays have one element per dimension.
+            let status = unsafe {
+                let replace = H5S_seloper_t::H5S_SELECT_SET;
+                let id = self.space.id();
+                H5Sselect_hyperslab(id, replace, start.as_ptr(), ptr::null(), count.as_ptr(), ptr::null())
+            };
+            call.status("H5Sselect_hyperslab", status)?;
+        }
+        Ok(elements)
+    }
+}
