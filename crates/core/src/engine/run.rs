@@ -155,6 +155,34 @@ enum OutputMode<'a> {
     Collective(&'a dyn SharedSink),
 }
 
+impl<'a> OutputMode<'a> {
+    /// Returns the sink of the workers, if they write.
+    fn sink(self) -> Option<&'a dyn Sink> {
+        match self {
+            Self::PerWorker(sink) => Some(sink),
+            Self::Collective(_) => None,
+        }
+    }
+
+    /// Returns the sink of the calling threads, if they write.
+    fn shared_sink(self) -> Option<&'a dyn SharedSink> {
+        match self {
+            Self::PerWorker(_) => None,
+            Self::Collective(shared) => Some(shared),
+        }
+    }
+
+    /// Returns how batches get their addresses, in rounds or not.
+    fn addressing(self, has_rounds: bool, placement: Placement) -> Addressing {
+        match (has_rounds, placement, self) {
+            (true, _, Self::PerWorker(_)) => Addressing::Collective,
+            (true, _, Self::Collective(_)) => Addressing::CollectiveIo,
+            (false, Placement::Ordered, _) => Addressing::Ordered,
+            (false, Placement::Unordered, _) => Addressing::Unordered,
+        }
+    }
+}
+
 /// Task of an execution.
 struct ExecutionSpec<'a, E> {
     /// Tiles to produce or to take from the recorder.
@@ -182,16 +210,7 @@ fn execute<W: TileWork>(
     let has_rounds = context.communicator.size() > 1 || matches!(target, OutputMode::Collective(_));
     let setup = ExecutionSetup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
     let kept = setup.recorded.unwrap_or_default();
-    let addressing = match (&setup.schedule, options.placement, target) {
-        (Some(_), _, OutputMode::PerWorker(_)) => Addressing::Collective,
-        (Some(_), _, OutputMode::Collective(_)) => Addressing::CollectiveIo,
-        (None, Placement::Ordered, _) => Addressing::Ordered,
-        (None, Placement::Unordered, _) => Addressing::Unordered,
-    };
-    let (sink, shared) = match target {
-        OutputMode::PerWorker(sink) => (Some(sink), None),
-        OutputMode::Collective(shared) => (None, Some(shared)),
-    };
+    let addressing = target.addressing(setup.schedule.is_some(), options.placement);
     let has_batches = !setup.local_batches.is_empty();
     let raw_len_bytes = plan.raw_len_bytes();
     // Raw bytes that this rank has to produce.
@@ -204,14 +223,12 @@ fn execute<W: TileWork>(
     let window = InFlightWindow::new(setup.local_batches, addressing, setup.limits, addresses.clone());
     let all = hull(of_all.as_deref().unwrap_or(&local));
     let assignment = Assignment { all, local, jobs: setup.jobs, stop: window.stop_signal() };
-    for (stage, total_bytes) in [(Stage::Encode, Some(left_len_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
-        context.observer.event(&Event::StageStarted { stage, total_bytes });
-    }
+    start_stages(context, left_len_bytes);
     let worker_context = WorkerContext {
         plan,
         index: &index,
         work,
-        sink,
+        sink: target.sink(),
         window: &window,
         observer: context.observer,
         cancel: context.cancel,
@@ -233,6 +250,7 @@ fn execute<W: TileWork>(
         match &setup.schedule {
             None => commit_all(&window, &mut committer, recorder, context),
             Some(schedule) => {
+                let shared = target.shared_sink();
                 let rounds = Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
                 counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder));
             }
@@ -251,8 +269,6 @@ fn execute<W: TileWork>(
     drop(setup.permit);
     *counts.stages.get_mut(Stage::Commit) = committer.totals;
     (counts.fill_tiles, counts.verbatim_tiles) = (committer.fill_tiles, committer.verbatim_tiles);
-    // From here on nothing fails on a single rank: all take part in the last gather.
-    let counts = context.communicator.all_gather_bytes(&counts.to_bytes())?;
     let mut report = EngineReport {
         tiles: index.tile_count(),
         raw_len_bytes,
@@ -262,13 +278,19 @@ fn execute<W: TileWork>(
         elapsed_s: started.elapsed().as_secs_f64(),
         ..EngineReport::default()
     };
-    for (rank, bytes) in (0..).zip(&counts) {
-        RankCounts::from_bytes(bytes)?.add_to(&mut report, rank);
-    }
+    // From here on nothing fails on a single rank: all take part in the last gather.
+    counts.gather_into(&mut report, context)?;
     for stage in [Stage::Encode, Stage::Place, Stage::Commit] {
         context.observer.event(&Event::StageFinished { stage, elapsed_s: report.elapsed_s });
     }
     Ok(report)
+}
+
+/// Tells the observer that the stages have started, of which encoding produces `total_bytes`.
+fn start_stages(context: &Context<'_>, total_bytes: u64) {
+    for (stage, total_bytes) in [(Stage::Encode, Some(total_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
+        context.observer.event(&Event::StageStarted { stage, total_bytes });
+    }
 }
 
 /// Returns the range from the first to the last of consecutive `ranges`.
@@ -317,6 +339,15 @@ struct RankCounts {
 }
 
 impl RankCounts {
+    /// Collective. Adds the counts of all ranks to `report`.
+    fn gather_into(&self, report: &mut EngineReport, context: &Context<'_>) -> Result<(), CoreError> {
+        let of_ranks = context.communicator.all_gather_bytes(&self.to_bytes())?;
+        for (rank, bytes) in (0..).zip(&of_ranks) {
+            Self::from_bytes(bytes)?.add_to(report, rank);
+        }
+        Ok(())
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         let mut message = encode_u64s([self.fill_tiles, self.verbatim_tiles, self.jobs]);
         put_u64s(&mut message, self.stages.to_words());
