@@ -227,17 +227,6 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let aggregate = aggregate_messages(header, &step, schedule, &holders, ranks);
     messages_s += started.elapsed().as_secs_f64();
 
-    let (mut blocks, mut raw) = (vec![0u64; ranks], vec![0u64; ranks]);
-    let index = step.tiles.tile_index();
-    for (batch, owner) in schedule.batches.iter().zip(&schedule.owners) {
-        blocks[*owner as usize] += batch.tiles;
-        for tile in index.tiles_in(batch) {
-            raw[*owner as usize] += step.tiles.arrays[tile.array as usize].tile_len_bytes();
-        }
-    }
-    let making = |of: &[u64]| -> Vec<f64> {
-        of.iter().zip(&blocks).filter(|(_, blocks)| **blocks > 0).map(|(value, _)| *value as f64).collect()
-    };
     let of_boxes = |partition: &[Vec<SampleBox>]| -> Vec<u64> {
         partition.iter().map(|of_rank| of_rank.iter().map(len_of).sum()).collect()
     };
@@ -262,11 +251,7 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
         holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
         restructure,
         aggregate,
-        aggregators: Aggregators {
-            count: blocks.iter().filter(|blocks| **blocks > 0).count() as u64,
-            blocks: Spread::of(making(&blocks).iter().copied()),
-            raw_len_bytes: Spread::of(making(&raw).iter().copied()),
-        },
+        aggregators: Aggregators::of(&step, schedule, ranks),
         memory: SimulatedMemory {
             samples_len_bytes: spread(len_before),
             restructure_len_bytes: spread((0..ranks).map(moved).collect()),
@@ -274,6 +259,23 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
         },
         planner: PlannerCost { restructure_s, blocks_s, messages_s, peak_rss_bytes: peak_rss_bytes() },
     })
+}
+
+impl Aggregators {
+    /// Counts the blocks that each rank writes, and their bytes.
+    fn of(step: &StepPlan, schedule: &Schedule, ranks: usize) -> Self {
+        let (mut blocks, mut raw) = (vec![0u64; ranks], vec![0u64; ranks]);
+        let index = step.tiles.tile_index();
+        for (batch, owner) in schedule.batches.iter().zip(&schedule.owners) {
+            blocks[*owner as usize] += batch.tiles;
+            for tile in index.tiles_in(batch) {
+                raw[*owner as usize] += step.tiles.arrays[tile.array as usize].tile_len_bytes();
+            }
+        }
+        let writers: Vec<usize> = (0..ranks).filter(|rank| blocks[*rank] > 0).collect();
+        let of_writers = |of: &[u64]| Spread::of(writers.iter().map(|rank| of[*rank] as f64));
+        Self { count: writers.len() as u64, blocks: of_writers(&blocks), raw_len_bytes: of_writers(&raw) }
+    }
 }
 
 /// Counts the messages of the first phase.

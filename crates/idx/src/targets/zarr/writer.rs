@@ -15,15 +15,16 @@ use super::fault::ZarrFault;
 use super::layout::ImageLayout;
 use super::plan::{ShardHolders, ShardPlan};
 use super::publish::{ShardFiles, Staging, describe};
-use super::pyramid::PyramidBuild;
+use super::pyramid::{Pyramid, PyramidBuild};
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
 use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Context, EngineOptions, Execution, PlacedArray};
+use raddle_core::engine::{Context, EngineOptions, EngineReport, Execution, PlacedArray};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
+use raddle_core::ranks::received::SentTraffic;
 use raddle_core::report::progress::{Stage, Watch};
 use raddle_core::report::{MemoryReport, StageTimer};
 use std::path::{Path, PathBuf};
@@ -40,6 +41,15 @@ pub struct ZarrWriter {
     /// Number of time steps written.
     written: u64,
     /// Number of shards stored per array, known to the first rank only.
+    shards: Vec<u64>,
+}
+
+/// Outcome of encoding a time step.
+struct EncodedStep {
+    engine: EngineReport,
+    /// Messages that this rank sent.
+    sent: SentTraffic,
+    /// Number of shards stored per array, on the first rank.
     shards: Vec<u64>,
 }
 
@@ -81,16 +91,8 @@ impl ZarrWriter {
         let checked = check_arrays(&patches, &sample_lens).and_then(|()| Ok(watch.cancel.check()?));
         ranks.agree("check what is to be written", checked)?;
         let partition = gather_boxes(&self.path, &domain, self.arguments_hash(), &patches, ranks)?;
-        let wanted = form.steps.unwrap_or(1);
-        let plan = match self.written < wanted {
-            true => ShardPlan::new(form).map_err(|fault| fault.at(&self.path)),
-            false => Err(ZarrFault::Steps { written: self.written + 1, wanted }.at(&self.path)),
-        };
-        let plan = ranks.agree("plan the shards", plan)?;
-        let how = (self.options.existing, self.options.durability);
-        let begins = ranks.rank() == 0 && self.staging.is_none();
-        let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
-        let begun = ranks.agree("begin the output", begun)?;
+        let plan = ranks.agree("plan the shards", self.plan_next_step())?;
+        let begun = self.begin(ranks)?;
         let files = ShardFiles::new(&self.path, &plan, self.written, self.options.durability);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
@@ -112,22 +114,9 @@ impl ZarrWriter {
         let restructure_s = started.elapsed().as_secs_f64();
 
         let encoding = Instant::now();
-        let homes = (ranks.size() > 1).then(|| ShardHolders::new(form, &pyramid.partitions));
-        let work = ShardWork::new(&plan, &pyramid, self.options.effort, homes);
-        let work = ranks.agree("begin encoding", work)?;
-        let options =
-            EngineOptions { jobs: self.options.jobs, owners: self.options.aggregators, ..EngineOptions::default() };
         let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
-        let mut shards = vec![0; self.shards.len()];
-        let mut commit = |done: PlacedArray<'_>| {
-            let place = plan.place(done.array);
-            shards[plan.array_of(place.field, place.level)] += done.claims.len() as u64;
-            Ok(())
-        };
-        let engine = Execution::new(&plan.tiles, &work, &files).commit(&mut commit).run(&options, &context);
-        let engine = engine.map_err(|error| IdxError::of_engine(&self.path, error))?;
+        let EncodedStep { engine, sent, shards } = self.encode(&plan, &pyramid, &files, &context)?;
         let encode_s = encoding.elapsed().as_secs_f64();
-        let sent = work.into_sent();
         if ranks.size() > 1 {
             counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
         }
@@ -170,6 +159,48 @@ impl ZarrWriter {
         self.shards.iter_mut().zip(shards).for_each(|(all, of_step)| *all += of_step);
         self.written += 1;
         Ok(report)
+    }
+
+    /// Plans the shards of the next time step.
+    fn plan_next_step(&self) -> Result<ShardPlan<'_>> {
+        let wanted = self.form.steps.unwrap_or(1);
+        match self.written < wanted {
+            true => ShardPlan::new(&self.form).map_err(|fault| fault.at(&self.path)),
+            false => Err(ZarrFault::Steps { written: self.written + 1, wanted }.at(&self.path)),
+        }
+    }
+
+    /// Collective. Begins the output before its first time step; returns the hidden folder on rank 0.
+    fn begin(&self, ranks: &dyn Communicator) -> Result<Option<Staging>> {
+        let how = (self.options.existing, self.options.durability);
+        let begins = ranks.rank() == 0 && self.staging.is_none();
+        let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
+        Ok(ranks.agree("begin the output", begun)?)
+    }
+
+    /// Collective. Encodes the shards of a time step and writes them to `files`.
+    fn encode(
+        &self,
+        plan: &ShardPlan<'_>,
+        pyramid: &Pyramid<'_>,
+        files: &ShardFiles<'_>,
+        context: &Context<'_>,
+    ) -> Result<EncodedStep> {
+        let ranks = context.communicator;
+        let homes = (ranks.size() > 1).then(|| ShardHolders::new(&self.form, &pyramid.partitions));
+        let work = ShardWork::new(plan, pyramid, self.options.effort, homes);
+        let work = ranks.agree("begin encoding", work)?;
+        let options =
+            EngineOptions { jobs: self.options.jobs, owners: self.options.aggregators, ..EngineOptions::default() };
+        let mut shards = vec![0; self.shards.len()];
+        let mut commit = |done: PlacedArray<'_>| {
+            let place = plan.place(done.array);
+            shards[plan.array_of(place.field, place.level)] += done.claims.len() as u64;
+            Ok(())
+        };
+        let engine = Execution::new(&plan.tiles, &work, files).commit(&mut commit).run(&options, context);
+        let engine = engine.map_err(|error| IdxError::of_engine(&self.path, error))?;
+        Ok(EncodedStep { engine, sent: work.into_sent(), shards })
     }
 
     /// Collective. Writes the metadata and publishes the folder; adds the time this took to `report`, that of the last
