@@ -29,6 +29,7 @@ use serde::Serialize;
 use statistic::StatedInputs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use traffic::RankTraffic;
 use way::WaySimulation;
 
 /// Number of collectives of an execution outside of its rounds: three at the start, three at the end.
@@ -101,6 +102,21 @@ pub struct RankSpreads {
     pub dealt_cost: Spread,
 }
 
+impl RankSpreads {
+    fn of(way: &WaySimulation) -> Self {
+        let of_ranks = |value: fn(&RankTraffic) -> f64| Spread::of(way.traffic.ranks.iter().map(value));
+        Self {
+            tiles: of_ranks(|rank| rank.tiles as f64),
+            pieces: of_ranks(|rank| rank.pieces as f64),
+            inputs: of_ranks(|rank| rank.inputs() as f64),
+            read_len_bytes: of_ranks(|rank| rank.read_len_bytes as f64),
+            raw_len_bytes: of_ranks(|rank| rank.raw_len_bytes as f64),
+            encode_s: of_ranks(|rank| rank.encode_s),
+            dealt_cost: Spread::of(way.assigned.iter().copied()),
+        }
+    }
+}
+
 /// Predicted times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PredictedTimes {
@@ -118,6 +134,36 @@ pub struct PredictedTimes {
     pub commit_s: f64,
     /// Total time.
     pub elapsed_s: f64,
+}
+
+impl PredictedTimes {
+    /// Predicts the times of a run that scans `objects` objects, shares `facts_len_bytes` about them, and plans for
+    /// `plan_s`.
+    fn of(
+        plan: &MergePlan,
+        machine: &SimulatedMachine,
+        way: &WaySimulation,
+        (objects, facts_len_bytes): (u64, u64),
+        plan_s: f64,
+    ) -> Self {
+        let (rates, jobs) = (&machine.rates, way.simulated.jobs as f64);
+        let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / jobs;
+        let gather_s = rates.collective_s(machine.ranks, facts_len_bytes as f64);
+        let written_s = rates.write_bytes_per_s.map_or(0.0, |rate| stored_len_bytes(plan) as f64 / rate);
+        let execute_s = way.execute_s().max(written_s);
+        let encode_s = Spread::of(way.traffic.ranks.iter().map(|rank| rank.encode_s)).mean;
+        let tiles = plan.tiles.tile_count() as f64;
+        let commit_s = rates.commit_dataset_s * plan.columns.len() as f64 + rates.commit_chunk_s * tiles;
+        Self {
+            scan_s,
+            gather_s,
+            plan_s,
+            execute_s,
+            wait_s: execute_s - encode_s / jobs,
+            commit_s,
+            elapsed_s: scan_s + gather_s + plan_s + execute_s.max(commit_s),
+        }
+    }
 }
 
 /// Result of a simulation.
@@ -190,75 +236,29 @@ pub fn simulate(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<Simulation> {
-    let source = Source::open(inputs, options, watch)?;
-    let files = files.unwrap_or(source.count());
-    let mut found = FoundInputs::new(options, files as usize);
-    let (mut inputs_s, mut join_s) = (source.elapsed_s(), 0.0);
-    let mut objects = 0;
-    for number in 0..files {
-        watch.cancel.check()?;
-        let started = Instant::now();
-        let (path, scanned) = source.input(number);
-        objects += scanned.entries.len() as u64;
-        let generated_at = Instant::now();
-        found.add(number as usize, path, scanned);
-        inputs_s += (generated_at - started).as_secs_f64();
-        join_s += generated_at.elapsed().as_secs_f64();
-    }
+    let joined = Joined::of(inputs, files, options, watch)?;
     let started = Instant::now();
-    let mut plan = plan_found(found, OutputState::New, options, watch, &SingleProcess)?;
+    let mut plan = plan_found(joined.found, OutputState::New, options, watch, &SingleProcess)?;
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
     let plan_s = started.elapsed().as_secs_f64();
 
     // There are as many concurrent requests as threads.
     let clients = (machine.ranks * machine.threads) as f64;
     plan.open_s = machine.rates.opens_per_s.map_or(0.0, |rate| clients / rate);
-    let (pool, machines) = (open_pool(&plan), machine.machines());
-    let mut ways = vec![None];
-    if machine.ranks > 1 {
-        ways.extend(reading::ways(&plan, strategy, &machines).into_iter().map(Some));
-    }
-    let chosen = choose_with(&plan, strategy, &machines, machine.rates.network_bytes_per_s).groups;
-    let mut played = Vec::new();
-    for groups in ways {
-        // Ranks without enough memory to read for others read for themselves, unless reading by files was requested.
-        let is_asked = groups.is_none() || matches!(strategy, Strategy::Files(_));
-        match WaySimulation::new(&plan, &pool, groups, &machine) {
-            Err(MergeError::Core(CoreError::Memory { .. })) if !is_asked => {}
-            way => played.push(way?),
-        }
-    }
-    let at = played.iter().position(|way| way.groups == chosen).unwrap_or(0);
-    let WaySimulation { simulated, traffic, assigned, deal_s, fixed_len_bytes, .. } = &played[at];
-    let planner = PlannerCost { inputs_s, join_s, plan_s, deal_s: *deal_s, peak_rss_bytes: peak_rss_bytes() };
-    let schedule = &simulated.schedule;
-    let of_ranks = |value: fn(&traffic::RankTraffic) -> f64| Spread::of(traffic.ranks.iter().map(value));
-    let ranks = RankSpreads {
-        tiles: of_ranks(|rank| rank.tiles as f64),
-        pieces: of_ranks(|rank| rank.pieces as f64),
-        inputs: of_ranks(|rank| rank.inputs() as f64),
-        read_len_bytes: of_ranks(|rank| rank.read_len_bytes as f64),
-        raw_len_bytes: of_ranks(|rank| rank.raw_len_bytes as f64),
-        encode_s: of_ranks(|rank| rank.encode_s),
-        dealt_cost: Spread::of(assigned.iter().copied()),
+    let (ways, chosen) = simulate_ways(&plan, strategy, &machine)?;
+    let way = &ways[chosen];
+    let WaySimulation { simulated, traffic, deal_s, .. } = way;
+    let planner = PlannerCost {
+        inputs_s: joined.inputs_s,
+        join_s: joined.join_s,
+        plan_s,
+        deal_s: *deal_s,
+        peak_rss_bytes: peak_rss_bytes(),
     };
-    let (tiles, pairs_with_rows) = (plan.tiles.tile_count(), pairs_with_rows(&plan));
+    let (schedule, ranks) = (&simulated.schedule, RankSpreads::of(way));
+    let pairs_with_rows = pairs_with_rows(&plan);
     let facts_len_bytes = pairs_with_rows * size_of::<InputExtent>() as u64;
-    let rates = &machine.rates;
-    let commit_s = rates.commit_dataset_s * plan.columns.len() as f64 + rates.commit_chunk_s * tiles as f64;
-    let scan_s = (objects as f64 / machine.ranks as f64).ceil() * rates.scan_object_s / simulated.jobs as f64;
-    let gather_s = rates.collective_s(machine.ranks, facts_len_bytes as f64);
-    let written_s = rates.write_bytes_per_s.map_or(0.0, |rate| stored_len_bytes(&plan) as f64 / rate);
-    let execute_s = played[at].execute_s().max(written_s);
-    let predicted = PredictedTimes {
-        scan_s,
-        gather_s,
-        plan_s: planner.elapsed_s(),
-        execute_s,
-        wait_s: execute_s - ranks.encode_s.mean / simulated.jobs as f64,
-        commit_s,
-        elapsed_s: scan_s + gather_s + planner.elapsed_s() + execute_s.max(commit_s),
-    };
+    let predicted = PredictedTimes::of(&plan, &machine, way, (joined.objects, facts_len_bytes), planner.elapsed_s());
     let rounds = schedule.rounds.len() as u64;
     Ok(Simulation {
         statistic: match inputs {
@@ -266,27 +266,53 @@ pub fn simulate(
             SimulatedInputs::Files(_) => None,
         },
         machine: SimulatedMachine { threads: simulated.jobs, ..machine },
-        files: files.into(),
+        files: joined.files.into(),
         datasets: plan.columns.len() as u64,
         empty_datasets: plan.columns.iter().filter(|column| column.dims.contains(&0)).count() as u64,
-        pairs: plan.columns.len() as u64 * u64::from(files),
+        pairs: plan.columns.len() as u64 * u64::from(joined.files),
         pairs_with_rows,
         input_len_bytes: plan.input_len_bytes(),
         raw_len_bytes: plan.logical_len_bytes(),
-        tiles,
+        tiles: plan.tiles.tile_count(),
         batches: schedule.batches.len() as u64,
         rounds,
         facts_len_bytes,
         sizes_len_bytes: traffic.sizes_len_bytes,
         claims_len_bytes: traffic.claims_len_bytes,
         collectives: COLLECTIVES + COLLECTIVES_PER_ROUND * rounds,
-        readings: played.iter().enumerate().map(|(number, way)| way.reading(number == at)).collect(),
-        engine_len_bytes: fixed_len_bytes + traffic.buffers_len_bytes,
+        readings: ways.iter().enumerate().map(|(number, way)| way.reading(number == chosen)).collect(),
+        engine_len_bytes: way.fixed_len_bytes + traffic.buffers_len_bytes,
         alignment: plan.alignment,
         ranks,
         planner,
         predicted,
     })
+}
+
+/// Simulates the ways of reading the inputs that `strategy` allows; returns them with the number of the one that a real run
+/// would choose.
+fn simulate_ways(
+    plan: &MergePlan,
+    strategy: Strategy,
+    machine: &SimulatedMachine,
+) -> Result<(Vec<WaySimulation>, usize)> {
+    let (pool, machines) = (open_pool(plan), machine.machines());
+    let mut groups_of_ways = vec![None];
+    if machine.ranks > 1 {
+        groups_of_ways.extend(reading::ways(plan, strategy, &machines).into_iter().map(Some));
+    }
+    let chosen = choose_with(plan, strategy, &machines, machine.rates.network_bytes_per_s).groups;
+    let mut ways = Vec::new();
+    for groups in groups_of_ways {
+        // Ranks without enough memory to read for others read for themselves, unless reading by files was requested.
+        let is_asked = groups.is_none() || matches!(strategy, Strategy::Files(_));
+        match WaySimulation::new(plan, &pool, groups, machine) {
+            Err(MergeError::Core(CoreError::Memory { .. })) if !is_asked => {}
+            way => ways.push(way?),
+        }
+    }
+    let at = ways.iter().position(|way| way.groups == chosen).unwrap_or(0);
+    Ok((ways, at))
 }
 
 fn pairs_with_rows(plan: &MergePlan) -> u64 {
@@ -301,6 +327,36 @@ fn stored_len_bytes(plan: &MergePlan) -> u64 {
         _ => column.stored_len_bytes(),
     });
     stored.fold(0, u64::saturating_add)
+}
+
+/// Simulated inputs, joined.
+struct Joined {
+    found: FoundInputs,
+    files: u32,
+    /// Number of objects in all inputs.
+    objects: u64,
+    inputs_s: f64,
+    join_s: f64,
+}
+
+impl Joined {
+    fn of(inputs: SimulatedInputs<'_>, files: Option<u32>, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
+        let source = Source::open(inputs, options, watch)?;
+        let files = files.unwrap_or(source.count());
+        let found = FoundInputs::new(options, files as usize);
+        let mut joined = Self { found, files, objects: 0, inputs_s: source.elapsed_s(), join_s: 0.0 };
+        for number in 0..files {
+            watch.cancel.check()?;
+            let started = Instant::now();
+            let (path, scanned) = source.input(number);
+            joined.objects += scanned.entries.len() as u64;
+            let generated_at = Instant::now();
+            joined.found.add(number as usize, path, scanned);
+            joined.inputs_s += (generated_at - started).as_secs_f64();
+            joined.join_s += generated_at.elapsed().as_secs_f64();
+        }
+        Ok(joined)
+    }
 }
 
 /// Source of simulated inputs.

@@ -38,6 +38,7 @@ use crate::verify::record::{JOIN, StoredRecord};
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, TypeClass};
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -143,87 +144,13 @@ pub fn seal<'v>(
 
 /// Gathers the provenance of an executed plan; `samples` are the sample digests of its inputs.
 pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenance {
-    use std::os::unix::ffi::OsStrExt;
-    let text = |text: &str| {
-        let mut value = Vec::new();
-        canonical_string(text.as_bytes(), &mut value);
-        value
-    };
-    let mut attributes = vec![
-        NamedValue { name: "format", class: unsigned(8), value: FORMAT.to_le_bytes().to_vec() },
-        NamedValue { name: "raddle_version", class: string(), value: text(env!("CARGO_PKG_VERSION")) },
-        NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
-    ];
     let earlier = earlier(plan);
-    if !plan.derived.specs.is_empty() {
-        // Cannot fail: plain values with string keys.
-        let specs = serde_json::to_string(&plan.derived.specs).unwrap_or_default();
-        attributes.push(NamedValue { name: MADE, class: string(), value: text(&specs) });
-    }
-    if plan.options.link != Link::No {
-        // Cannot fail: names of variants only.
-        let link = serde_json::to_string(&(plan.options.link, plan.options.link_paths)).unwrap_or_default();
-        attributes.push(NamedValue { name: LINK, class: string(), value: text(&link) });
-    }
-    if let Some(remembered) = StoredRecord::of_output(plan, earlier) {
-        // Cannot fail: plain values with string keys.
-        let remembered = serde_json::to_string(&remembered).unwrap_or_default();
-        attributes.push(NamedValue { name: JOIN, class: string(), value: text(&remembered) });
-    }
-    let before = earlier.map_or(&[][..], |earlier| &earlier.inputs);
-    let inputs: Vec<(&Path, u64)> = before
-        .iter()
-        .map(|(path, len_bytes)| (path.as_path(), *len_bytes))
-        .chain(new_inputs(plan).map(|input| (input.path.as_path(), input.identity.len_bytes)))
-        .collect();
-    let samples: Vec<u64> = earlier
-        .map_or(&[][..], |earlier| &earlier.samples)
-        .iter()
-        .chain(samples.iter().skip(plan.inputs.len() - new_inputs(plan).count()))
-        .copied()
-        .collect();
+    let mut attributes = attributes(plan, earlier);
     let mut tables = Tables::default();
-    tables.numbers("inputs/len_bytes", inputs.iter().map(|(_, len_bytes)| *len_bytes));
-    if samples.len() == inputs.len() {
-        tables.numbers("inputs/sample", samples.into_iter());
-    }
-    tables.strings("inputs/path", inputs.iter().map(|(path, _)| path.as_os_str().as_bytes()));
-
-    let structure = structure_digests(plan);
-    let others = || {
-        let entries = plan.schema.entries.iter().zip(&structure);
-        entries.filter(|(entry, _)| !matches!(entry.role, Role::Column(_)))
-    };
-    tables.strings("objects/path", others().map(|(entry, _)| entry.path.as_slice()));
-    tables.numbers("objects/structure", others().map(|(_, digest)| *digest));
-    let columns = 0..plan.columns.len() as u32;
-    tables.strings("datasets/path", columns.map(|column| plan.schema.column_path(column)));
-    tables.numbers("datasets/structure", plan.schema.columns.iter().map(|column| structure[column.entry as usize]));
-    let of_columns =
-        |value: fn(&ColumnDigests) -> u64| digests.columns.iter().map(move |digests| digests.as_ref().map_or(0, value));
-    tables.numbers("datasets/form", of_columns(|digests| digests.form as u64));
-    tables.numbers("datasets/digest", of_columns(|digests| digests.whole));
-    tables.numbers("datasets/block_rows", of_columns(|digests| digests.block_rows));
-    let counts =
-        digests.columns.iter().map(|digests| digests.as_ref().map_or(0, |digests| digests.blocks.len() as u64));
-    let first_blocks = counts.scan(0, |end, count| {
-        let first = *end;
-        *end += count;
-        Some(first)
-    });
-    tables.numbers("datasets/first_block", first_blocks);
-    tables.numbers("block_digest", digests.columns.iter().flatten().flat_map(|digests| digests.blocks.iter().copied()));
-
-    let (starts, start_of_column) = row_starts(plan);
-    tables.table(
-        "row_starts",
-        unsigned(8),
-        vec![starts.len() as u64, inputs.len() as u64 + 1],
-        encode_u64s(starts.into_iter().flatten()),
-    );
-    let value = start_of_column.iter().flat_map(|row| row.to_le_bytes()).collect();
-    tables.table("datasets/row_starts", unsigned(4), vec![start_of_column.len() as u64], value);
-
+    let input_count = tables.add_inputs(plan, earlier, samples);
+    tables.add_structure(plan);
+    tables.add_digests(digests);
+    tables.add_row_starts(plan, input_count);
     let sealed = seal(
         attributes.iter().map(|attribute| (attribute.name.as_bytes(), attribute.value.as_slice())),
         tables.0.iter().map(|table| (table.path.as_slice(), table.dims.as_slice(), table.value.as_slice())),
@@ -235,6 +162,34 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         _ => CreationOrder::default(),
     };
     Provenance { groups, link_order, attributes, tables: tables.0 }
+}
+
+/// Returns the attributes of the provenance, except for the seal.
+fn attributes(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Vec<NamedValue> {
+    let text = |text: &str| {
+        let mut value = Vec::new();
+        canonical_string(text.as_bytes(), &mut value);
+        value
+    };
+    let mut attributes = vec![
+        NamedValue { name: "format", class: unsigned(8), value: FORMAT.to_le_bytes().to_vec() },
+        NamedValue { name: "raddle_version", class: string(), value: text(env!("CARGO_PKG_VERSION")) },
+        NamedValue { name: "digest_algorithm", class: string(), value: text(ALGORITHM) },
+    ];
+    // Encoding cannot fail: plain values with string keys.
+    let mut push = |name, value: Result<String, serde_json::Error>| {
+        attributes.push(NamedValue { name, class: string(), value: text(&value.unwrap_or_default()) });
+    };
+    if !plan.derived.specs.is_empty() {
+        push(MADE, serde_json::to_string(&plan.derived.specs));
+    }
+    if plan.options.link != Link::No {
+        push(LINK, serde_json::to_string(&(plan.options.link, plan.options.link_paths)));
+    }
+    if let Some(remembered) = StoredRecord::of_output(plan, earlier) {
+        push(JOIN, serde_json::to_string(&remembered));
+    }
+    attributes
 }
 
 /// Returns the provenance stored in the output before this run, if it existed.
@@ -277,6 +232,70 @@ impl Tables {
             count += 1;
         }
         self.table(inside, string(), vec![count], value);
+    }
+
+    /// Adds the tables of the inputs, those of earlier runs first; returns the number of all inputs.
+    fn add_inputs(&mut self, plan: &MergePlan, earlier: Option<&StoredDigests>, samples: &[u64]) -> usize {
+        let before = earlier.map_or(&[][..], |earlier| &earlier.inputs);
+        let inputs: Vec<(&Path, u64)> = before
+            .iter()
+            .map(|(path, len_bytes)| (path.as_path(), *len_bytes))
+            .chain(new_inputs(plan).map(|input| (input.path.as_path(), input.identity.len_bytes)))
+            .collect();
+        let samples: Vec<u64> = earlier
+            .map_or(&[][..], |earlier| &earlier.samples)
+            .iter()
+            .chain(samples.iter().skip(plan.inputs.len() - new_inputs(plan).count()))
+            .copied()
+            .collect();
+        self.numbers("inputs/len_bytes", inputs.iter().map(|(_, len_bytes)| *len_bytes));
+        if samples.len() == inputs.len() {
+            self.numbers("inputs/sample", samples.into_iter());
+        }
+        self.strings("inputs/path", inputs.iter().map(|(path, _)| path.as_os_str().as_bytes()));
+        inputs.len()
+    }
+
+    /// Adds the paths and the digests of the structure of all objects.
+    fn add_structure(&mut self, plan: &MergePlan) {
+        let structure = structure_digests(plan);
+        let others = || {
+            let entries = plan.schema.entries.iter().zip(&structure);
+            entries.filter(|(entry, _)| !matches!(entry.role, Role::Column(_)))
+        };
+        self.strings("objects/path", others().map(|(entry, _)| entry.path.as_slice()));
+        self.numbers("objects/structure", others().map(|(_, digest)| *digest));
+        let columns = 0..plan.columns.len() as u32;
+        self.strings("datasets/path", columns.map(|column| plan.schema.column_path(column)));
+        let of_columns = plan.schema.columns.iter().map(|column| structure[column.entry as usize]);
+        self.numbers("datasets/structure", of_columns);
+    }
+
+    /// Adds the digests of values, of whole datasets and of their blocks.
+    fn add_digests(&mut self, digests: &Digests) {
+        let of_columns = |value: fn(&ColumnDigests) -> u64| {
+            digests.columns.iter().map(move |digests| digests.as_ref().map_or(0, value))
+        };
+        self.numbers("datasets/form", of_columns(|digests| digests.form as u64));
+        self.numbers("datasets/digest", of_columns(|digests| digests.whole));
+        self.numbers("datasets/block_rows", of_columns(|digests| digests.block_rows));
+        let first_blocks = of_columns(|digests| digests.blocks.len() as u64).scan(0, |end, count| {
+            let first = *end;
+            *end += count;
+            Some(first)
+        });
+        self.numbers("datasets/first_block", first_blocks);
+        let blocks = digests.columns.iter().flatten().flat_map(|digests| digests.blocks.iter().copied());
+        self.numbers("block_digest", blocks);
+    }
+
+    /// Adds the first rows of the inputs in each dataset.
+    fn add_row_starts(&mut self, plan: &MergePlan, input_count: usize) {
+        let (starts, start_of_column) = row_starts(plan);
+        let dims = vec![starts.len() as u64, input_count as u64 + 1];
+        self.table("row_starts", unsigned(8), dims, encode_u64s(starts.into_iter().flatten()));
+        let value = start_of_column.iter().flat_map(|row| row.to_le_bytes()).collect();
+        self.table("datasets/row_starts", unsigned(4), vec![start_of_column.len() as u64], value);
     }
 }
 
