@@ -110,6 +110,21 @@ def test_values(data):
             MERGING.refused(inputs, *options, names=["has no value in"])
 
 
+def test_integers_are_selected_exactly(tmp_path):
+    """Doubles do not distinguish these numbers."""
+    station = 2**53 + np.arange(8)
+    dataset = xr.Dataset({"x": (("station",), np.arange(8.0), {"_FillValue": np.nan})}, {"station": station})
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"part_{number}.nc")
+        dataset.isel(station=slice(4 * number, 4 * number + 4)).to_netcdf(inputs[-1], unlimited_dims=["station"])
+    for first, last in [(1, 2), (3, 5), (7, 7)]:
+        wanted = dataset.sel(station=slice(station[first], station[last]))
+        select = f"station={station[first]}..{station[last]}"
+        MERGING.equal(inputs, "--select", select, judge=judge, wanted=wanted)
+    MERGING.refused(inputs, "--select", f"station=..{2**53 - 1}", names=["reach from 9007199254740992 to"])
+
+
 @pytest.mark.parametrize("dates", [("2001-02", "2001-02"), ("2001-02-03", "2001-02-04"), ("2001-01-31T12:00", "2001-02-02T06"),
                                    (None, "2001"), ("2001-02-05", None)])
 def test_dates_are_those_that_xarray_selects(tmp_path, dates):

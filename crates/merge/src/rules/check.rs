@@ -438,7 +438,7 @@ fn decoded(plan: &MergePlan, column: ColumnIndex, number: NumberType, bytes: &[u
 }
 
 /// Decodes values of a record coordinate; missing ones become NaN.
-pub(crate) fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
+fn coordinates(number: NumberType, bytes: &[u8]) -> Vec<f64> {
     let (mut integers, mut values) = (Vec::new(), Vec::new());
     number.decode_floats(bytes, &mut integers, &mut values);
     if number.is_integer() {

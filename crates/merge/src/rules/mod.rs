@@ -23,7 +23,7 @@ pub(crate) mod repack;
 pub(crate) mod settle;
 pub(crate) mod settling;
 pub(crate) mod time_units;
-mod unit_scale;
+pub(crate) mod unit_scale;
 mod units;
 mod unpack;
 pub mod user;

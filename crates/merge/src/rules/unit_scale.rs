@@ -42,7 +42,7 @@ pub enum Rounding {
 }
 
 /// Stored integer of a missing time (numpy's `NaT`), which xarray writes and reads without a `_FillValue`.
-pub(super) const NO_TIME: i64 = i64::MIN;
+pub(crate) const NO_TIME: i64 = i64::MIN;
 
 /// Largest difference between a time and its nearest counterpart. A double that counts days stays below it for 350
 /// years.

@@ -5,9 +5,11 @@
 
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::{TimeUnits, is_time_units, reference_ns};
+use crate::rules::unit_scale::NO_TIME;
 use crate::schema::AttributeValue;
 use crate::schema::attribute::text;
 use raddle_hdf5::number::NumberType;
+use std::fmt::Display;
 use std::ops::Range;
 
 /// Number of nanoseconds in a second.
@@ -15,61 +17,125 @@ const SECOND_NS: i128 = 1_000_000_000;
 /// Number of nanoseconds in a day.
 const DAY_NS: i128 = 86_400 * SECOND_NS;
 
-/// Values that are selected.
+/// Values that are selected; `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct SelectedValues {
-    from: f64,
-    to: f64,
+struct SelectedValues<T> {
+    from: Option<T>,
+    to: Option<T>,
     /// Whether `to` itself is not selected.
     excludes_end: bool,
 }
 
 /// Returns the elements of a coordinate with values from `from` to `to`; an error gives the reason if there are none.
+/// The values are `stored` as `number`.
 pub(super) fn elements(
-    values: &[f64],
+    stored: &[u8],
     attributes: &[AttributeValue],
     number: NumberType,
     (from, to): (Option<&str>, Option<&str>),
 ) -> Result<Range<u64>, String> {
-    let wanted = match text(attributes, "units").filter(|units| is_time_units(units)) {
-        Some(units) => of_times(&units, text(attributes, "calendar").as_deref(), from, to)?,
-        None => of_numbers(number, from, to)?,
-    };
+    let units = text(attributes, "units").filter(|units| is_time_units(units));
+    let times = units.map(|units| of_times(&units, text(attributes, "calendar").as_deref(), from, to)).transpose()?;
     let words = [from, to].map(|bound| bound.unwrap_or_default()).join("..");
-    if wanted.from > wanted.to {
+    let is_reversed = match &times {
+        Some(times) => times.from_ns.zip(times.to_ns).is_some_and(|(from, to)| from > to),
+        None => {
+            let [from, to] = [from, to].map(|limit| limit.map(parse_limit).transpose());
+            from?.zip(to?).is_some_and(|(from, to)| from > to)
+        }
+    };
+    if is_reversed {
         return Err(format!("cannot be selected by {words}: the first value is the larger one"));
     }
-    let is_in =
-        |value: f64| value >= wanted.from && if wanted.excludes_end { value < wanted.to } else { value <= wanted.to };
-    let is_selected = |value: &f64| is_in(*value);
-    let (Some(first), Some(last)) = (values.iter().position(is_selected), values.iter().rposition(is_selected)) else {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        return Err(match low <= high {
-            true => format!("has no value in {words}; its values reach from {low} to {high}"),
-            false => format!("has no value in {words}"),
-        });
-    };
-    if !values[first..=last].iter().all(is_selected) {
-        return Err(format!("has values in {words} that do not follow one another; select by numbers of elements"));
+    let (mut integers, mut floats) = (Vec::new(), Vec::new());
+    if number.is_integer() {
+        // A float has room for 53 bits of them.
+        if !number.decode_integers(stored, &mut integers) {
+            return Err("has integers of more than 63 bits; select by numbers of elements".to_owned());
+        }
+        let wanted = times.map_or_else(|| of_integers(from, to), |times| Ok(times.as_integers()))?;
+        let values = integers.into_iter().map(|value| (value != NO_TIME).then_some(i128::from(value)));
+        return wanted.elements(values.collect(), &words);
     }
-    Ok(first as u64..last as u64 + 1)
+    number.decode_floats(stored, &mut integers, &mut floats);
+    let wanted = times.map_or_else(|| of_floats(number, from, to), |times| Ok(times.as_floats()))?;
+    wanted.elements(floats.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect(), &words)
 }
 
-fn of_numbers(number: NumberType, from: Option<&str>, to: Option<&str>) -> Result<SelectedValues, String> {
-    let parse = |bound: Option<&str>, open: f64| match bound {
-        None => Ok(open),
-        Some(text) => match text.parse::<f64>() {
-            // A stored 0.1 is the nearest number of its type, and so is a limit of 0.1.
-            Ok(value) if value.is_finite() && number.len_bytes() == 4 && !number.is_integer() => {
-                Ok(f64::from(value as f32))
-            }
-            Ok(value) if value.is_finite() => Ok(value),
-            _ => Err(format!("is a coordinate of numbers, and {text:?} is not a number")),
-        },
+impl<T: PartialOrd + Copy + Display> SelectedValues<T> {
+    /// Returns the elements of `values` that are selected; missing values are `None`. `words` are the limits in errors.
+    fn elements(&self, values: Vec<Option<T>>, words: &str) -> Result<Range<u64>, String> {
+        let is_before_end = |value: T, to: T| if self.excludes_end { value < to } else { value <= to };
+        let is_in =
+            |value: T| self.from.is_none_or(|from| value >= from) && self.to.is_none_or(|to| is_before_end(value, to));
+        let is_selected = |value: &Option<T>| value.is_some_and(is_in);
+        let (Some(first), Some(last)) = (values.iter().position(is_selected), values.iter().rposition(is_selected))
+        else {
+            let numbers = || values.iter().copied().flatten();
+            let low = numbers().reduce(|low, value| if value < low { value } else { low });
+            let high = numbers().reduce(|high, value| if value > high { value } else { high });
+            return Err(match low.zip(high) {
+                Some((low, high)) => format!("has no value in {words}; its values reach from {low} to {high}"),
+                None => format!("has no value in {words}"),
+            });
+        };
+        if !values[first..=last].iter().all(is_selected) {
+            return Err(format!("has values in {words} that do not follow one another; select by numbers of elements"));
+        }
+        Ok(first as u64..last as u64 + 1)
+    }
+}
+
+/// Returns the limits of a coordinate of floats.
+fn of_floats(number: NumberType, from: Option<&str>, to: Option<&str>) -> Result<SelectedValues<f64>, String> {
+    let parse = |text: &str| match parse_limit(text)? {
+        // A stored 0.1 is the nearest number of its type, and so is a limit of 0.1.
+        value if number.len_bytes() == 4 => Ok(f64::from(value as f32)),
+        value => Ok::<_, String>(value),
     };
-    let (from, to) = (parse(from, f64::NEG_INFINITY)?, parse(to, f64::INFINITY)?);
-    Ok(SelectedValues { from, to, excludes_end: false })
+    Ok(SelectedValues { from: from.map(parse).transpose()?, to: to.map(parse).transpose()?, excludes_end: false })
+}
+
+/// Returns the limits of a coordinate of integers. A fraction is rounded towards the selected values.
+fn of_integers(from: Option<&str>, to: Option<&str>) -> Result<SelectedValues<i128>, String> {
+    let parse = |text: &str, round: fn(f64) -> f64| match text.parse::<i128>() {
+        Ok(value) => Ok(value),
+        Err(_) => parse_limit(text).map(|value| round(value) as i128),
+    };
+    let (from, to) = (from.map(|text| parse(text, f64::ceil)), to.map(|text| parse(text, f64::floor)));
+    Ok(SelectedValues { from: from.transpose()?, to: to.transpose()?, excludes_end: false })
+}
+
+fn parse_limit(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err(format!("is a coordinate of numbers, and {text:?} is not a number")),
+    }
+}
+
+/// Times that are selected, in nanoseconds from the reference of their units; `None` if there is no limit.
+struct SelectedTimes {
+    from_ns: Option<i128>,
+    to_ns: Option<i128>,
+    /// Whether `to_ns` itself is not selected.
+    excludes_end: bool,
+    /// Nanoseconds per unit.
+    unit_ns: i128,
+}
+
+impl SelectedTimes {
+    fn as_floats(&self) -> SelectedValues<f64> {
+        let value = |time_ns: i128| time_ns as f64 / self.unit_ns as f64;
+        let Self { from_ns, to_ns, excludes_end, .. } = *self;
+        SelectedValues { from: from_ns.map(value), to: to_ns.map(value), excludes_end }
+    }
+
+    fn as_integers(&self) -> SelectedValues<i128> {
+        let floor = |time_ns: i128| time_ns.div_euclid(self.unit_ns);
+        let ceil = |time_ns: i128| -floor(-time_ns);
+        let to = self.to_ns.map(|time_ns| if self.excludes_end { ceil(time_ns) } else { floor(time_ns) });
+        SelectedValues { from: self.from_ns.map(ceil), to, excludes_end: self.excludes_end }
+    }
 }
 
 fn of_times(
@@ -77,7 +143,7 @@ fn of_times(
     calendar: Option<&str>,
     from: Option<&str>,
     to: Option<&str>,
-) -> Result<SelectedValues, String> {
+) -> Result<SelectedTimes, String> {
     let calendar_of = Calendar::named(calendar);
     let known = calendar_of.and_then(|of| Some((of, TimeUnits::parse(units, of)?)));
     let Some((calendar, units)) = known else {
@@ -86,17 +152,19 @@ fn of_times(
             "has units {units:?}{calendar}, for which dates are not known; select by numbers of elements"
         ));
     };
-    let value = |instant_ns: i128| (instant_ns - units.reference_ns) as f64 / units.unit_ns as f64;
     let parse = |bound: &str| {
-        period_ns(bound, calendar).ok_or_else(|| {
+        let (start_ns, end_ns) = period_ns(bound, calendar).ok_or_else(|| {
             format!("is a time, and {bound:?} is not a date of its calendar, such as 2001-06 or 2001-06-15T12:00")
-        })
+        })?;
+        Ok::<_, String>((start_ns - units.reference_ns, end_ns - units.reference_ns))
     };
-    let from = from.map(&parse).transpose()?.map_or(f64::NEG_INFINITY, |(start, _)| value(start));
-    let end = to.map(&parse).transpose()?.map(|(_, end)| value(end));
-    // An instant ends where it begins, and is included.
-    let excludes_end = to.is_some_and(is_period);
-    Ok(SelectedValues { from, to: end.unwrap_or(f64::INFINITY), excludes_end })
+    Ok(SelectedTimes {
+        from_ns: from.map(parse).transpose()?.map(|(start_ns, _)| start_ns),
+        to_ns: to.map(parse).transpose()?.map(|(_, end_ns)| end_ns),
+        // An instant ends where it begins, and is included.
+        excludes_end: to.is_some_and(is_period),
+        unit_ns: units.unit_ns,
+    })
 }
 
 /// Returns whether a date stands for a whole day, month or year.
@@ -135,8 +203,20 @@ mod tests {
         ((!from.is_empty()).then_some(from), (!to.is_empty()).then_some(to))
     }
 
+    fn stored(values: &[f64], number: NumberType) -> Vec<u8> {
+        let mut stored = Vec::new();
+        number.encode_floats(values, &mut stored);
+        stored
+    }
+
     fn of(values: &[f64], text: &str) -> Result<Range<u64>, String> {
-        elements(values, &[], DOUBLE, bounds(text))
+        elements(&stored(values, DOUBLE), &[], DOUBLE, bounds(text))
+    }
+
+    fn of_integers(values: &[i64], attributes: &[AttributeValue], text: &str) -> Result<Range<u64>, String> {
+        let mut stored = Vec::new();
+        NumberType::int64().encode_integers(values, &mut stored).unwrap();
+        elements(&stored, attributes, NumberType::int64(), bounds(text))
     }
 
     #[test]
@@ -163,8 +243,35 @@ mod tests {
     fn a_limit_has_the_precision_of_the_coordinate() {
         let single = NumberType::Float { len_bytes: 4, is_big_endian: true };
         let values = [0.1_f32, 0.2, 0.3].map(f64::from);
-        assert_eq!(elements(&values, &[], single, bounds("0.1..0.2")), Ok(0..2));
-        assert_eq!(elements(&values, &[], DOUBLE, bounds("0.1..0.2")), Ok(0..1));
+        assert_eq!(elements(&stored(&values, single), &[], single, bounds("0.1..0.2")), Ok(0..2));
+        assert_eq!(of(&values, "0.1..0.2"), Ok(0..1));
+    }
+
+    #[test]
+    fn integers_are_compared_exactly() {
+        const LARGE: i64 = 1 << 53;
+        let values = [LARGE, LARGE + 1, LARGE + 2, LARGE + 3];
+        let of = |text: &str| of_integers(&values, &[], text);
+        assert_eq!(of(&format!("{}..{}", LARGE + 1, LARGE + 2)), Ok(1..3));
+        assert_eq!(of(&format!("{}..", LARGE + 3)), Ok(3..4));
+        assert!(of(&format!("..{}", LARGE - 1)).unwrap_err().contains("reach from 9007199254740992 to"));
+        let small = |text: &str| of_integers(&[-2, -1, 1, 2], &[], text);
+        assert_eq!(small("-1.5..1.5"), Ok(1..3));
+        assert_eq!(small("-1e0..2"), Ok(1..4));
+        assert!(small("0.2..0.8").unwrap_err().contains("has no value"));
+        assert!(small("2..1").unwrap_err().contains("the first value is the larger one"));
+    }
+
+    #[test]
+    fn integer_times_are_compared_exactly() {
+        let units = [attribute::fixed_text("units", b"nanoseconds since 1970-01-01")];
+        const DAY: i64 = 86_400_000_000_000;
+        let day = 20_000 * DAY;
+        let values = [i64::MIN, day - 1, day, day + DAY - 1, day + DAY, day + DAY + 1];
+        let of = |text: &str| of_integers(&values, &units, text);
+        assert_eq!(of("2024-10-04..2024-10-04"), Ok(2..4));
+        assert_eq!(of("2024-10-04T00:00..2024-10-05T00:00"), Ok(2..5));
+        assert_eq!(of("..2024-10-03"), Ok(1..2));
     }
 
     #[test]
@@ -172,7 +279,7 @@ mod tests {
         let of = |units: &str, calendar: &str, values: &[f64], text: &str| {
             let attributes = [("units", units), ("calendar", calendar)]
                 .map(|(name, value)| attribute::fixed_text(name, value.as_bytes()));
-            elements(values, &attributes, DOUBLE, bounds(text))
+            elements(&stored(values, DOUBLE), &attributes, DOUBLE, bounds(text))
         };
         let days: Vec<f64> = (0..800).map(f64::from).collect();
         let standard = |text: &str| of("days since 2000-01-01", "standard", &days, text);

@@ -5,7 +5,6 @@ use super::selected::SelectedElements;
 use super::{DimensionRange, Limits};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
-use crate::rules::check::coordinates;
 use crate::rules::packed::STORED_OTHERWISE;
 use crate::schema::attribute::named;
 use crate::schema::{ColumnIndex, Role, display_path, is_named};
@@ -105,7 +104,7 @@ fn of_coordinate(
     }
     let pool = open_pool(plan);
     let values = ColumnReader::new(plan, &pool).whole_column(column)?;
-    of_values::elements(&coordinates(number, &values), &entry.attributes, number, limits).map_err(refuse)
+    of_values::elements(&values, &entry.attributes, number, limits).map_err(refuse)
 }
 
 #[cfg(test)]
