@@ -218,3 +218,21 @@ def test_chunks_that_several_readers_read(raddle, events, tmp_path):
                 assert (table["datasets"], table["chunks"]) == (datasets, chunks), table
                 assert (table["shared"], table["reads"]) == (shared, sum(readers.values())), table
     assert "reads a chunk" in raddle("keys", "partition", output, "-n", 7, "--chunks").stdout
+
+
+def test_a_first_value_has_the_rows_of_the_table(raddle, tmp_path):
+    path = tmp_path / "all.h5"
+    with h5py.File(path, "w") as file:
+        file["header/cycle"] = np.full(3, 7, "i2")
+        # Neither counts the events, and both come before those that do.
+        file["spill/aaa"], file["spill/at"] = np.arange(2), np.zeros((5, 3))
+        for name in ["evt", "run"]:
+            file[f"spill/{name}"] = np.arange(5)
+    raddle("keys", "spill-index", "/header/cycle", path)
+    with h5py.File(path) as file:
+        assert file["spill/cycle"][:].tolist() == [7] * 5
+        assert file["spill/cycle"].dtype == "i2"
+    with h5py.File(path, "r+") as file:
+        del file["spill/cycle"], file["spill/at"], file["spill/run"]
+    refused = raddle("keys", "spill-index", "/header/cycle", path, expect=3).stderr
+    assert "/spill: has 5 rows in evt and 2 in aaa" in refused, refused

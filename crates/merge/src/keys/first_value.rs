@@ -1,7 +1,7 @@
 //! A column of the index group that holds the first value of another dataset in all rows. It completes ids if one part
 //! of them (such as the cycle of a simulation) is constant in a file and stored elsewhere.
 
-use super::FirstValueSpec;
+use super::{FirstValueSpec, KeyDatasets};
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
@@ -44,17 +44,11 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
         return refuse(&spec.dataset, "is not in the file");
     };
     let derived_path = spec.derived_path();
-    let Some(like) = find(plan, &|path| parent_path(path) == spec.group.as_bytes() && path != derived_path) else {
-        return refuse(&spec.group, "has no dataset whose rows could be counted");
-    };
+    let like = column_of_table(plan, spec)?;
     let class = plan.schema.columns[source as usize].model().datatype.class.clone();
     let len_bytes = plan.row_len_bytes(source);
     if class.is_file_local() || len_bytes != class.len_bytes() {
         return refuse(&spec.dataset, "does not have one value of fixed size per row");
-    }
-    let like_dims = &plan.columns[like as usize].dims;
-    if like_dims[1..].iter().any(|&dim| dim != 1) {
-        return refuse(&spec.group, "begins with a dataset of several values per row");
     }
     let (element, varies) = first_value(plan, source, len_bytes, watch)?;
     let Some(element) = element else { return refuse(&spec.dataset, "has no rows, so it has no first value") };
@@ -64,6 +58,51 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
     }
     let name = last_name(&derived_path).to_vec();
     Ok(ConstantColumn { name, like, class, element })
+}
+
+/// Returns a column of the index group that has one value per row. Other datasets of the group, such as stacked
+/// scalars, may have different numbers of rows.
+///
+/// # Errors
+/// The group has no such column, or no number of rows that most of its datasets have.
+fn column_of_table(plan: &MergePlan, spec: &FirstValueSpec) -> Result<ColumnIndex> {
+    let refuse = |reason: String| Err(MergeError::Object { object: display_path(spec.group.as_bytes()), reason });
+    let derived_path = spec.derived_path();
+    let of_group: Vec<(&[u8], ColumnIndex)> = plan
+        .schema
+        .entries
+        .iter()
+        .filter(|entry| parent_path(&entry.path) == spec.group.as_bytes() && entry.path != derived_path)
+        .filter_map(|entry| match entry.role {
+            Role::Column(column) => Some((last_name(&entry.path), column)),
+            _ => None,
+        })
+        .collect();
+    let is_key = |name: &[u8]| {
+        let endings = KeyDatasets::default().endings().filter_map(|ending| name.strip_suffix(ending.as_bytes()));
+        endings.into_iter().any(|key| of_group.iter().any(|(name, _)| *name == key))
+    };
+    let columns: Vec<(&[u8], ColumnIndex)> = of_group.iter().filter(|(name, _)| !is_key(name)).copied().collect();
+    let rows = |column: ColumnIndex| plan.columns[column as usize].dims[0];
+    let have = |wanted: u64| columns.iter().filter(|(_, column)| rows(*column) == wanted).count();
+    let Some(&(first, column)) = columns.iter().max_by_key(|(_, column)| have(rows(*column))) else {
+        return refuse("has no dataset whose rows could be counted".to_owned());
+    };
+    let of_table = rows(column);
+    if have(of_table) * 2 <= columns.len()
+        && let Some((other, column)) = columns.iter().find(|(_, column)| rows(*column) != of_table)
+    {
+        let [first, other] = [first, *other].map(display_path);
+        let found = rows(*column);
+        return refuse(format!(
+            "has {of_table} rows in {first} and {found} in {other}, so its events cannot be counted"
+        ));
+    }
+    let has_one_value = |column: ColumnIndex| plan.columns[column as usize].dims[1..].iter().all(|&dim| dim == 1);
+    match columns.iter().find(|(_, column)| rows(*column) == of_table && has_one_value(*column)) {
+        Some((_, column)) => Ok(*column),
+        None => refuse("has only datasets of several values per row".to_owned()),
+    }
 }
 
 /// Returns the first value of a column, and the first row with a different value.
