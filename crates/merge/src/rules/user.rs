@@ -129,9 +129,9 @@ pub(crate) fn check_matched(user: &[UserRule], schema: &Schema) -> Result<(), Me
     let unmatched = user.iter().find(|one| !columns().any(|entry| one.matches(&entry.path)));
     match unmatched {
         None => Ok(()),
-        Some(UserRule { pattern, .. }) => Err(MergeError::Object {
-            object: pattern.clone(),
-            reason: "is the pattern of a rule (--rule) that matches no dataset of the inputs".to_owned(),
+        Some(rule) => Err(MergeError::Object {
+            object: rule.pattern.clone(),
+            reason: format!("matches no dataset of the inputs (--rule '{rule}')"),
         }),
     }
 }

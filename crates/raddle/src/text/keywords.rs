@@ -155,6 +155,9 @@ fn option(text: &str) -> Option<(String, &str)> {
     let stands_for_a_value = !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase());
     // Options with a letter are only followed by a value or one of these words.
     let is_value = is_letter && !takes_nothing && !word.is_empty() && !["or", "and", "to"].contains(&word);
+    if let Some((value, behind)) = given_value(behind).filter(|_| !takes_nothing) {
+        return Some((format!("{keyword}={value}"), behind));
+    }
     match word {
         _ if is_value && !stands_for_a_value => Some((format!("{keyword}={word:?}"), others)),
         _ if is_listed || (joined.is_some() && !word.is_empty()) => Some((format!("{keyword}={word:?}"), others)),
@@ -162,6 +165,20 @@ fn option(text: &str) -> Option<(String, &str)> {
         _ if takes_nothing => Some((format!("{keyword}=True"), behind)),
         _ => Some((keyword, behind)),
     }
+}
+
+/// Splits off a value that cannot be prose, after the blank behind an option: a quoted text, a path, or `NAME=VALUE`.
+/// Returns it in quotes, and the rest of the text.
+fn given_value(behind: &str) -> Option<(String, &str)> {
+    let value = behind.strip_prefix(' ')?;
+    if let Some(quote @ ('"' | '\'')) = value.chars().next() {
+        let end = value[1..].find(quote)? + 2;
+        return Some((value[..end].to_owned(), &value[end..]));
+    }
+    let end = value.find(|c: char| c.is_whitespace() || ";)'\"".contains(c)).unwrap_or(value.len());
+    let value_alone = value[..end].trim_end_matches(['.', ',', ':', '?']);
+    let is_certain = value_alone.len() > 1 && (value_alone.starts_with('/') || value_alone.contains('='));
+    is_certain.then(|| (format!("{value_alone:?}"), &value[value_alone.len()..]))
 }
 
 /// Splits off the first word of `text`, without trailing punctuation; returns the word and the rest.
@@ -184,10 +201,12 @@ mod tests {
             ),
             ("leave them out with --skip-bad", "leave them out with skip_bad=True"),
             ("zlib is for --layout rntuple; give none", "zlib is for layout=\"rntuple\"; give none"),
-            ("refused (--layout \"/a: compact\"); narrow", "refused (layout_rules \"/a: compact\"); narrow"),
+            ("refused (--layout \"/a: compact\"); narrow", "refused (layout_rules=\"/a: compact\"); narrow"),
             ("raise --memory, or use fewer --jobs", "raise memory, or use fewer jobs"),
             ("make smaller chunks (--for random, --chunk)", "make smaller chunks (layout=\"random\", chunk)"),
             ("name another with --preview=FOLDER, or", "name another with preview=\"FOLDER\", or"),
+            ("--keys /a/run,/a/evt recreates them", "keys=\"/a/run,/a/evt\" recreates them"),
+            ("has no such value (--select id=5..9)", "has no such value (select=\"id=5..9\")"),
             ("(--no-resume starts over)", "(no_resume=True starts over)"),
             ("invalid value 'x' for '--compress <HOW>': no", "invalid value 'x' for 'compress': no"),
             ("'--preview[=<FOLDER>]' cannot be used with '--part <I/N>'", "'preview' cannot be used with 'part'"),
