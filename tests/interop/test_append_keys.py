@@ -230,3 +230,44 @@ def test_ids_that_the_index_lacks_are_refused(raddle, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", first, "-o", output, *KEYS["file"])
     refused(raddle, output, other, names=["/trk", "99"])
+
+
+def part_of(path, source, groups):
+    """Writes some groups of a file to another one."""
+    with h5py.File(source) as file, h5py.File(path, "w") as part:
+        for group in groups:
+            file.copy(group, part)
+    return path
+
+
+def test_a_union_knows_the_keys_of_its_inputs(raddle, tmp_path):
+    """Concatenated keys would count the events of each file from 0."""
+    inputs = random_inputs(tmp_path, 9, count=4)
+    unions = []
+    for number, path in enumerate(inputs[:2]):
+        tables = part_of(tmp_path / f"tables{number}.h5", path, ["spill", "trk"])
+        raddle("keys", "add", tables, "-k", KEYS["file"][1])
+        # Has ids, but no index of its events.
+        others = part_of(tmp_path / f"others{number}.h5", path, ["hit", "header"])
+        unions.append(tmp_path / f"union{number}.h5")
+        raddle("merge", tables, others, "-o", unions[-1], "--union")
+        raddle("verify", unions[-1], "--against", tables, others)
+    both, wanted = tmp_path / "both.h5", tmp_path / "wanted.h5"
+    refused = raddle("merge", *unions, "-o", both, expect=3).stderr
+    assert f"--keys {KEYS['file'][1]} recreates them" in " ".join(refused.split()), refused
+    raddle("merge", *unions, "-o", both, *KEYS["file"], "--key-skip", "/hit")
+    raddle("merge", *(part_of(tmp_path / f"whole{path.name}", path, ["spill", "trk", "hit", "header"]) for path in inputs[:2]),
+           "-o", wanted, *KEYS["file"], "--key-skip", "/hit")
+    assert_same(both, wanted)
+
+
+def test_keys_that_were_left_out_are_not_expected(raddle, tmp_path):
+    inputs = random_inputs(tmp_path, 11, count=3)
+    output, part = tmp_path / "out.h5", tmp_path / "part.h5"
+    raddle("merge", *inputs[:2], "-o", output, *KEYS["file"])
+    raddle("merge", output, "-o", part, "--exclude", "*.offsets")
+    raddle("verify", part, "--against", output)
+    raddle("verify", part, "--against", *inputs[:2])
+    raddle("append", part, inputs[2])
+    assert not any(name.endswith(".offsets") for name in visit(part))
+    raddle("verify", part, "--against", *inputs)

@@ -239,3 +239,22 @@ def test_a_selection_is_remembered(raddle, tmp_path, inputs):
         assert "tracks" not in file and len(file["run"]) == 4
     raddle("verify", output, "--against", *inputs, "--order", "given")
     raddle("verify", output)
+
+
+def test_a_copy_of_stacked_attributes_is_compared_with_all_of_its_input(raddle, tmp_path, inputs):
+    """Stacked attributes are made after the selection, whose patterns do not match them."""
+    output, again, part = (tmp_path / name for name in ["all.h5", "again.h5", "part.h5"])
+    options = ["--include", "/hits/*", "--exclude", "/pressure"]
+    raddle("merge", *inputs, "-o", output, *options, "--attributes", "stack")
+    raddle("rechunk", output, "-o", again)
+    for expected in [[output], inputs]:
+        raddle("verify", again, "--against", *expected)
+    with h5py.File(again, "r+") as file:
+        file["pressure"][1] += 1
+    for expected in [[output], inputs]:
+        assert "/pressure" in raddle("verify", again, "--against", *expected, expect=8).stdout
+    # The same patterns, given again, leave the stacked attributes out.
+    raddle("merge", output, "-o", part, *options)
+    with h5py.File(part) as file:
+        assert sorted(file["hits"]) == ["energy", "energy.channel", "layer", "threshold"] and "pressure" not in file
+    raddle("verify", part, "--against", output)

@@ -77,6 +77,37 @@ def test_a_union_rewrites_references_and_keeps_texts(raddle, tmp_path):
             assert group["again"] == group["y"]
 
 
+def test_a_union_that_was_appended_to_is_compared_with_all_inputs(raddle, tmp_path):
+    def write(name, number, tables):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.attrs[name] = number
+            file["version"] = 7
+            for table in tables:
+                file.create_dataset(f"{table}/x", data=np.arange(4) + 10 * number).attrs["unit"] = "cm"
+        return tmp_path / name
+
+    united = [write("tracks.h5", 0, ["trk"]), write("hits.h5", 1, ["hit"])]
+    late = [write(f"late{number}.h5", number, ["trk", "hit"]) for number in (2, 3)]
+    output, again = tmp_path / "all.h5", tmp_path / "again.h5"
+    raddle("merge", *united, "-o", output, "--union", "--extendible")
+    for number, path in enumerate(late):
+        raddle("append", output, path)
+        raddle("verify", output, "--against", *united, *late[: number + 1], "--order", "given")
+    raddle("rechunk", output, "-o", again)
+    for path in [output, again]:
+        with h5py.File(path) as file:
+            assert file["hit/x"][:].tolist() == [*range(10, 14), *range(20, 24), *range(30, 34)]
+        raddle("verify", path, "--against", *united, *late, "--order", "given")
+        swapped = raddle("verify", path, "--against", *united, *reversed(late), "--order", "given", expect=8)
+        assert "/trk/x" in swapped.stdout
+        with h5py.File(path, "r+") as file:
+            file["hit/x"][5] += 1
+        assert "/hit/x" in raddle("verify", path, "--against", *united, *late, "--order", "given", expect=8).stdout
+    # The inputs of the union itself must have different datasets.
+    refused = raddle("verify", output, "--against", united[0], united[0], *late, "--duplicates", "keep", expect=3)
+    assert "in more than one input" in refused.stderr
+
+
 def test_a_union_refuses_what_two_inputs_have(raddle, events, tmp_path):
     refused = raddle("merge", *events, "-o", tmp_path / "out.h5", "--union", expect=3)
     assert "in more than one input" in refused.stderr and "/spill/evt" in refused.stderr

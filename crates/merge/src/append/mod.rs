@@ -232,6 +232,7 @@ fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, lock: &AppendL
     if recalled.join.join == Join::Union {
         // Rows are added to the datasets of all inputs.
         recalled.join.join = Join::Exact;
+        recalled.join.united = recalled.join.united.or_else(|| Some(stored?.inputs.len() as u32));
     }
     if let Some(name) = &recalled.conventions.new_dim {
         let reason = format!(

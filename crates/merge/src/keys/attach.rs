@@ -10,12 +10,12 @@ use super::index::Index;
 use super::runs::{RunStore, TableRuns};
 use super::shared_join::{JOIN, join_collective};
 use super::table::{Join, KeyTable, fault_of};
-use super::{DerivedSpec, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds};
+use super::{DerivedSpec, KeyDatasets, KeyFault, KeyFaultKind, KeyScope, KeySpec, RepeatedIds};
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::{MergePlan, NewColumn};
 use crate::schema::join::{Difference, DifferenceKind, JoinResult};
-use crate::schema::{ColumnIndex, Role, Schema, SchemaEntry, child_path, display_path, last_name, parent_path};
+use crate::schema::{ABSENT, ColumnIndex, Role, Schema, SchemaEntry, child_path, display_path, last_name, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_codec::Filter;
 use raddle_core::output::scratch::Scratch;
@@ -100,8 +100,8 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
     Ok(Some(left))
 }
 
-/// Records how the datasets that the plan copies from its only input were computed. `of_input` are the records of that
-/// input.
+/// Records how the datasets that the plan copies from its only input, or from the inputs of a union, were computed.
+/// `of_input` are the records of those inputs.
 ///
 /// # Errors
 /// Specs of keys that do not fit the file.
@@ -115,6 +115,12 @@ pub fn carry_over(plan: &mut MergePlan, of_input: Vec<DerivedSpec>) -> Result<()
             // The rows of all earlier inputs are now those of one, in which ids must not repeat for an append.
             keys.repeated = RepeatedIds::Refuse;
         }
+        if let DerivedSpec::Keys(keys) = &mut known {
+            keys.datasets = left_datasets(&plan.schema, keys);
+            if plan.inputs.len() > 1 {
+                skip_other_inputs(&plan.schema, keys);
+            }
+        }
         let is_copied = |entry: &SchemaEntry| is_column(entry) && known.makes(&entry.path);
         let mut left = plan.schema.entries.iter().any(is_copied).then_some(known.clone());
         for spec in &plan.derived.specs {
@@ -124,6 +130,34 @@ pub fn carry_over(plan: &mut MergePlan, of_input: Vec<DerivedSpec>) -> Result<()
     }
     plan.derived.specs.splice(0..0, carried);
     Ok(())
+}
+
+/// Returns the kinds of datasets of `keys` that the index group still has.
+fn left_datasets(schema: &Schema, keys: &KeySpec) -> KeyDatasets {
+    let KeyDatasets { seq, counts, offsets } = keys.datasets;
+    let Some(named) = keys.columns.last().filter(|named| has_column(schema, named.as_bytes())) else {
+        return keys.datasets;
+    };
+    let has = |ending: &str| has_column(schema, format!("{named}{ending}").as_bytes());
+    KeyDatasets { seq: seq && has(".seq"), counts: counts && has(".seq_cnt"), offsets: offsets && has(".offsets") }
+}
+
+fn has_column(schema: &Schema, path: &[u8]) -> bool {
+    schema.entries.iter().any(|entry| matches!(entry.role, Role::Column(_)) && entry.path == path)
+}
+
+/// Leaves out the groups of a union from inputs that lack the index group of `keys`, which counts no events of theirs.
+fn skip_other_inputs(schema: &Schema, keys: &mut KeySpec) {
+    // Without its index group, the key cannot be extended, which an append refuses.
+    let Ok(KeyGroups { keyed, .. }) = key_groups(schema, keys) else { return };
+    let holders = |columns: &[ColumnIndex]| -> HashSet<usize> {
+        let facts = schema.columns[columns[0] as usize].facts.iter().enumerate();
+        facts.filter(|(_, fact)| fact.template != ABSENT).map(|(input, _)| input).collect()
+    };
+    let [(_, of_index), others @ ..] = &keyed[..] else { return };
+    let of_index = holders(of_index);
+    let others = others.iter().filter(|(_, columns)| holders(columns).is_disjoint(&of_index));
+    keys.skip.extend(others.map(|(group, _)| globset::escape(&String::from_utf8_lossy(group))));
 }
 
 /// Returns a difference for each kind of dataset in the inputs that raddle computed from all rows of one file, such as

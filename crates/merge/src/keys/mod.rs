@@ -102,6 +102,17 @@ impl DerivedSpec {
         }
     }
 
+    /// Returns whether both compute the same values in the groups to which both apply.
+    pub(crate) fn is_like_in_other_groups(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Keys(one), Self::Keys(other)) => {
+                let everywhere = |spec: &KeySpec| Self::Keys(KeySpec { skip: Vec::new(), ..spec.clone() });
+                everywhere(one).is_like(&everywhere(other))
+            }
+            (one, other) => one.is_like(other),
+        }
+    }
+
     /// Allows existing datasets to be recomputed.
     pub fn allow_replacing(&mut self) {
         match self {

@@ -214,7 +214,8 @@ fn plan_read(
     }
     let replaced = complete_schema(&mut joined, options, &inputs, learned.selected.as_ref(), is_new)?;
     let PlannedColumns { columns, grown, tiles, column_of_array } = plan_columns(&joined, options, &beginning)?;
-    let is_copy = matches!(beginning, OutputState::New) && !has_other_rows;
+    let is_copied = !has_other_rows || options.join.join == Join::Union && options.rows.is_none();
+    let is_copy = matches!(beginning, OutputState::New) && is_copied;
     let of_input = if is_copy { std::mem::take(&mut recorded.derived_specs) } else { Vec::new() };
     let (carried, growth) = match beginning {
         OutputState::New => (None, None),

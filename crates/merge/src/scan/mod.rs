@@ -26,7 +26,6 @@ use crate::options::{MergeOptions, Watch};
 use crate::scan::chunk_checks::TemplateChunks;
 use crate::scan::dimension_scales::kept_once;
 use crate::schema::display_path;
-use crate::schema::join::Join;
 use crate::verify::digests::{Records, stored};
 use crate::verify::record;
 use crate::write::ranks::share;
@@ -216,7 +215,7 @@ impl InputScanner<'_> {
         }
         let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
         let view = FileView::new(file.path(), &visits.paths, &entries, may_lack_records);
-        let is_alone = self.is_alone || self.options.join.join == Join::Union;
+        let is_alone = self.is_alone || self.options.join.is_union_only();
         let mut options = Cow::Borrowed(&self.options.conventions);
         let records = match options.convention {
             Some(Choice::None) => Ok(Records::default()),

@@ -13,18 +13,20 @@ pub mod remembered;
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::error::{MergeError, Result};
+use crate::inputs::reader::InputReader;
 use crate::inputs::selection::Selection;
 use crate::keys::DerivedSpec;
 use crate::options::Link;
 use crate::options::{Compress, Contiguous, Empty, Extendible, MergeOptions, Shuffle, Watch};
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, plan_collective};
-use crate::schema::join::JoinOptions;
+use crate::schema::join::{Join, JoinOptions};
 use crate::verify::comparison::Comparison;
 use crate::verify::digests::stored;
 use crate::verify::remembered::{OnConflict, recall};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Stage};
+use raddle_hdf5::model::{FileTree, ObjectKind};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -125,6 +127,7 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         ) => None,
         Err(error) => return Err(error),
     };
+    let mut done = None;
     // An input that cannot be read is reported when the inputs are planned.
     if let (Some(stored), [input]) = (&mut stored, inputs)
         && let Ok(of_input) = stored::records_of(input, options)
@@ -134,13 +137,44 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         }
         // Keys of selected rows are computed again.
         stored.derived.retain(|spec| options.rows.is_some() || !of_input.made.iter().any(|made| made.is_like(spec)));
+        done = of_input.remembered.map(|of_input| (input, of_input));
     }
-    let recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
+    let mut recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
+    if recalled.join.join == Join::Union
+        && let Some(stored) = &mut stored
+    {
+        let made = inputs.iter().filter_map(|input| Some(stored::records_of(input, options).ok()?.made));
+        let made: Vec<DerivedSpec> = made.flatten().collect();
+        // A union copies the keys of its inputs.
+        stored.derived.retain(|spec| !made.iter().any(|made| made.is_like_in_other_groups(spec)));
+    }
+    if let Some((input, of_input)) = done
+        && of_input.has_selected(&recalled.selection)
+        && !holds_only_selected(output, &recalled)?
+    {
+        recalled.selection = recalled.selection.with_whole(input);
+    }
     let (mut derived, link) = stored.map_or_else(Default::default, |stored| (stored.derived, stored.link));
     // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
     derived.iter_mut().for_each(DerivedSpec::allow_replacing);
     Ok(MergeOptions { derived, link, link_paths, output: output.to_path_buf(), ..recalled })
+}
+
+/// Returns whether the selection of `options` leaves out nothing of the file. It leaves out stacked attributes, which are
+/// made after the selection.
+fn holds_only_selected(path: &Path, options: &MergeOptions) -> Result<bool> {
+    let links = |tree: &FileTree| -> usize {
+        let groups = tree.objects.iter().filter_map(|object| match &object.kind {
+            ObjectKind::Group(group) => Some(group.links.len()),
+            _ => None,
+        });
+        groups.sum()
+    };
+    let mut tree = InputReader::new(options).read_whole_tree(path)?;
+    let all = links(&tree);
+    options.selection.prune(&mut tree, path);
+    Ok(links(&tree) == all)
 }
 
 /// Plans a single file unchanged, restricted to the selected objects. A file that cannot be read is reported on its

@@ -47,6 +47,8 @@ pub struct StoredRecord {
 pub struct Decisions {
     /// Handling of objects that only some inputs have.
     pub join: Join,
+    /// Number of first inputs that a union combined, if others were appended to it.
+    pub united: Option<u32>,
     /// Handling of scalars that differ.
     pub scalars: ScalarPolicy,
     /// Handling of attributes that differ.
@@ -91,6 +93,7 @@ impl Decisions {
         let join = &options.join;
         Self {
             join: join.join,
+            united: join.united,
             scalars: join.scalars,
             attributes: join.attributes,
             include,
@@ -111,7 +114,7 @@ impl Decisions {
     /// [`MergeError::Pattern`](crate::error::MergeError::Pattern) if a pattern is not valid.
     pub(super) fn apply(self, options: &mut MergeOptions) -> Result<()> {
         (options.join.join, options.join.scalars, options.join.attributes) = (self.join, self.scalars, self.attributes);
-        options.join.add_columns = self.add_column;
+        (options.join.united, options.join.add_columns) = (self.united, self.add_column);
         options.rank_1 = self.rank_1;
         options.subset = self.select;
         if let Some(EmptyConversion::Null) = self.empty {

@@ -6,6 +6,7 @@
 use super::record::{Decisions, StoredRecord};
 use crate::conventions::ConventionOptions;
 use crate::error::{MergeError, Result};
+use crate::inputs::selection::Selection;
 use crate::options::MergeOptions;
 use crate::plan::MergePlan;
 use crate::rules::user::UserRule;
@@ -111,6 +112,12 @@ impl StoredRecord {
         self.options = std::mem::take(&mut self.options).without_done(&of_input.options);
     }
 
+    /// Returns whether the objects of this file were selected by the patterns of `selection`.
+    pub(crate) fn has_selected(&self, selection: &Selection) -> bool {
+        let [include, exclude, _] = selection.patterns();
+        selection.is_partial() && self.options.include == include && self.options.exclude == exclude
+    }
+
     /// Returns `requested` completed with this record of an input: the input is merged by the rules that produced it,
     /// unless `requested` overrides them. `kept` are the patterns of `--keep`, which hold for all inputs.
     pub(crate) fn guiding(&self, requested: &ConventionOptions, kept: &[String]) -> ConventionOptions {
@@ -160,7 +167,6 @@ mod tests {
     use super::*;
     use crate::conventions::Choice;
     use crate::conventions::Overlap;
-    use crate::inputs::selection::Selection;
     use crate::schema::join::{Join, ScalarPolicy};
 
     fn stored(options: Decisions) -> StoredDigests {

@@ -86,7 +86,7 @@ pub struct SchemaOptions {
 }
 
 impl SchemaOptions {
-    /// Applies these options to those of a merge.
+    /// Applies these options to the options of a merge.
     ///
     /// # Errors
     /// If a pattern is not a valid glob.
@@ -96,6 +96,7 @@ impl SchemaOptions {
         options.subset.clone_from(&self.select);
         options.join = JoinOptions {
             join: self.join.unwrap_or_default(),
+            united: None,
             scalars: self.scalars.unwrap_or_default(),
             attributes: self.attributes.unwrap_or_default(),
             add_columns: self.add_column.clone(),

@@ -110,7 +110,7 @@ impl Comparison<'_> {
             }
         };
         let is_shared = kept.is_some() || matches!(entry.role, Role::Group { .. });
-        if options.join == Join::Union && is_shared {
+        if options.unites(*input) && is_shared {
             unite_attributes(&mut entry.attributes, found, guard, dropped, &mut report);
             return;
         }
@@ -191,7 +191,7 @@ impl Comparison<'_> {
                 self.report(kind, "the first input's".to_owned(), OTHER_VALUES.to_owned());
             }
             fact.rows = 0;
-        } else if self.options.join == Join::Union {
+        } else if self.options.unites(self.input) {
             self.report(DifferenceKind::Repeated, "in one input".to_owned(), "another".to_owned());
         }
         self.joined.has_rows |= fact.rows > 0;

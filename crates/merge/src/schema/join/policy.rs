@@ -60,10 +60,24 @@ pub enum ScalarPolicy {
 pub struct JoinOptions {
     /// Handling of objects that only some inputs have.
     pub join: Join,
+    /// Number of first inputs that a union combines, if the others were appended to it; `None`: all inputs.
+    pub united: Option<u32>,
     /// Handling of differing attributes.
     pub attributes: AttributePolicy,
     /// Handling of differing scalars.
     pub scalars: ScalarPolicy,
     /// Columns that repeat an attribute of each input.
     pub add_columns: Vec<AddedColumn>,
+}
+
+impl JoinOptions {
+    /// Returns whether the objects of `input` are combined with those of earlier inputs, and not appended to them.
+    pub(crate) fn unites(&self, input: u32) -> bool {
+        self.join == Join::Union && self.united.is_none_or(|united| input < united)
+    }
+
+    /// Returns whether nothing is concatenated.
+    pub(crate) fn is_union_only(&self) -> bool {
+        self.join == Join::Union && self.united.is_none()
+    }
 }
