@@ -175,7 +175,7 @@ impl ZarrWriter {
         let how = (self.options.existing, self.options.durability);
         let begins = ranks.rank() == 0 && self.staging.is_none();
         let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
-        Ok(ranks.agree("begin the output", begun)?)
+        ranks.agree("begin the output", begun)
     }
 
     /// Collective. Encodes the shards of a time step and writes them to `files`.
