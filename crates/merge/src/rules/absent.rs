@@ -4,8 +4,8 @@
 //! represents a missing value is one that the variable's attributes name.
 
 use super::conversion::ElementMap;
+use super::fills::{FLOAT_FILL, INTEGER_FILLS, nan_fill};
 use super::settling::{DeclaredRule, Mismatch, Settling};
-use super::unpack::nan_fill;
 use super::{Placement, ValueMeaning};
 use crate::schema::attribute::{self, named, numbers};
 use crate::schema::join::{Difference, DifferenceKind};
@@ -87,33 +87,6 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
         }
     }
     differences
-}
-
-/// Fill values of the netCDF library for integers of 2, 4 and 8 bytes, signed and unsigned.
-const INTEGER_FILLS: [(u8, bool, i64); 6] = [
-    (2, true, -32767),
-    (4, true, -2_147_483_647),
-    (8, true, -9_223_372_036_854_775_806),
-    (2, false, 65_535),
-    (4, false, 4_294_967_295),
-    (8, false, -2),
-];
-
-/// Fill value of the netCDF library for floats of 4 and 8 bytes: 15 * 2^119.
-const FLOAT_FILL: f64 = 9.969_209_968_386_869e36;
-
-/// Returns the fill value of a dataset if it is the default of the netCDF library, which treats it as a missing value.
-pub(crate) fn library_fill(dataset: &Dataset) -> Option<f64> {
-    let number = NumberType::of(&dataset.datatype.class)?;
-    let (mut integers, mut floats) = (Vec::new(), Vec::new());
-    number.decode_floats(dataset.fill.value.as_ref()?.bytes(), &mut integers, &mut floats);
-    let is_of_library = |fill: f64| match number {
-        NumberType::Float { .. } => fill == FLOAT_FILL,
-        NumberType::Integer { len_bytes, signed, .. } => INTEGER_FILLS
-            .into_iter()
-            .any(|(len, is_signed, value)| (len, is_signed) == (len_bytes, signed) && value as f64 == fill),
-    };
-    floats.first().copied().filter(|fill| is_of_library(*fill))
 }
 
 /// Returns the value of elements of `dataset` that no input has, and the attribute to add if none names it. The value

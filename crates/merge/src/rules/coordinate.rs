@@ -3,9 +3,9 @@
 //! Invariant: a time keeps its instant, exactly unless the user allowed the nearest number, or the merge is refused; the
 //! output's times have the first input's type if that can hold all of them.
 
-use super::absent::library_fill;
 use super::calendar::Calendar;
 use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::fills::library_fill;
 use super::packed::{STORED_OTHERWISE, VALID, is_without_effect};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
 use super::time_units::{TimeUnits, is_of_varying_length, reference_ns, unit_ns};

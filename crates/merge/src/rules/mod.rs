@@ -11,6 +11,7 @@ pub(crate) mod calendar;
 pub(crate) mod check;
 mod conversion;
 mod coordinate;
+mod fills;
 mod inexact;
 pub(crate) mod once;
 pub(crate) mod overlaps;

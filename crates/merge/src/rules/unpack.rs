@@ -2,12 +2,12 @@
 //!
 //! Invariant: values are written in a float type that holds what readers see of every input.
 
-use super::absent::library_fill;
 use super::conversion::{Conversion, ElementMap, InputConversion};
+use super::fills::{library_fill, nan_fill};
 use super::packed::PACKING;
 use super::settling::{DeclaredRule, Mismatch, Settling};
 use crate::conventions::Packing;
-use crate::schema::attribute::{self, named, number, numbers, text, without};
+use crate::schema::attribute::{named, number, numbers, text, without};
 use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::model::{Datatype, InlineData};
 use raddle_hdf5::number::NumberType;
@@ -65,15 +65,6 @@ pub(super) fn unpack(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     settling.set_attributes(declared.entry, attributes.into());
     settling.schema.columns[column as usize].set_output(output);
     settling.convert(column, None, Conversion { of_inputs });
-}
-
-/// Returns the attribute `_FillValue` of a float type whose missing values are NaN, and the stored bytes of NaN.
-pub(super) fn nan_fill(datatype: &Datatype) -> (AttributeValue, Vec<u8>) {
-    let mut nan = Vec::new();
-    if let Some(number) = NumberType::of(&datatype.class) {
-        number.encode_floats(&[f64::NAN], &mut nan);
-    }
-    (attribute::new("_FillValue", datatype.class.as_ref().clone(), &[1], nan.clone()), nan)
 }
 
 /// Returns the stored numbers that represent missing values.

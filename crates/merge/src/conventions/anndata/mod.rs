@@ -8,6 +8,7 @@
 mod across;
 mod along;
 mod compressed;
+mod equality;
 mod items;
 mod join;
 mod names;

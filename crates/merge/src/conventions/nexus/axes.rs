@@ -9,6 +9,9 @@ use crate::schema::{ABSENT, AttributeValue, Column, Role, Schema, SchemaEntry, d
 use raddle_hdf5::number::NumberType;
 use std::collections::HashMap;
 
+/// Name and column of a field.
+type Field = (String, u32);
+
 /// Names the axes of fields for which readers would guess others, because the merged signal has another shape. Returns
 /// the fields whose axes cannot be named.
 pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
@@ -16,7 +19,7 @@ pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
         text(&entry.attributes, "NX_class").is_some_and(|class| class == "NXdata" || class == "NXlog")
     };
     let groups = (0..).zip(&completion.schema.entries).filter(|(_, entry)| is_data(entry));
-    let mut groups: HashMap<Vec<u8>, (usize, Vec<(String, u32)>)> =
+    let mut groups: HashMap<Vec<u8>, (usize, Vec<Field>)> =
         groups.map(|(at, entry)| (entry.path.clone(), (at, Vec::new()))).collect();
     if groups.is_empty() {
         return Vec::new();
@@ -63,7 +66,7 @@ fn other_guesses(
     schema: &Schema,
     attributes: &[AttributeValue],
     axes: &[String],
-    fields: &[(String, u32)],
+    fields: &[Field],
 ) -> Vec<(String, u32, Vec<usize>)> {
     let column = |name: &str| {
         let (_, column) = fields.iter().find(|(known, _)| known == name)?;
