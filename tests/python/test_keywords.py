@@ -187,7 +187,7 @@ def test_layouts_by_dataset_are_mappings(tmp_path):
         assert file["image"].chunks == (25, 64) and file["other"].chunks == (10, 10) and file["other"].fletcher32
     planned = raddle.plan(tmp_path / "in.h5", **made).output.datasets
     assert {one.path: one.decided_by for one in planned}["/other"] == "other: chunk=10x10, fletcher32"
-    with pytest.raises(errors.InputError, match='layout_rules "typo: contiguous"'):
+    with pytest.raises(errors.InputError, match='layout_rules="typo: contiguous"'):
         raddle.plan(tmp_path / "in.h5", layout_rules=["typo: contiguous"], progress=False)
     with pytest.raises(errors.UsageError, match="not a setting"):
         raddle.plan(tmp_path / "in.h5", layout_rules={"other": "shuffle, size=3"}, progress=False)
