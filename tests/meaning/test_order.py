@@ -185,6 +185,24 @@ def test_overlaps_in_other_units(tmp_path):
     TIMES.equal(inputs, "--overlap", "first", times=[0, 1, 2, 3, 4], fields=[0, 2, 4, 202, 204])
 
 
+def test_nanoseconds_are_compared_exactly(tmp_path):
+    """Times that differ, but round to the same double."""
+    start = 1_700_000_000_000_000_000
+
+    def nanoseconds(name, first_day, *times):
+        file = simple(first_day, times=[start + time for time in times], since="nanoseconds since 1970-01-01", kind="i8")
+        return write(tmp_path / name, file)
+
+    first, next_one = nanoseconds("a.nc", 0, 0, 10, 20), nanoseconds("b.nc", 1, 30, 40)
+    for typed in ([first, next_one], [next_one, first]):
+        times = [start + time for time in [0, 10, 20, 30, 40]]
+        TIMES.equal(typed, times=times, fields=[0, 2, 4, 100, 102]).unlink()
+    TIMES.refused([first, nanoseconds("same.nc", 2, 20, 30)], names=["/time", str(start + 20), "--overlap"])
+    again, times = nanoseconds("again.nc", 2, 20, 30), [start + time for time in [0, 10, 20, 30]]
+    TIMES.equal([first, again], "--overlap", "first", times=times, fields=[0, 2, 4, 202]).unlink()
+    TIMES.refused([first, nanoseconds("between.nc", 2, 15, 30)], "--overlap", "first", names=["/time", str(start + 15)])
+
+
 def test_files_without_a_time_keep_their_order(tmp_path):
     """A record dimension without a coordinate does not determine the order."""
     inputs = []

@@ -24,7 +24,7 @@ use crate::plan::links;
 use crate::plan::memory::ReaderMemory;
 use crate::rules::{
     self,
-    check::{RecordOrder, RecordTrims},
+    records::{RecordOrder, RecordTrims},
     repack, user,
 };
 use crate::scan;

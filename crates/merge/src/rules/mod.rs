@@ -20,6 +20,7 @@ mod packing;
 pub(crate) mod pick;
 mod positions;
 mod record_lengths;
+pub(crate) mod records;
 pub(crate) mod repack;
 pub(crate) mod settle;
 pub(crate) mod settling;

@@ -2,10 +2,10 @@
 //!
 //! It uses only extents and attributes; checks that need values of the inputs come later ([`super::check`]).
 
-use super::check::{RecordTrims, TakenRecords};
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
 use super::record_lengths::record_lengths;
+use super::records::{RecordTrims, TakenRecords};
 use super::settling::{DeclaredRule, Mismatch, Settling};
 use super::unit_scale::UNWRITTEN;
 use super::versions::{self, CONVENTIONS};
