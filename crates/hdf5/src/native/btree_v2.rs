@@ -27,11 +27,13 @@ pub(crate) mod record {
 
 /// Layout of the nodes of one depth; depth 0 is the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Level {
-    max_records: u64,
+pub(crate) struct Level {
+    pub max_records: u64,
     /// Maximum number of records in a subtree, and the size of the field that counts them.
     max_subtree: u64,
     subtree_count_len: usize,
+    /// Length of a pointer to a child; 0 for leaves.
+    pub pointer_len: usize,
 }
 
 /// Header of a tree.
@@ -72,17 +74,18 @@ impl TreeHeader {
 }
 
 /// Returns the layout of each depth, leaves first, or `None` if a node has no room for a record.
-fn levels(node_len: u64, record_len: u64, depth: u16, encoding: &Encoding) -> Option<Vec<Level>> {
+pub(crate) fn levels(node_len: u64, record_len: u64, depth: u16, encoding: &Encoding) -> Option<Vec<Level>> {
     let leaf_records =
         node_len.checked_sub(NODE_FRAME_LEN_BYTES)?.checked_div(record_len).filter(|&count| count > 0)?;
-    let mut levels = vec![Level { max_records: leaf_records, max_subtree: leaf_records, subtree_count_len: 0 }];
+    let leaf = Level { max_records: leaf_records, max_subtree: leaf_records, subtree_count_len: 0, pointer_len: 0 };
+    let mut levels = vec![leaf];
     for _ in 0..depth {
         let below = levels[levels.len() - 1];
-        let pointer_len = (encoding.address_len() + encoded_len(leaf_records) + below.subtree_count_len) as u64;
-        let space = node_len.checked_sub(NODE_FRAME_LEN_BYTES + pointer_len)?;
-        let max_records = (space / (record_len + pointer_len)).max(1);
+        let pointer_len = encoding.address_len() + encoded_len(leaf_records) + below.subtree_count_len;
+        let space = node_len.checked_sub(NODE_FRAME_LEN_BYTES + pointer_len as u64)?;
+        let max_records = Some(space / (record_len + pointer_len as u64)).filter(|&count| count > 0)?;
         let max_subtree = (max_records + 1).saturating_mul(below.max_subtree).saturating_add(max_records);
-        levels.push(Level { max_records, max_subtree, subtree_count_len: encoded_len(max_subtree) });
+        levels.push(Level { max_records, max_subtree, subtree_count_len: encoded_len(max_subtree), pointer_len });
     }
     Some(levels)
 }
@@ -133,17 +136,10 @@ impl Records {
             let what = format!("{WHAT}: {count} records in a node for {}", level.max_records);
             return Err(Defect::Malformed { address, what }.in_file(path));
         }
-        let pointer_len = match depth {
-            0 => 0,
-            _ => {
-                let below = header.levels[depth - 1].subtree_count_len;
-                encoding.address_len() + encoded_len(header.levels[0].max_records) + below
-            }
-        };
         // A node occupies `node_len` bytes; the bytes after the checksum are undefined. The counts fit: both were
         // checked against the node's length.
         let records_len = count * header.record_len as u64;
-        let pointers_len = if depth == 0 { 0 } else { (count + 1) * pointer_len as u64 };
+        let pointers_len = if depth == 0 { 0 } else { (count + 1) * level.pointer_len as u64 };
         let len = NODE_FRAME_LEN_BYTES + records_len + pointers_len;
         if len > header.node_len {
             let what = format!("{WHAT}: {len} bytes in a node of {}", header.node_len);
@@ -205,6 +201,9 @@ mod tests {
         assert_eq!(levels(20, 11, 0, &WIDE), None);
         assert_eq!(levels(512, 0, 0, &WIDE), None);
         assert_eq!(levels(9, 11, 3, &WIDE), None);
+        // A leaf holds a record, an inner node with its two pointers of 9 bytes does not.
+        assert_eq!(levels(38, 11, 1, &WIDE), None);
+        assert!(levels(39, 11, 1, &WIDE).is_some());
         // The maximum depth and width: counts saturate.
         assert!(levels(u64::from(u32::MAX), 1, MAX_DEPTH, &WIDE).is_some());
     }

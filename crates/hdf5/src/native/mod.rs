@@ -9,7 +9,7 @@
 //! multiple of the file's length (see [`ReadLimits`]); every error names the file and the address.
 
 mod attributes;
-mod btree_v2;
+pub(crate) mod btree_v2;
 pub mod checksum;
 pub mod cursor;
 #[cfg(test)]

@@ -8,13 +8,15 @@ use super::grid::{ChunkGrid, ChunkRange};
 use super::index_reader::{IndexReader, NodeKind, Visit, off_grid, uint};
 use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
+use crate::native::btree_v2::{Level, levels};
+use crate::native::cursor::encoded_len;
 use std::ops::ControlFlow;
 
 /// Deepest accepted tree: nodes hold at least 2 records, so 2^40 chunks fit.
-const MAX_DEPTH: usize = 40;
+const MAX_DEPTH: u16 = 40;
 
 /// Slot of the header in the node cache; nodes use the slot of their depth.
-const HEADER: usize = MAX_DEPTH + 1;
+const HEADER: usize = MAX_DEPTH as usize + 1;
 
 const HEADER_KIND: NodeKind = NodeKind { signature: b"BTHD", what: "B-tree 2 header" };
 const WHAT_NODE: &str = "B-tree 2 node";
@@ -40,17 +42,9 @@ struct Tree {
     node_len: usize,
     record_len: usize,
     /// Width of record counts in child pointers.
-    records_len: usize,
+    count_len: usize,
     /// Levels of the tree, leaves first.
     levels: Vec<Level>,
-}
-
-/// Maximum contents of the nodes of one level, which determine the size of child pointers.
-#[derive(Debug, Clone, Copy)]
-struct Level {
-    max_records: u64,
-    /// Width of the total record count in pointers to nodes of this depth; not stored for leaves.
-    total_len: usize,
 }
 
 impl Tree {
@@ -62,7 +56,7 @@ impl Tree {
         let bytes = reader.nodes.bytes(HEADER);
         let kind = bytes[5];
         let (node_len, record_len) = (uint(bytes, 6, 4) as usize, uint(bytes, 10, 2) as usize);
-        let depth = uint(bytes, 12, 2) as usize;
+        let depth = uint(bytes, 12, 2) as u16;
         let scaled_len = 8 * grid.rank();
         let fits = match kind {
             10 => !grid.filtered && record_len == address_len + scaled_len,
@@ -81,28 +75,11 @@ impl Tree {
         if root_records == 0 {
             return Ok(None);
         }
-        // Signature, version, type and checksum of a node take 10 bytes.
-        let room = node_len.saturating_sub(10);
-        let leaf_records = (room / record_len) as u64;
-        let records_len = width_of(leaf_records);
-        let mut levels = vec![Level { max_records: leaf_records, total_len: 0 }];
-        let mut total_records = leaf_records;
-        for level in 1..=depth {
-            let pointer_len = address_len + records_len + levels[level - 1].total_len;
-            let max_records = (room.saturating_sub(pointer_len) / (record_len + pointer_len)) as u64;
-            total_records = (max_records + 1).saturating_mul(total_records).saturating_add(max_records);
-            levels.push(Level { max_records, total_len: width_of(total_records) });
-        }
-        if levels.iter().any(|level| level.max_records < 1) {
-            return Err(malformed(format!("nodes of {node_len} bytes hold no record of {record_len}")));
-        }
-        Ok(Some(Self { kind, root, root_records, node_len, record_len, records_len, levels }))
+        let levels = levels(node_len as u64, record_len as u64, depth, &reader.encoding)
+            .ok_or_else(|| malformed(format!("nodes of {node_len} bytes hold no record of {record_len}")))?;
+        let count_len = encoded_len(levels[0].max_records);
+        Ok(Some(Self { kind, root, root_records, node_len, record_len, count_len, levels }))
     }
-}
-
-/// Returns the width that libhdf5 uses for counts up to `limit`, in bytes.
-fn width_of(limit: u64) -> usize {
-    (limit.max(1).ilog2() / 8 + 1) as usize
 }
 
 struct ChunkWalk<'a, 'v> {
@@ -125,16 +102,13 @@ impl ChunkWalk<'_, '_> {
     ) -> Result<ControlFlow<()>> {
         let address_len = reader.encoding.address_len();
         let record_len = self.tree.record_len;
-        if records == 0 || records as u64 > self.tree.levels[depth].max_records {
+        let level = self.tree.levels[depth];
+        if records == 0 || records as u64 > level.max_records {
             return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
         }
-        let pointer_len = match depth {
-            0 => 0,
-            depth => address_len + self.tree.records_len + self.tree.levels[depth - 1].total_len,
-        };
         // Only the used part of a node is meaningful; the checksum follows it.
         let children = if depth == 0 { 0 } else { records + 1 };
-        let len = 6 + records * record_len + children * pointer_len + 4;
+        let len = 6 + records * record_len + children * level.pointer_len + 4;
         if len > self.tree.node_len {
             return Err(reader.malformed(address, format!("{WHAT_NODE}: {records} records do not fit it")));
         }
@@ -160,9 +134,9 @@ impl ChunkWalk<'_, '_> {
                 let low = item.checked_sub(1).map_or([0; MAX_RANK], |before| scaled_at(bytes, before));
                 let high = (item < records).then(|| scaled_at(bytes, item));
                 if !self.range.misses(&low[..rank], high.as_ref().map(|high| &high[..rank])) {
-                    let at = 6 + records * record_len + item * pointer_len;
+                    let at = 6 + records * record_len + item * level.pointer_len;
                     let child = reader.defined_address(bytes, at, address, WHAT_NODE)?;
-                    let child_records = uint(bytes, at + address_len, self.tree.records_len) as usize;
+                    let child_records = uint(bytes, at + address_len, self.tree.count_len) as usize;
                     if self.node(reader, child, child_records, depth - 1)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
