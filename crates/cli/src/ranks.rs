@@ -246,7 +246,8 @@ fn one_process(name: &str, launched: &LauncherInfo) -> Error {
     let launcher = launched.launcher;
     let what = format!("raddle {name} runs as one process, but {launcher} started several");
     Error::usage(&what).hint(&format!(
-        "run it without {launcher}; plan, merge, append, rechunk, verify, inspect, keys add, idx write, idx read, events convert and events merge share their work across ranks"
+        "run it without {launcher}; plan, merge, append, rechunk, select, verify, inspect, keys add, keys spill-index, \
+         idx write, idx read, events convert, events merge and events bench share their work across ranks"
     ))
 }
 

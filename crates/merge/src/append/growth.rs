@@ -151,6 +151,12 @@ impl Growth {
                 Some(_) | None if form == DigestForm::Stored => {
                     return refuse("has a filter that raddle does not know, so that its digests cannot be continued");
                 }
+                Some(digests) if digests.form == DigestForm::Stored => {
+                    return refuse(
+                        "has chunks that were moved without decoding them, as --union does, so that the digests of its \
+                         values are unknown; merge all inputs again",
+                    );
+                }
                 Some(digests) if digests.form != form => {
                     return refuse("has digests in a form that this version does not write; merge all inputs again");
                 }
