@@ -5,7 +5,8 @@ fn kernel() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// Identifies the machine of `rank`. If the system has no identity, the rank counts as alone on its machine.
+/// Returns a name for this machine, on which `rank` runs. If the system has no identity, the rank counts as alone on
+/// its machine.
 pub fn name(rank: usize) -> Vec<u8> {
     kernel().unwrap_or_else(|| format!("rank {rank}")).into_bytes()
 }

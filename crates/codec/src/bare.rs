@@ -1,8 +1,8 @@
 //! Bare compressed streams, as used by formats other than HDF5, whose containers state the decoded length.
 //!
-//! Chunks are decoded by [`crate::Pipeline`]; the caller extracts a stream from its container. Invariants: decoding
-//! fills the output exactly or fails; [`RawStreamCodec::check_stored`] can be called before allocating the output, so
-//! that a declared length costs no memory that the stored bytes could not fill.
+//! Chunks of HDF5 are decoded by [`crate::Pipeline`]. The caller extracts a stream from its container. Invariants:
+//! decoding fills the output exactly or fails; [`RawStreamCodec::check_stored`] can be called before allocating the
+//! output, so that a declared length costs no memory that the stored bytes could not fill.
 
 use crate::compression::MAX_LEVEL;
 use crate::error::{CodecError, Result};

@@ -35,7 +35,7 @@ impl MemoryBudget {
         Self { shared: Arc::new(Shared { limit_bytes, state: Mutex::default(), changed: Condvar::new() }) }
     }
 
-    /// Returns the limit.
+    /// Returns the limit in bytes.
     pub fn limit_bytes(&self) -> u64 {
         self.shared.limit_bytes
     }

@@ -1,4 +1,5 @@
-//! A Huffman code for decoding: its words by length, collected while they are read, and a table of the short ones.
+//! A Huffman code for decoding: its symbols by length, collected while the lengths are read, and a table of the short
+//! ones.
 //!
 //! Lengths are read from a stream by `header`. Invariant: after `build` has returned true, every window of bits leads
 //! to an entry.

@@ -74,7 +74,7 @@ fn has_interpreter(head: &[u8]) -> Option<bool> {
 pub(crate) struct Inside {
     /// Version, from the text that every libhdf5 contains.
     pub version: Option<String>,
-    /// Whether the HDF5 reads the driver from the environment: version 1.13 or later.
+    /// Whether this libhdf5 reads the driver from the environment: version 1.13 or later.
     pub takes_drivers: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Files of events: opened and read as arrays of columns, written from arrays, converted, merged and inspected.
 //!
-//! Options are keywords, as JSON, that are read into the requests of the library. Arrays are passed flat, in the order
-//! of each product's form, together with awkward-array's description of the form.
+//! Keyword arguments arrive as JSON and become the library's requests. Arrays are passed flat, in the order of each
+//! product's form, together with awkward-array's description of the form.
 
 use crate::attached::detached;
 use crate::errors;

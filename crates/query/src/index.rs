@@ -372,7 +372,7 @@ struct BlockReader<'f> {
     values: Vec<u8>,
 }
 
-/// A column whose statistics are determined.
+/// A column whose statistics are being computed, and the order of its values.
 struct OrderedColumn<'k> {
     path: String,
     column: TableColumn,

@@ -109,7 +109,7 @@ mod tests {
         sum
     }
 
-    /// Returns a sum that fits, in units of 2^-1074.
+    /// Returns a sum of at most 127 bits, in units of 2^-1074.
     fn units(sum: &FloatSum) -> i128 {
         let bytes = sum.to_le_bytes();
         let (low, high) = bytes.split_at(16);

@@ -186,7 +186,7 @@ fn pipeline(filters: &[Filter]) -> String {
     filters.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns what decides the layout of a dataset, in the words of the command line.
+/// Returns the options that determine the layout of a dataset, as on the command line.
 fn decided_by(plan: &MergePlan, planned: &ColumnPlan) -> Option<String> {
     let rules = planned.layout.rules.iter();
     let mut all: Vec<String> = rules.map(|&rule| plan.options.layout_rules[rule as usize].to_string()).collect();

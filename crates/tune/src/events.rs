@@ -42,7 +42,7 @@ fn one() -> u64 {
     1
 }
 
-/// Returns the default number of distinct events, whose bytes exceed the window of compressors.
+/// Returns the default number of distinct events, which have more bytes than the window of any compressor.
 fn kept() -> u64 {
     4000
 }

@@ -242,7 +242,7 @@ impl Knob {
             || self == Self::Libver
     }
 
-    /// Returns the kind of value it takes.
+    /// Returns the kind of values that the setting takes.
     pub fn kind(self) -> SettingKind {
         match self {
             Self::DeferFlush | Self::CollectiveMetadata | Self::Shuffle | Self::Fletcher32 | Self::NoFill => {

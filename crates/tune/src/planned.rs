@@ -82,7 +82,7 @@ pub enum Agreement {
 }
 
 impl Agreement {
-    /// Returns the description for people.
+    /// Returns the description as a phrase.
     pub fn words(self) -> &'static str {
         match self {
             Self::Equal => "as in the paper",

@@ -161,7 +161,7 @@ impl Executor for Workers {
     }
 }
 
-/// Way in which a process ended.
+/// Outcome of waiting for a process.
 #[derive(Debug)]
 pub enum ProcessEnd {
     /// The process exited or was killed by a signal.

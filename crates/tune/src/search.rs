@@ -54,7 +54,7 @@ const MAX_VALUES: usize = 3;
 pub struct Search {
     /// Sweep of one setting at a time.
     pub sweep: Findings,
-    /// Rounds of halving, if there was anything to combine.
+    /// Rounds of successive halving; empty if there was nothing to combine.
     pub rounds: Vec<Findings>,
     /// The winner compared with the default, on fresh values; absent if no setting helped within the limits.
     pub proof: Option<Findings>,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Minimum time between two `advanced` lines of a stage.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// An open log.
+/// A log of events, a line of JSON each, which is open for writing.
 #[derive(Debug)]
 pub(super) struct JsonLog {
     path: PathBuf,

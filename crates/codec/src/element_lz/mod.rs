@@ -24,7 +24,7 @@ use token::Tokens;
 /// block.
 const BLOCK_LEN_BYTES: usize = 1 << 17;
 
-/// Kind of elements at whose boundaries repeats are searched.
+/// Distance between the positions at which repeats are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stride {
     /// Elements of any other length, or unordered bytes.

@@ -30,7 +30,7 @@ const PIECE_LEN_BYTES: usize = 1 << 17;
 /// Maximum length of a stored block of deflate.
 const STORED_LEN_BYTES: usize = u16::MAX as usize;
 
-/// Reciprocal of the part of the total length that may be lost, as estimated, by not searching for matches.
+/// Reciprocal of the largest estimated loss, as a share of the total length, at which matches are not searched for.
 const LOSS: u64 = 64;
 
 /// Minimum ratio by which a simple search for matches must shorten a piece for it to count as runs.

@@ -183,7 +183,7 @@ impl<'a> OutputMode<'a> {
     }
 }
 
-/// Task of an execution.
+/// Tiles of an execution, with the callback and the recorder that follow them.
 struct ExecutionSpec<'a, E> {
     /// Tiles to produce or to take from the recorder.
     tiles: Range<u64>,

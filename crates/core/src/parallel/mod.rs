@@ -1,4 +1,4 @@
-//! Runs a list of jobs on several threads, outside of the engine: comparing, digesting, reading blocks.
+//! Execution of a list of jobs on several threads, outside the engine: comparing, digesting, reading blocks.
 //!
 //! Invariant: after an error or a cancellation no further job is begun, and the first error is returned.
 

@@ -1,8 +1,8 @@
 //! Rounds in which ranks process the parts of a plan.
 //!
-//! All functions are pure functions of facts known to all ranks, so every rank computes the same answer without
-//! communication. Invariants: rounds are consecutive, cover everything, and hold at most the quota of each rank unless
-//! a single item exceeds it.
+//! All functions depend on facts known to all ranks only, so every rank computes the same answer without communication.
+//! Invariants: rounds are consecutive, cover everything, and hold at most the quota of each rank unless a single item
+//! exceeds it.
 
 use std::ops::Range;
 

@@ -92,7 +92,7 @@ pub struct ConversionReport {
     /// Total time that all ranks spent in collectives, including waiting. Some of this time is also counted in the
     /// other times.
     pub message_s: f64,
-    /// Peak memory under permits.
+    /// Peak of the memory that was reserved from the budget.
     pub peak_memory_len_bytes: u64,
     /// Figures of each rank; empty for a single process.
     #[serde(default)]

@@ -1,8 +1,8 @@
 //! Common parts of the layouts that store bytes: the group `/Lumi`, products that are blobs, and raddle's attributes
 //! for them.
 //!
-//! Invariant: products are in the order of these lists, regardless of the order in which a reader lists attributes or
-//! links.
+//! Invariant: products are in the order of the attribute that names them, regardless of the order in which a reader
+//! lists attributes or links.
 
 use super::series::{SeriesAttribute, SeriesValue};
 use super::{COUNTED_IDS, IDS_ATTRIBUTE, LAYOUT_ATTRIBUTE, LUMI};

@@ -21,7 +21,7 @@ const ORDER_INDEXED: c_uint = 2;
 
 /// Newest format that libhdf5 may use if the low bound cannot express an object.
 ///
-/// If the high bound were the low bound, an output could not hold, for example, a complex number. Without a high bound,
+/// If the high bound were the low bound, an output could not hold, for example, a complex number. With the newest one,
 /// every object still gets the oldest format, from the low bound upwards, that can express it.
 const HIGH_BOUND: H5F_libver_t = H5F_libver_t::H5F_LIBVER_V200;
 

@@ -41,7 +41,7 @@ pub fn format_at(path: &Path) -> Format {
     Format::ALL.into_iter().find(|format| target(*format).is_stored_at(path)).unwrap_or(Format::Idx)
 }
 
-/// Returns whether an output of `format` has the option `name`, because no other format has it alone.
+/// Returns whether `format` accepts the option `name`. Options that no other format claims are common to all.
 pub fn has_option(format: Format, name: &str) -> bool {
     let request = WriteRequest::default();
     let others = Format::ALL.into_iter().filter(|other| *other != format);

@@ -112,7 +112,7 @@ impl<'a> StepWork<'a> {
         self.received.sent()
     }
 
-    /// Returns how the block of a claim with this filter mask is stored.
+    /// Returns the coding of a block whose claim has this filter mask.
     pub(crate) fn coding(&self, field: usize, filter_mask: u32) -> Coding {
         if filter_mask == STORED_RAW { Coding::Raw } else { self.compressions[field].coding() }
     }

@@ -1,10 +1,10 @@
-//! Inflates zlib streams of columns of numbers: matches of a few bytes with literals in between, in unpredictable
+//! Inflater for zlib streams of columns of numbers: matches of a few bytes with literals in between, in unpredictable
 //! order.
 //!
-//! Streams that are mostly literals are left to libdeflate, which decodes them equally fast; streams that repeat to
-//! `super::runs`; and short ones to other decoders, because their codes change before the tables pay off. A length and
-//! its distance are looked up at once, and a step is the same for literals and matches: one load, one store, and no
-//! branch that could be mispredicted.
+//! Streams that are mostly literals are left to libdeflate, which decodes them equally fast. Streams that repeat are
+//! left to `super::runs`. Short streams are left to other decoders, because their codes change before the tables pay
+//! off. A length and its distance are looked up at once, and a step is the same for literals and matches: one load, one
+//! store, and no branch that could be mispredicted.
 
 mod lane;
 mod steps;

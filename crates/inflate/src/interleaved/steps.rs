@@ -1,5 +1,5 @@
-//! Steps: decoding of words that need only one look-up, of one stream or of two interleaved, without a bounds check for
-//! each.
+//! Decoding steps for words that need a single look-up, in one stream or in two interleaved ones. Bounds are checked
+//! once for several steps.
 //!
 //! All unsafe memory access of the inflater is here. Invariant: nothing is read outside of a lane's stream and its
 //! decoded output, and nothing is written outside of its output; for the proof, see [`Head::step`].

@@ -22,7 +22,7 @@ pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
     selection: Selection,
-    /// Memory for the chunks of a dataset that is stored once.
+    /// Maximum memory for the chunks of a dataset of which the output stores a single copy.
     value_limit_bytes: u64,
 }
 

@@ -140,7 +140,7 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// Creates a specification of all datasets for a key of these columns.
+    /// Creates a specification for a key of these columns, with every dataset that a key can have.
     pub fn new(columns: Vec<String>) -> Self {
         Self {
             columns,

@@ -40,7 +40,7 @@ const STRETCHES_AHEAD: usize = 2;
 /// Length of the messages in transit at once, of all ranks together.
 const MESSAGE_LEN_BYTES: u64 = 8 << 20;
 
-/// Rows of several tables, concatenated and cut evenly.
+/// Rows of several tables, concatenated and divided into equal stretches.
 #[derive(Debug)]
 struct TableStretches {
     /// Number of rows of each table.

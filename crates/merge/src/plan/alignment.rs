@@ -55,7 +55,8 @@ fn of_folder_of(output: &Path) -> Result<Stripes> {
     stripes::of_folder(folder).map_err(failed)
 }
 
-/// Estimates the size of the output's chunks: as stored in the inputs, or uncompressed where the output is.
+/// Estimates the total stored size of the output's chunks. Chunks that are compressed or moved count as they are stored
+/// in the inputs, others uncompressed.
 fn expected_len_bytes(plan: &MergePlan) -> u64 {
     let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
     let expected = arrays.map(|(array, &column)| match &plan.columns[column as usize].route {

@@ -70,7 +70,7 @@ pub struct PlannedInput {
     pub path: PathBuf,
     /// Identity of the file at the time of the scan.
     pub identity: FileIdentity,
-    /// Sizes that readers of the file need.
+    /// Base address of the file, and the sizes of the addresses and lengths that it stores.
     pub encoding: Encoding,
     /// Number of bytes before the superblock, which are not merged.
     pub userblock_len_bytes: u64,

@@ -106,8 +106,8 @@ impl StoredRecord {
         (remembered != Self::default()).then_some(remembered)
     }
 
-    /// Removes the options that the only input has already followed, if the output is compared with a file of which it
-    /// is a copy.
+    /// Removes the options that the record of the only input contains, because the output is a copy of this input and
+    /// inherited its record.
     pub(crate) fn forget_done(&mut self, of_input: &Self) {
         self.options = std::mem::take(&mut self.options).without_done(&of_input.options);
     }

@@ -68,7 +68,7 @@ pub struct MergeWorker<'p> {
     decoded: Vec<u8>,
     /// Contributions to digests since the last note, with their columns.
     parts: Vec<(u32, BlockPart)>,
-    /// State of filling groups of tiles.
+    /// Tiles of the current group, for layouts that fill several tiles at once.
     filler: FillerState,
 }
 

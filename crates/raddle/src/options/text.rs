@@ -78,7 +78,7 @@ pub mod commas {
 
     pub use super::list::serialize;
 
-    /// Parses the parts of one text, or each of several texts.
+    /// Parses a text of parts that are separated by commas, or a list of texts of one part each.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {

@@ -348,7 +348,7 @@ pub(crate) fn drawable(times: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// Returns whether the ratio can be drawn.
+    /// Returns whether ratio and interval are positive and finite, so that they can be drawn.
     pub fn is_fit(&self) -> bool {
         [self.ratio, self.interval[0], self.interval[1]].iter().all(|value| value.is_finite() && *value > 0.0)
     }

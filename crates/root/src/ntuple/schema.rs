@@ -51,7 +51,7 @@ pub(super) enum ColumnKind {
     SplitIndex {
         len_bytes: usize,
     },
-    /// Highest bits of 32-bit numbers, packed.
+    /// Highest bits of 32-bit floats, packed.
     Truncated {
         bits: u32,
     },

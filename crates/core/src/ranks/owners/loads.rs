@@ -121,7 +121,8 @@ impl<'a> RunLoads<'a> {
         }
     }
 
-    /// Returns the rank to which item `at` of rank `from` should move, and the item that it should give back, if any.
+    /// Returns the rank to which item `at` of rank `from` should move, and the item that this rank should return in
+    /// exchange. `None` if no move helps.
     fn best_exchange(
         &self,
         run: &[Item],

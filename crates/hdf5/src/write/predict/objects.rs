@@ -168,7 +168,7 @@ fn heap_values(class: &TypeClass) -> Option<u64> {
     }
 }
 
-/// Returns the space of attributes of these lengths, if `free` bytes fit into the existing object header.
+/// Returns the space that attributes of these lengths take outside an object header with `free` free bytes.
 pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64) -> u64 {
     let count = attributes.len() as u64;
     let sum = |attributes: &[u64]| attributes.iter().fold(0_u64, |sum, &len| sum.saturating_add(len));

@@ -68,7 +68,7 @@ pub(crate) struct LevelPair<'a> {
 }
 
 impl LevelPair<'_> {
-    /// Computes `target`, samples of the level whose cells lie in the region, into `out`.
+    /// Computes the samples of `target` and writes them to `out`. The cells of these samples lie in the region.
     ///
     /// # Errors
     /// If the run is cancelled.

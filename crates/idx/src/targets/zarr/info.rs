@@ -1,4 +1,4 @@
-//! Description of a folder of images, as reports contain it.
+//! Description of a folder of images, for reports.
 
 use super::image::{Image, Images};
 use serde::Serialize;

@@ -42,7 +42,7 @@ pub(crate) fn of_radar(path: &[u8]) -> Option<&'static str> {
     OF_RADAR.iter().find(|(variable, _)| name == *variable).map(|(_, dimension)| *dimension)
 }
 
-/// Returns the path of the dimension to whose positions the values of a variable refer.
+/// Returns the path of the dimension whose positions are the values of a variable.
 pub(super) fn target(variables: &Variables<'_, '_>, at: usize) -> Option<Vec<u8>> {
     let file = variables.file;
     let of_radar = || of_radar(file.path_of(at)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Estimates totals over all datasets, with their uncertainty, from trials of parts.
+//! Estimation of totals over all datasets, with their uncertainty, from trials of parts.
 //!
 //! A tried dataset is scaled by its stored length in the inputs: the gain of a part over its inputs predicts the rest
 //! better than the length of the part does. A sample drawn by weight represents the datasets that were not tried. All

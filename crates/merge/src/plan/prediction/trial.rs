@@ -201,7 +201,7 @@ struct TrialTime {
     cpu_s: f64,
 }
 
-/// State with which a thread makes trials.
+/// State of a thread that makes trials.
 #[derive(Default)]
 struct Bench<'p> {
     worker: Option<MergeWorker<'p>>,

@@ -2,7 +2,7 @@
 //! provenance.
 //!
 //! The size of variable-length values is unknown until they are read, so some rows of each dataset are read. Invariant:
-//! the budget bounds the rows that are read, and no process is started.
+//! the budget bounds the rows that are read. No process is started.
 
 use super::estimate::Estimate;
 use super::trial::needs_library;
