@@ -1,4 +1,4 @@
-//! Reading: a handle that describes a dataset and reads boxes of it into the caller's memory.
+//! Handle that describes a dataset and reads boxes of it into the caller's memory.
 
 use crate::call::{c_text, call};
 use crate::fault::{CallError, RaddleIdxStatus};

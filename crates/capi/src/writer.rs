@@ -1,4 +1,4 @@
-//! Writing: a handle that receives the shape of the dataset and this rank's boxes, and writes step by step.
+//! Handle that receives the shape of the dataset and this rank's boxes, and writes step by step.
 //!
 //! Invariants: samples are not copied before they are written, so they must remain valid until the step ends; options
 //! and fields are fixed once the first step begins; a failed call changes nothing, except that ending a step discards

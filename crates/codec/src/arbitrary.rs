@@ -1,4 +1,4 @@
-//! Decodes arbitrary bytes with arbitrary pipelines: the entry for fuzzers, and for tests that damage bytes.
+//! Entry point for fuzzers and for tests that damage bytes: decodes arbitrary bytes with arbitrary pipelines.
 
 use crate::filter::{Filter, KnownFilter};
 use crate::pipeline::{DecodeState, MAX_FILTERS, Pipeline};

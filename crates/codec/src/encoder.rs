@@ -1,5 +1,5 @@
-//! Encodes one tile: shuffle, then deflate with the encoder that suits the data (or another compression), then
-//! fletcher32.
+//! Encoder of tiles: shuffles a tile, compresses it, and appends a fletcher32 checksum. For deflate, it chooses the
+//! encoder that suits the data.
 //!
 //! Invariant: the stored bytes depend only on the options and the raw bytes, not on the state, the thread or earlier
 //! tiles. A file is therefore the same however its tiles were distributed.

@@ -1,4 +1,4 @@
-//! Handles of libdeflate's compressors: the only calls to it in this crate.
+//! Handles of libdeflate's compressors. No other module of this crate calls libdeflate.
 //!
 //! Invariant: a handle has one owner and is used through `&mut`, so that two threads never use the same one.
 

@@ -1,4 +1,4 @@
-//! Reads bits, most significant first, checking for the end.
+//! Reader of bits, most significant first, that checks for the end of the bytes.
 
 /// Reader of bits.
 pub(crate) struct MsbReader<'a> {

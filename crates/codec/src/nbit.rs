@@ -1,4 +1,5 @@
-//! Decoder of the nbit filter, which stores only the significant bits of each number, most significant first, packed.
+//! Decoder of the nbit filter, which stores only the significant bits of each number, packed and most significant
+//! first.
 //!
 //! The parameters describe the element as a tree of numbers, arrays, compounds and members stored unchanged; padding
 //! bits and bytes are decoded as zero. Parameters: number of parameters, whether the filter does nothing, elements per

@@ -1,4 +1,4 @@
-//! Zstandard: decodes one or more complete frames, with nothing before or after them; encodes a frame.
+//! Decoder of one or more complete Zstandard frames, with nothing before or after them, and encoder of one frame.
 
 use crate::error::{CodecError, Result};
 use crate::filter::KnownFilter;

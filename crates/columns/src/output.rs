@@ -1,7 +1,7 @@
 //! Output file of one process, or of ranks that write it together.
 //!
-//! `raddle_core::output::publish` gives it its name. Invariant: one process holds the lock, removes what a killed run
-//! has left, and publishes.
+//! `raddle_core::output::publish` gives the finished file its name. Invariant: one process holds the lock, removes what
+//! a killed run has left, and publishes.
 
 use crate::error::{ColumnsError, Result};
 use raddle_core::output::publish::{AtomicFile, IfExists};

@@ -1,5 +1,5 @@
-//! Reads whole datasets and, as soon as a program seems to read one after the other, the following ones in the
-//! background.
+//! Reader of whole datasets with prefetching: if a program seems to read one dataset after another, threads read the
+//! following ones in the background.
 //!
 //! Objects are numbered in the order in which a program that visits the file meets them. A program that has read a few
 //! datasets in that order probably reads the next ones too. Threads decode those while the program works with the
@@ -7,8 +7,8 @@
 //! Datasets that were read ahead but not requested make the next prediction wait longer.
 //!
 //! Invariants: values are passed on once, so that a second read of a dataset reads the file again; an error in the
-//! background is not reported, because the dataset is read again when it is requested; each object is looked at once by
-//! a prediction; threads end when nothing is left to read.
+//! background is not reported, because the dataset is read again when it is requested; a prediction looks at each
+//! object once; threads end when nothing is left to read.
 
 use crate::Result;
 use crate::fork::BackgroundThread;

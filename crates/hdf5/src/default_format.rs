@@ -1,8 +1,8 @@
 //! Writes files as other programs do: with libhdf5's own driver and defaults, chunk by chunk.
 //!
-//! Used to make inputs (for the demo and the benchmarks), never raddle's outputs, which go through the planning driver
-//! of [`crate::write`]. Callers pass chunks in their stored form, so that compression can run on other threads.
-//! Invariant: the lock of libhdf5 is held only during calls, never between them.
+//! This makes inputs for the demo and the benchmarks, never raddle's outputs, which go through the planning driver of
+//! [`crate::write`]. Callers pass chunks in their stored form, so that compression can run on other threads. Invariant:
+//! the lock of libhdf5 is held only during calls, never between them.
 
 use crate::error::Result;
 use crate::ffi::{Call, Handle, Library};

@@ -1,5 +1,5 @@
-//! Forks: the new process has no threads except the one that forked, and would wait forever for a lock that another
-//! thread held.
+//! Preparation for forks: the new process has only the thread that forked, and would wait forever for a lock that
+//! another thread held.
 //!
 //! A thread calls [`pause`] before it forks, then [`resume`] in the process that forked and [`resume_in_child`] in the
 //! new one. Invariant: between [`pause`] and [`resume`], no other thread reads ahead, has a [`ReadGuard`] or calls

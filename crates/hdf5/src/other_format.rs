@@ -1,7 +1,8 @@
 //! Recognition of other file formats by their first bytes, so that an error message can name the format and suggest a
 //! remedy.
 //!
-//! Does not read them. Invariant: file names are not considered, and unrecognised formats are not guessed.
+//! This module does not read such files. Invariant: file names are not considered, and unrecognised formats are not
+//! guessed.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Path resolution: follows hard and soft links until the path ends or leaves the file.
 //!
-//! Does not open other files. Invariant: resolution ends even if soft links form a cycle.
+//! No other files are opened. Invariant: resolution ends even if soft links form a cycle.
 
 use crate::Result;
 use crate::model::{FileTree, Link, LinkTarget, ObjectIndex, ObjectKind};

@@ -1,4 +1,4 @@
-//! Verification of an output: everything that is stored decodes, and equals the inputs if there are any.
+//! Verification of an output: everything that is stored must decode and, if there are inputs, equal them.
 
 use crate::compare::{Comparison, compare};
 use crate::inputs::{Inputs, RowArray};

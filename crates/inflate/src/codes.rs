@@ -1,6 +1,6 @@
 //! Codes of the current block.
 //!
-//! Decoding with them is left to the inflaters, each of which does it in another way.
+//! Decoding with them is left to the inflaters, each of which does it differently.
 
 use crate::code::Code;
 use crate::header;

@@ -1,7 +1,7 @@
 //! Reads the code lengths of a block (RFC 1951, 3.2.6 and 3.2.7) directly into lists by length.
 //!
-//! The words after the header are decoded elsewhere. Nothing here loops over all symbols: small blocks use a few dozen
-//! of 318.
+//! The data after the header is decoded elsewhere. Nothing here loops over all symbols: small blocks use a few dozen of
+//! 318.
 
 use crate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
 use crate::format::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};

@@ -1,4 +1,4 @@
-//! Handle of libdeflate's decompressor, and its checksum: the only calls to it in this crate.
+//! Handle of libdeflate's decompressor, and its checksum. No other module of this crate calls libdeflate.
 //!
 //! Invariant: a handle has one owner and is used through `&mut`, so that two threads never use the same one.
 

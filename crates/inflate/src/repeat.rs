@@ -1,4 +1,4 @@
-//! Writes a match: repeats the bytes that begin `back` bytes before.
+//! Copying of the bytes of a match, which begin `back` bytes before the end of the output.
 
 use std::array;
 

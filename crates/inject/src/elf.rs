@@ -1,5 +1,5 @@
-//! The parts of an ELF file that decide how a program is reached: whether the dynamic linker starts it, and whether it
-//! contains an HDF5.
+//! The parts of an ELF file that decide how settings reach a program: whether the dynamic linker starts it, and whether
+//! it contains an HDF5.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The plan for a program: the settings that reach it, those that do not with the reasons, and its environment.
+//! The plan for a program: the settings that reach it, those that do not, with the reasons, and its environment.
 
 use crate::install::Objects;
 use crate::program::{Program, Route};

@@ -1,9 +1,9 @@
 //! MPI-IO calls for which rsmpi has no safe interface: files that all ranks of a communicator write collectively.
 //!
-//! This is the unsafe code of this crate, in addition to that of `hdf5`. All functions except [`MpiFile::hints`] are
-//! collective: all ranks of the file call them, in the same order, on the thread that initialised MPI. Invariants: a
-//! file is closed only by [`MpiFile::close`], because closing is collective and a failed rank must not wait in it; MPI
-//! never receives a pointer to an empty buffer.
+//! This module and `hdf5` hold the unsafe code of this crate. All functions except [`MpiFile::hints`] are collective:
+//! all ranks of the file call them, in the same order, on the thread that initialised MPI. Invariants: a file is closed
+//! only by [`MpiFile::close`], because closing is collective and a failed rank must not wait in it; MPI never receives
+//! a pointer to an empty buffer.
 
 use mpi::ffi::{
     MPI_Aint, MPI_Datatype, MPI_Error_class, MPI_Error_string, MPI_File, MPI_File_close, MPI_File_get_info,

@@ -1,4 +1,4 @@
-//! Files that ranks write collectively through MPI-IO: the runs of all ranks in one collective write per round.
+//! Files that ranks write collectively through MPI-IO: one collective write per round writes the runs of all ranks.
 //!
 //! The calls themselves are in `ffi`. Invariants: when a file is finished, the written data has been verified to be in
 //! it; every rank takes part in every collective of a round, even if it has nothing to write or has failed before.

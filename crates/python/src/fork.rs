@@ -1,4 +1,4 @@
-//! Forks, for the functions that Python calls before and after one.
+//! Functions that Python calls before and after a fork.
 
 use crate::attached::detached;
 use pyo3::prelude::*;

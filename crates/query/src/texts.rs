@@ -1,7 +1,7 @@
-//! Texts of a column, one by one, whichever way they are stored.
+//! Texts of a column, one by one, however they are stored.
 //!
-//! Invariant: a text is what HDF5 readers show: without the zeros that pad a text of fixed length, and of a text of
-//! variable length the bytes before the first zero. A null text is empty.
+//! Invariant: a text is what HDF5 readers show. A text of fixed length ends before the zeros that pad it, and a text of
+//! variable length before its first zero. A null text is empty.
 
 use raddle_hdf5::logical::NULL_STRING;
 

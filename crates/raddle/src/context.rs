@@ -1,4 +1,4 @@
-//! Surroundings of a run: who watches it, which ranks share it, and how many threads each rank may use.
+//! Environment of a run: who watches it, which ranks share it, and how many threads each rank may use.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;

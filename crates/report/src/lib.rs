@@ -1,10 +1,10 @@
 //! Pages and figures about runs.
 //!
-//! Input are reports as they were written ([`run`] of merges and others, [`measured`] of `bench` and `tune`,
-//! [`verified`] of `verify`); output is one page ([`page`]) or its separate figures ([`figures`] and
-//! [`measured::comparisons`], drawn with [`svg`]). Nothing here reads HDF5, depends on a terminal, or needs a network
-//! or a script: a page is a single file for phones, printers and browsers without JavaScript. Invariant: every text
-//! from a report or a file is escaped.
+//! The input is reports as they were written: those of merges and others ([`run`]), of `bench` and `tune`
+//! ([`measured`]), and of `verify` ([`verified`]). The output is one page ([`page`]) or its separate figures
+//! ([`figures`] and [`measured::comparisons`], drawn with [`svg`]). Nothing here reads HDF5, depends on a terminal, or
+//! needs a network or a script: a page is a single file for phones, printers and browsers without JavaScript.
+//! Invariant: every text from a report or a file is escaped.
 #![forbid(unsafe_code)]
 
 mod compared;

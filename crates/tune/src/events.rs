@@ -1,7 +1,8 @@
 //! Parameters of [`Kernel::Events`](crate::kernel::Kernel::Events): synthetic events and the format they are written
 //! in.
 //!
-//! Values only; the writers run them. Formats and options are those of the test framework in Bashyal and others (2024).
+//! This module holds plain data, with which the writers run. Formats and options are those of the test framework in
+//! Bashyal and others (2024).
 
 use crate::error::WorkloadFault;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! Kernels: the I/O patterns of known programs, with their sizes.
 //!
-//! Values only; `worker` runs them. Invariant: a kernel that [`Kernel::check`] accepts writes [`Kernel::len_bytes`]
-//! bytes of values, whatever the settings; a single measured step of [`Kernel::Nova`] may write none.
+//! This module holds plain data; `worker` runs the kernels. Invariant: a kernel that [`Kernel::check`] accepts writes
+//! [`Kernel::len_bytes`] bytes of values, whatever the settings; a single measured step of [`Kernel::Nova`] may write
+//! none.
 
 use crate::error::WorkloadFault;
 use crate::events::Events;

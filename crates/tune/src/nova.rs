@@ -1,9 +1,9 @@
 //! Parameters of [`Kernel::Nova`](crate::kernel::Kernel::Nova): files with the same datasets, and how they are
 //! concatenated.
 //!
-//! Values only; `worker` runs them. Steps and options follow Lee and others (2022): sizes are collected from all inputs
-//! (step 2 of their workflow), the output and its datasets are created (steps 3 and 4), and dataset by dataset the
-//! parts of all inputs are read and written (step 5).
+//! This module holds plain data; `worker` runs the kernel. Steps and options follow Lee and others (2022): sizes are
+//! collected from all inputs (step 2 of their workflow), the output and its datasets are created (steps 3 and 4), and
+//! dataset by dataset the parts of all inputs are read and written (step 5).
 
 use serde::{Deserialize, Serialize};
 

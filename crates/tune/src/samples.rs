@@ -1,8 +1,8 @@
 //! Parameters of [`Kernel::Samples`](crate::kernel::Kernel::Samples): boxes of samples that processes hold, and how
 //! they are written.
 //!
-//! Values only; the writers run them. Boxes, fields and options are those of the microbenchmark and of S3D-IO in Kumar
-//! and others (2012). Invariant: every process holds one cube of equal side.
+//! This module holds plain data, with which the writers run. Boxes, fields and options are those of the microbenchmark
+//! and of S3D-IO in Kumar and others (2012). Invariant: every process holds one cube of equal side.
 
 use crate::error::WorkloadFault;
 use serde::{Deserialize, Serialize};

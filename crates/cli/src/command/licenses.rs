@@ -1,4 +1,4 @@
-//! `raddle licenses`: the licences of the software that the program contains.
+//! `raddle licenses`: prints the licences of the software that the program contains.
 
 use crate::exit::Exit;
 use raddle::Error;

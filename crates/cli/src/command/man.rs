@@ -1,4 +1,4 @@
-//! `raddle man FOLDER`: manual pages for packagers.
+//! `raddle man FOLDER`: writes manual pages for packagers.
 
 use crate::exit::Exit;
 use raddle::Error;

@@ -1,4 +1,5 @@
-//! `raddle sql`: an error that names the Python package, which handles the command before it starts this program.
+//! `raddle sql`: reports an error that names the Python package, which handles the command before it starts this
+//! program.
 
 use crate::exit::Exit;
 use raddle::Error;

@@ -1,4 +1,4 @@
-//! Reading the inputs and writing the output with several ranks.
+//! Options for reading the inputs and writing the output with several ranks.
 
 use crate::ranks::Ranks;
 use raddle::Error;

@@ -1,4 +1,4 @@
-//! Use of the machine, and output during a run.
+//! Options for the use of the machine, and for output during a run.
 
 use crate::ranks::Ranks;
 use crate::text_file::{self, Text};

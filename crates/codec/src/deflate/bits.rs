@@ -1,4 +1,4 @@
-//! Writes bits, least significant first, to a buffer whose length is known in advance.
+//! Writer of bits, least significant first, to a buffer of known length.
 
 /// Number of bytes that must be writable after the last bit: `flush` stores whole words.
 pub(crate) const SLACK_LEN_BYTES: usize = 8;

@@ -1,4 +1,4 @@
-//! Estimates the savings by matches from samples.
+//! Estimate, from samples, of the bytes that matches would save.
 
 use super::literals::Literals;
 use crate::element_lz::ElementLzEncoder;

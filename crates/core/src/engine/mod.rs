@@ -6,9 +6,11 @@
 //! each finished array in plan order.
 //!
 //! Invariants:
-//! - The same plan and work give the same bytes and claims for any number of threads and ranks, if placed in order.
+//! - If tiles are placed in order, the same plan and work give the same bytes and claims for any number of threads and
+//!   ranks.
 //! - All buffers are accounted for in one budget; workers wait before memory is taken, never after.
-//! - Batches are handed out in plan order and the oldest unplaced batch always holds its memory: no deadlock.
+//! - Batches are handed out in plan order, and the oldest unplaced batch always holds its memory, so that no deadlock
+//!   can occur.
 //! - Between the tiles of a batch nothing is locked, awaited or allocated; each batch takes three short locks.
 //! - The first error in plan order is returned, however threads and ranks were scheduled; ranks that did not encounter
 //!   it return [`CoreError::RankFailed`]. No rank leaves between two collectives.

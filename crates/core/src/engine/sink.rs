@@ -1,7 +1,7 @@
 //! Destinations of encoded tiles: each worker writes its batches separately, or all ranks write a round's batches
 //! together.
 //!
-//! The engine has chosen the addresses before.
+//! The engine has already chosen the addresses.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

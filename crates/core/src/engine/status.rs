@@ -1,4 +1,4 @@
-//! States that ranks report to each other before collective steps, so that a failure of one ends all.
+//! States that ranks report to each other before collective steps, so that the failure of one rank ends the run on all.
 
 use super::EngineError;
 use crate::error::CoreError;

@@ -1,4 +1,4 @@
-//! Reading back written data: checks whether a file still contains the bytes that were placed in it.
+//! Reading back of written data, which checks whether a file still contains the bytes that were placed in it.
 //!
 //! The caller decides how to react and evicts cached pages of the file if necessary. Invariant: the result depends only
 //! on the bytes of the file.

@@ -2,8 +2,9 @@
 //!
 //! How tiles are encoded and where they are placed is decided elsewhere. Invariant of a valid plan
 //! ([`Plan::validate`]): the tiles of an array are disjoint and cover it, and the pieces of a tile are disjoint and
-//! cover the tile's part of the array, so every element comes from exactly one element of one input; in an array of
-//! boxes, from at most one. Pieces and tiles are never listed in full: a real job has 10^8 pairs of input and array.
+//! cover the tile's part of the array, so every element comes from exactly one element of one input. In an array of
+//! boxes, some elements may come from no input. Pieces and tiles are never listed in full: a real job has 10^8 pairs of
+//! input and array.
 
 pub(crate) mod axes;
 pub mod boxes;

@@ -1,4 +1,5 @@
-//! Outputs whose datasets are written collectively, by rows, through a library; a baseline to compare the engine with.
+//! Outputs whose datasets all ranks write collectively, by rows, through a library: a baseline to compare the engine
+//! with.
 //!
 //! Unlike [`crate::engine::SharedFiles`], which takes tiles that the engine has placed, the library itself filters
 //! values and allocates space for them.

@@ -1,9 +1,9 @@
 //! Messages of any length over collectives that move words and pieces with 31-bit lengths, as provided by MPI and by
 //! callers that bring their own ranks.
 //!
-//! Waiting is in `pause`. Invariants: a collective moves at most the limit to or from a rank, so counts and offsets
-//! fit; every buffer passed on has memory behind it, even if it is empty, because an empty buffer's pointer may have a
-//! special meaning (Open MPI may take Rust's for `MPI_IN_PLACE`).
+//! How ranks wait is defined in `pause`. Invariants: a collective moves at most the limit to or from a rank, so counts
+//! and offsets fit; every buffer passed on has memory behind it, even if it is empty, because an empty buffer's pointer
+//! may have a special meaning (Open MPI may take Rust's for `MPI_IN_PLACE`).
 
 use crate::error::{CoreError, Result};
 use crate::ranks::communicator::Communicator;

@@ -1,6 +1,6 @@
 //! Blocks: parts of inputs that are read with one call, along the borders of their chunks.
 //!
-//! Invariant: the blocks of a region are disjoint and cover what the inputs hold of it.
+//! Invariant: the blocks of a region are disjoint and cover the part of it that the inputs hold.
 
 use crate::plan::ArrayPlan;
 use crate::plan::extent::{Coordinates, Extent};

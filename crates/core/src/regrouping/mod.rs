@@ -6,7 +6,7 @@
 //! consecutive tiles, and a [`store::GroupStore`] holds the tiles of a group while they are assembled from one pass
 //! over its chunks. If the memory holds too few tiles at once, the values first go through a scratch file in
 //! [`slabs::Slabs`]: boxes of whole chunks, whose values are stored tile by tile. The threads that need tiles do this
-//! together, in [`phases::Phases`]. [`choice`] decides.
+//! together, in [`phases::Phases`]. [`choice`] chooses between these ways.
 //!
 //! Invariants: tiles stay in plan order, so that the output does not depend on the memory. A chunk is decoded at most
 //! twice along its own grid; where inputs are joined at rows that are no multiple of a chunk, borders of slabs may add

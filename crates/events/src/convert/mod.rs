@@ -2,9 +2,9 @@
 //! order.
 //!
 //! If the sink cuts tiles from the blocks, the same pool encodes them before it reads further ranges. Invariants: the
-//! sink receives the same blocks and tiles in the same order with any number of threads; memory under permits stays
-//! within the budget; if several ranges fail, the error of the first one is reported, so that every run reports the
-//! same error.
+//! sink receives the same blocks and tiles in the same order with any number of threads; the memory for which permits
+//! are held stays within the budget; if several ranges fail, the error of the first one is reported, so that every run
+//! reports the same error.
 
 pub mod ranks;
 

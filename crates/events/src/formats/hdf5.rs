@@ -1,7 +1,7 @@
-//! HDF5 files of events: opened and written in every layout, and merged.
+//! HDF5 files of events: opening and writing in every layout, and merging.
 //!
-//! Files of the framework's packed layouts are merged without decompressing their events. The chunks of all others are
-//! filled again.
+//! Files of the framework's packed layouts are merged without decompressing their events. Files of all other layouts
+//! are read, and their events are written to new chunks.
 
 use super::{Batch, DEFAULT_BATCH, WriteOptions, WrittenEvents};
 use super::{Compat, EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob};

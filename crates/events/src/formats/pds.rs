@@ -1,4 +1,4 @@
-//! Packed data streams: opened, written, and merged record by record.
+//! Packed data streams: opening, writing, and merging record by record.
 
 use super::{EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob, WrittenEvents};
 use crate::convert::ConversionReport;

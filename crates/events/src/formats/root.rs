@@ -1,4 +1,4 @@
-//! ROOT files: trees, trees of packed events and RNTuples opened, and RNTuples written.
+//! ROOT files: opening of trees, trees of packed events and RNTuples, and writing of RNTuples.
 
 use super::{EventCodec, EventFile, Format, MergeJob, OpenOptions, OutputLayout, WriteJob, WrittenEvents};
 use crate::convert::ConvertOptions;

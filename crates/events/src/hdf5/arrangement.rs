@@ -1,4 +1,4 @@
-//! How a layout maps events to datasets: the plan of its file, and the cutting of blocks of events into pieces of
+//! Mapping of events to datasets in a layout: the plan of the file, and the cutting of blocks of events into pieces of
 //! datasets.
 
 use super::series::{PartitionedBlock, Series, SeriesAttribute, SeriesPiece};

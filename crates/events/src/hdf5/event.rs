@@ -1,5 +1,5 @@
 //! The event layout, which stores bytes event by event, and the batch layout, which stores them batch by batch and
-//! within a batch product by product; both in raddle's own form.
+//! within a batch product by product. Both are in raddle's own form.
 //!
 //! `Offsets` holds the beginning of each blob in `Products`, in the order in which blobs are stored, followed by the
 //! end of the last. `Batches` holds the number of the first event of each batch, followed by the number of events.

@@ -1,4 +1,4 @@
-//! The objects of a planned file, which libhdf5 creates after all chunks are written, and the room that they take.
+//! The objects of a planned file, which libhdf5 creates after all chunks are written, and the space that they take.
 //!
 //! Invariant: predictions made before chunks are known determine only where metadata is placed, never its contents.
 

@@ -1,4 +1,4 @@
-//! Reader of the framework's event and batch layouts, for which the framework itself has none.
+//! Reader of the framework's event and batch layouts, which the framework itself cannot read.
 //!
 //! The stored data records neither the lengths of compressed events, in the event layout, nor the boundaries of
 //! batches. They are determined when a file is opened ([`super::index`]) and kept in memory. The serialisation of

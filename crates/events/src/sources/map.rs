@@ -1,4 +1,4 @@
-//! A source with some columns of another source recoded, each independently: the basis of decoding and serialising.
+//! Source that recodes some columns of another source, each independently: the basis of decoding and serialising.
 //!
 //! Invariant: columns that are not recoded are passed on unchanged.
 

@@ -1,8 +1,8 @@
 //! Reads selections of many datasets at once with several threads, into buffers of the caller.
 //!
-//! For interactive readers: h5py-like selections (ranges with steps, lists of elements) of any number of datasets of
-//! one file become one list of units, which a few threads process. Merges do not use it: their engine plans tiles.
-//! Units are read by [`DatasetReader`]; readers and their buffers are kept for the next call.
+//! This serves interactive readers. Selections as in h5py (ranges with steps, lists of elements) of any number of
+//! datasets of one file become one list of units, which a few threads process. Merges do not use it: their engine plans
+//! tiles. Units are read by [`DatasetReader`]; readers and their buffers are kept for the next call.
 //!
 //! Invariants: all bytes of a request's buffer are written, or the read fails; no two units write the same byte without
 //! a lock; each chunk is decoded once per read, except for chunks shared by several units of a selection with lists.

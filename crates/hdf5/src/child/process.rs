@@ -1,8 +1,8 @@
 //! A child process that may hang, crash or write anything: every wait has a deadline, and every child is reaped.
 //!
-//! Handles frames, but not their meaning. Parent and child communicate over one socket, which is the child's standard
-//! input, so that output of a library on standard output cannot disturb the conversation. Standard error is kept for
-//! the message if the child dies.
+//! This module handles frames, but not their meaning. Parent and child communicate over one socket, which is the
+//! child's standard input, so that output of a library on standard output cannot disturb the conversation. Standard
+//! error is kept for the message if the child dies.
 //!
 //! Invariant: a [`Process`] that failed once has been killed and reaped.
 

@@ -1,11 +1,12 @@
 //! A libhdf5 to be measured: the bundled one, or one loaded dynamically from a file.
 //!
-//! For the worker processes of `bench` and `tune`: plain files through the library's own drivers, with the settings to
-//! be compared. Never used for raddle's inputs and outputs. A library is loaded with private symbols (`RTLD_LOCAL`)
-//! that take precedence over those of the process (`RTLD_DEEPBIND`), so that it does not interfere with the bundled
-//! one. Invariants: all calls are made under the lock of the bundled library, which [`DynamicLibrary`] holds as long as
-//! it lives; every identifier is returned to the library that it came from; a library is never unloaded. Ranks that
-//! write a file collectively use the MPI that their library is linked with: [`DynamicMpi`].
+//! The worker processes of `bench` and `tune` write and read plain files with it, through the library's own drivers and
+//! with the settings to be compared. It is never used for raddle's inputs and outputs. A library is loaded with private
+//! symbols (`RTLD_LOCAL`) that take precedence over those of the process (`RTLD_DEEPBIND`), so that it does not
+//! interfere with the bundled one. Invariants: all calls are made under the lock of the bundled library, which
+//! [`DynamicLibrary`] holds as long as it lives; every identifier is returned to the library that it came from; a
+//! library is never unloaded. Ranks that write a file collectively use the MPI that their library is linked with:
+//! [`DynamicMpi`].
 
 mod file;
 mod functions;

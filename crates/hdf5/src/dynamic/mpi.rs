@@ -1,5 +1,5 @@
-//! The MPI that a parallel libhdf5 is linked with, loaded at run time: `bench` can measure any library, even with an
-//! MPI other than raddle's, or if raddle was built without one.
+//! The MPI that a parallel libhdf5 is linked with, loaded at run time. `bench` can therefore measure any library, even
+//! one that uses another MPI than raddle, and even if raddle was built without MPI.
 //!
 //! This is not the MPI of raddle's own ranks, which is linked. The library is loaded with private symbols, as
 //! [`super::DynamicLibrary`] is, and its MPI is found among its dependencies. Handles are those of that MPI: addresses

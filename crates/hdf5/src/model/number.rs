@@ -1,7 +1,7 @@
 //! Recognition of the number types that processors, NumPy and Zarr support.
 //!
 //! HDF5 describes numbers bit by bit, but nearly all are integers of 1, 2, 4 or 8 bytes, or IEEE 754 numbers of 2, 4 or
-//! 8 bytes. Other numbers are not converted here.
+//! 8 bytes. This module converts nothing.
 
 use super::{BitRange, ByteOrder, TypeClass};
 

@@ -1,7 +1,7 @@
 //! Boxes in row-major arrays as runs of bytes, with the offsets of each run in two arrays.
 //!
-//! Used from file to memory (contiguous storage) and for fill values; `raddle_core::plan::extent` copies from memory to
-//! memory. Invariant: runs come in rising order of both offsets and cover the box once.
+//! This serves to copy from file to memory (contiguous storage) and to write fill values. `raddle_core::plan::extent`
+//! copies from memory to memory. Invariant: runs come in rising order of both offsets and cover the box once.
 
 use super::MAX_RANK;
 use raddle_core::plan::extent::fill_with;

@@ -1,7 +1,7 @@
 //! Types, filters and fill values in terms of Zarr (format version 2, codecs of numcodecs).
 //!
-//! Covers only what has the same bytes in both formats. For anything else the reason is returned, and the dataset gets
-//! no references.
+//! Only types, filters and fill values that have the same bytes in both formats are supported. For all others the
+//! reason is returned, and the dataset gets no references.
 
 use super::values::{element, is_truth};
 use crate::model::{ByteOrder, Dataset, TypeClass};

@@ -1,4 +1,5 @@
-//! Stored blocks: the record of a block in its file, and its bytes: raw, a zlib stream, an LZ4 block or a zfp stream.
+//! Stored blocks: the record of a block in its file, and its bytes, which are raw, a zlib stream, an LZ4 block or a zfp
+//! stream.
 //!
 //! The order of samples is handled elsewhere. Invariant: a block is decoded to exactly its length or refused, and no
 //! more memory is allocated than its stored bytes can decode to.

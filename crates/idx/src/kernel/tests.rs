@@ -1,4 +1,4 @@
-//! Comparison with the definition: every sample moved by its address.
+//! Tests that compare the kernel with the definition, in which every sample is moved by its address.
 
 use super::*;
 use crate::dataset::bitmask::{Bitmask, Point, level_of};

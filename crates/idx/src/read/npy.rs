@@ -1,7 +1,7 @@
 //! `.npy`, numpy's file format for one array: the header before the values.
 //!
-//! Versions 1 to 3, the number types of IDX, C order. The values are read elsewhere. Invariant: an accepted header has
-//! a shape whose size in bytes fits 64 bits.
+//! This module supports versions 1 to 3, the number types of IDX, and C order. The values are read elsewhere.
+//! Invariant: an accepted header has a shape whose size in bytes fits 64 bits.
 //!
 //! Source: numpy.lib.format.
 

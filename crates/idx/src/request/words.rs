@@ -1,4 +1,4 @@
-//! Words of requests that no single format defines.
+//! Compression in requests, which no single format defines.
 
 use super::fault::RequestFault;
 use crate::dataset::compression::{Compression, ParseCompressionError};

@@ -2,7 +2,7 @@
 //!
 //! `array_target` is the trait. `idx` implements it for IDX, and each other format in its own folder. This file lists
 //! the formats, dispatches to them, and defines the types that hold their different results. Invariant: callers name a
-//! format only to show what it alone has; the enums here make the compiler list these places.
+//! format only to show results that no other format has; the enums here make the compiler list these places.
 
 mod array_target;
 mod idx;

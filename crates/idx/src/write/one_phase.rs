@@ -1,5 +1,5 @@
-//! One-phase writing, which the paper compares with: every rank writes its samples to their final place, without
-//! aggregation.
+//! One-phase writing, with which the paper compares its method: every rank writes its samples to their final place,
+//! without aggregation.
 //!
 //! Only for raw blocks, whose addresses follow from the plan. If several ranks hold samples of a block, the rank with
 //! the most samples writes the whole block first; the others then overwrite it run by run. These many small writes are

@@ -1,4 +1,5 @@
-//! Plan of phase 1: which power-of-two boxes each rank holds afterwards, and which samples each rank sends to which.
+//! Plan of phase 1: the power-of-two boxes that each rank holds afterwards, and the samples that each rank sends to
+//! each other rank.
 //!
 //! Pure functions of the gathered boxes of all ranks; `exchange` moves the samples. Invariant: the boxes of a
 //! [`Restructuring`] are disjoint and cover the domain, and so do the parts of its transfers.

@@ -1,4 +1,4 @@
-//! A stream being decoded word by word.
+//! A stream that is being decoded, word by word.
 //!
 //! Words that need only one look-up are decoded in `super::steps`. Invariant: `produced` bytes of `out` are decoded.
 

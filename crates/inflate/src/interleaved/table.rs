@@ -1,5 +1,5 @@
-//! Table of the next bits of a stream, as far as one look-up can decode them: up to two literals, or a match's length
-//! and distance.
+//! Decoding table, indexed by the next bits of a stream. An entry holds what one look-up decodes: up to two literals,
+//! or the length and distance of a match.
 //!
 //! Long words, long matches and the end of a block are marked [`SPECIAL`] and decoded with the codes.
 

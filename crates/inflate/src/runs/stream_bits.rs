@@ -1,4 +1,4 @@
-//! Bits of a stream of any length.
+//! Bits of a stream of any length, in both orders.
 
 use crate::stream::BitSource;
 

@@ -1,4 +1,5 @@
-//! Values of a file's datasets without a plan: constants during the scan, and values that must be equal in all inputs.
+//! Values of a file's datasets that are read without a plan: constants during the scan, and values that must be equal
+//! in all inputs.
 //!
 //! Invariant: a dataset is read in blocks of rows that fit into a thread's share of the memory budget, whatever its
 //! size.

@@ -1,4 +1,4 @@
-//! Growth of the first input of a plan, if the others are appended to it.
+//! Growth of the first input of a plan, to which the others are appended.
 
 use crate::verify::digests::StoredDigests;
 

@@ -1,4 +1,4 @@
-//! Datasets that readers accept only in chunks, or only in the chunks that they have.
+//! Datasets that readers accept only if they are chunked, or only with the chunks of their input.
 
 use crate::conventions::cf::names_no_variable;
 use crate::scan::scale_lists::scales;

@@ -1,4 +1,4 @@
-//! Counting of the elements that a plan selects by number, before planning again with their numbers.
+//! Counting of selected elements, whose numbers the merge needs to be planned again.
 
 use crate::error::Result;
 use crate::options::Watch;

@@ -1,6 +1,7 @@
-//! The output file of a merge: what may not be written, and the journal next to the temporary file.
+//! The output file of a merge: paths that must not be written, and the journal next to the temporary file.
 //!
-//! `raddle_core::output::publish` publishes. Invariant: a journal is removed before the tiles that it describes.
+//! `raddle_core::output::publish` publishes the file. Invariant: a journal is removed before the tiles that it
+//! describes.
 
 use crate::error::{MergeError, Result};
 use raddle_core::output::check::UnusableOutput;

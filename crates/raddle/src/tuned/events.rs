@@ -1,4 +1,4 @@
-//! Options of written events that a measured profile decides.
+//! Options of written events that a measured profile sets.
 
 use crate::error::Error;
 use crate::options::ProfileChoice;

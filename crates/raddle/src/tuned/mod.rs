@@ -1,4 +1,4 @@
-//! Options that a measured profile decides where a request does not.
+//! Options that a measured profile sets if the request does not.
 
 pub mod events;
 pub mod idx;

@@ -1,4 +1,4 @@
-//! Extents of datasets, also of virtual ones.
+//! Extents of datasets, including virtual ones.
 //!
 //! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` would do so for a
 //! virtual dataset, so its extent is taken from the first mapping where possible.

@@ -1,7 +1,7 @@
 //! Walk over a file's objects, and their metadata.
 //!
-//! Breadth first, by address, without recursion, so that cycles and depth do no harm. Values of datasets are read
-//! elsewhere.
+//! The walk is breadth-first, identifies objects by address and does not recurse, so that cycles and depth do no harm.
+//! Values of datasets are read elsewhere.
 //!
 //! Invariant: an object that libhdf5 cannot read is in the result with the reason, and does not end the walk.
 

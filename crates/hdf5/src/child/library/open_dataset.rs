@@ -1,9 +1,10 @@
-//! The dataset that values were last read from, which stays open: the next request usually asks for further rows of it.
+//! The dataset from which values were last read. It stays open, because the next request usually asks for further rows
+//! of it.
 //!
-//! libhdf5 keeps the sources of a virtual dataset open, with their chunk caches, for as long as the dataset itself is. Opening and
-//! checking hundreds of sources takes longer than reading a few rows of them.
+//! libhdf5 keeps the sources of a virtual dataset open, with their chunk caches, as long as the dataset itself is open.
+//! Opening and checking hundreds of sources takes longer than reading a few rows of them.
 //!
-//! Invariant: before every read, all sources are allowed and exist. They are opened for that only once.
+//! Invariant: before every read, all sources are allowed and exist. They are opened for this check only once.
 
 use super::sources::SourceFiles;
 use super::{OpenFile, dataspaces, extent, properties, sources, types, unsupported};

@@ -1,5 +1,5 @@
-//! Verification of an image: every shard decodes, the number of shards is that written, and each level follows from the
-//! previous one.
+//! Verification of an image: every shard decodes, the number of shards equals the number written, and each level
+//! follows from the previous one.
 //!
 //! Values of the finest level are not checked. Invariant: a shard is counted as good, counted as empty (not stored, all
 //! zeros), or reported as a fault, never skipped.

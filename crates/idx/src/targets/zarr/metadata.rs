@@ -1,8 +1,8 @@
 //! Writing and parsing of `zarr.json`.
 //!
-//! Covers arrays and groups of Zarr version 3, and the image metadata of OME-NGFF 0.5 in the attribute `ome`; samples
-//! are read elsewhere. Invariant: accepted metadata describes arrays that `shard` can read; otherwise the error names
-//! what was found.
+//! It covers arrays and groups of Zarr version 3, and the image metadata of OME-NGFF 0.5 in the attribute `ome`;
+//! samples are read elsewhere. Invariant: accepted metadata describes arrays that `shard` can read; otherwise the error
+//! names what was found.
 
 use super::fault::ZarrFault;
 use super::layout::{ChunkCompression, ImageLayout, is_space};

@@ -1,5 +1,5 @@
-//! Look-ups in an index: read the block that may contain a tuple, and search it near the position of the previous
-//! tuple.
+//! Look-ups in an index: each reads the block that may contain a tuple, and searches it near the position of the
+//! previous tuple.
 //!
 //! The index is built elsewhere. Invariant: a thread keeps a bounded number of blocks, whatever the number of runs.
 
