@@ -39,7 +39,7 @@ pub struct OpenFiles {
     pub hard_limit: Option<u64>,
 }
 
-/// Returns the model of the processor; if the system does not report it, the architecture.
+/// Returns the model of the processor, or the architecture if the system does not report the model.
 pub fn processor() -> String {
     SystemFiles::default().processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }

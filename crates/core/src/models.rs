@@ -134,7 +134,7 @@ fn a_stopped_queue_wakes_everybody() {
     });
 }
 
-/// Fills tiles of one byte with a number; the group `failing` fails.
+/// Work that fills tiles of one byte with a number, and fails at the group `failing`.
 struct OneByte {
     failing: Option<u64>,
 }

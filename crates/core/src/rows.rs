@@ -62,7 +62,7 @@ impl Rows {
             || self.overlapping(range).first().is_some_and(|run| run.start <= range.start && range.end <= run.end)
     }
 
-    /// Clears the elements of `holds` whose rows are not among these. `holds` has one element for each row, starting
+    /// Clears the elements of `holds` whose rows are not in this set. `holds` has one element for each row, starting
     /// with `first`.
     pub fn restrict(&self, first: u64, holds: &mut [bool]) {
         let range = first..first + holds.len() as u64;

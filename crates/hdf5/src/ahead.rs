@@ -44,13 +44,14 @@ const MIN_THREAD_LEN_BYTES: u64 = 128 << 10;
 /// Number of datasets that a program may leave out without ending a prediction, such as texts among numbers.
 const MAX_LEFT_OUT: usize = 4;
 
-/// Limit of the distance of the numbers of two datasets that are read in order: empty datasets are left out.
+/// Limit of the difference of the numbers of two datasets that are read in order. Empty datasets lie between them.
 const MAX_DISTANCE: ObjectIndex = 4096;
 
 /// Number of datasets read in order before the first prediction.
 const MIN_SEQUENTIAL_READS: u32 = 2;
 
-/// Limit to which unused values raise the number of datasets read in order before a prediction.
+/// Maximum number of datasets that must be read in order before a prediction. Values that were read ahead but not
+/// requested raise the number.
 const MAX_SEQUENTIAL_READS: u32 = 64;
 
 /// Interval at which a waiting program checks whether to continue.

@@ -167,7 +167,7 @@ pub struct GroupStatistics {
     pub datasets: u64,
     /// Number of datasets without elements.
     pub empty_datasets: u64,
-    /// Number of rows, if it is the same for all datasets of the group, as for the columns of a table.
+    /// Number of rows that all datasets of the group have, as for the columns of a table; `None` if they differ.
     pub rows: Option<u64>,
     /// Number of bytes before compression.
     pub logical_len_bytes: u64,

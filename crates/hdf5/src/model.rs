@@ -76,7 +76,7 @@ pub enum ObjectKind {
         reason: String,
         /// Whether the bytes may be valid: this reader does not support them, but libhdf5 may.
         unsupported: bool,
-        /// A file outside of the input's folder to which the object refers, if that is the reason.
+        /// File outside of the input's folder to which the object refers, if this is why the object cannot be read.
         foreign: Option<String>,
     },
 }

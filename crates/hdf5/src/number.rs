@@ -14,7 +14,7 @@ pub enum NumberType {
     Integer {
         /// Length: 1, 2, 4 or 8 bytes.
         len_bytes: u8,
-        /// Whether the integer is in two's complement, not unsigned.
+        /// Whether the integer is signed, in two's complement.
         signed: bool,
         /// Whether the most significant byte comes first.
         is_big_endian: bool,

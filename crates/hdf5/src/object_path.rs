@@ -24,7 +24,7 @@ pub fn last_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// Returns whether an object has a name: its path, or the last part of it.
+/// Returns whether `name` is the path of an object, or the last part of it.
 pub fn is_named(path: &[u8], name: &str) -> bool {
     path == name.as_bytes() || last_name(path) == name.as_bytes()
 }

@@ -54,7 +54,8 @@ pub struct PreparedDataset {
 }
 
 impl PreparedDataset {
-    /// Returns the length of all values as stored, which is too large to allocate if it exceeds 64 bits.
+    /// Returns the length of all values as stored. A length that exceeds 64 bits saturates, and is too large to
+    /// allocate.
     pub(crate) fn len_bytes(&self) -> u64 {
         let dims = self.dataset.dataspace.dims();
         dims.iter().fold(self.dataset.datatype.class.len_bytes(), |len, &dim| len.saturating_mul(dim))

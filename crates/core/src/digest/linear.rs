@@ -27,8 +27,8 @@ const REDUCED: [u64; 16] = {
     table
 };
 
-/// Returns a·b modulo the polynomial, four bits of `a` at a time, from its highest power (lowest bit) on; takes about
-/// 40 ns.
+/// Returns a·b modulo the polynomial, in about 40 ns. Processes four bits of `a` at a time, from its highest power
+/// (lowest bit) on.
 const fn multiply(a: u64, b: u64) -> u64 {
     // Multiples of b by the 16 polynomials below x^4; in this notation 8 is x^0 and 1 is x^3.
     let mut multiples = [0; 16];

@@ -105,7 +105,7 @@ impl<'a> Fragments<'a> {
         }
     }
 
-    /// Adds runs. Those of one block should ascend.
+    /// Adds runs. Runs of one block should be in ascending order.
     ///
     /// # Errors
     /// If a run extends past the end of the content.
@@ -163,7 +163,7 @@ impl<'a> Fragments<'a> {
         }
     }
 
-    /// Adds short runs of one block to the joined ones, or begins new ones with them.
+    /// Joins short runs of one block to the joined runs, or begins new joined runs with them.
     fn join(&mut self, runs: Runs<'_>) {
         let end = runs.offset_bytes + runs.stride * (runs.count - 1) + runs.len_bytes as u64;
         let joined_end = self.joined_offset_bytes + self.joined.len() as u64;
@@ -234,7 +234,8 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// Cache of the two most recent shifts, so that the gaps between runs and between lines both hit when they alternate.
+/// Cache of the two most recent shifts. Gaps between runs and gaps between lines alternate, and both then find their
+/// shift in the cache.
 #[derive(Default)]
 struct Steps {
     recent: [Step; 2],

@@ -14,7 +14,7 @@ use crate::ranks::owners::{Holders, Item};
 /// Minimum batch length for plans of any size: in smaller batches, locks and writes would be noticeable.
 const MIN_BATCH_LEN_BYTES: u64 = 256 << 10;
 
-/// Divisor of the memory: batches are no longer than the quotient where that is less than [`MIN_BATCH_LEN_BYTES`].
+/// Divisor of the memory. Batches are no longer than the quotient if it is less than [`MIN_BATCH_LEN_BYTES`].
 const MIN_BATCHES_IN_MEMORY: u64 = 16;
 
 /// Divisor of the memory: claims of tiles in flight take no more than the quotient.
@@ -72,7 +72,7 @@ impl RankInfo {
         }
     }
 
-    /// Splits the plan into batches, as all ranks with these facts do.
+    /// Splits the plan into batches. All ranks with the same facts get the same batches.
     pub(super) fn batches(
         all: &[Self],
         plan: &Plan,
@@ -177,8 +177,8 @@ fn claims_of(plan: &Plan, tiles: u64) -> u64 {
     tiles.saturating_mul(2).saturating_add(array_tiles).saturating_mul(size_of::<Claim>() as u64)
 }
 
-/// Returns the memory that claims of tiles take in an execution of `plan` with this memory, if no batch has more tiles
-/// than usual.
+/// Returns the memory that claims of tiles take in an execution of `plan` with this memory. Assumes that no batch has
+/// more tiles than usual.
 pub fn claims_len_bytes(plan: &Plan, memory_len_bytes: u64) -> u64 {
     claims_of(plan, window_tiles(plan, memory_len_bytes))
 }
@@ -192,7 +192,7 @@ pub(super) struct MemoryFit {
 }
 
 impl MemoryFit {
-    /// Chooses the largest number of workers for which memory can hold a batch each.
+    /// Chooses the largest number of workers for which the memory holds a batch of each.
     pub(super) fn new<W: TileWork>(
         plan: &Plan,
         batches: &[Batch],

@@ -68,7 +68,7 @@ pub enum TileForm {
     Fill,
 }
 
-/// Produces tiles: reads, decodes, regroups and encodes them.
+/// Work of producing tiles: reading, decoding, regrouping and encoding.
 pub trait TileWork: Sync {
     /// Error of the work.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -112,8 +112,8 @@ pub trait TileWork: Sync {
         0
     }
 
-    /// Returns the output file of `array`, if there are several, each with separate addresses; see
-    /// [`Sink::write_file_at`]. Must be the same on every rank.
+    /// Returns the number of the output file of `array`. Each file has separate addresses; see [`Sink::write_file_at`].
+    /// Must be the same on every rank.
     fn file(&self, array: u32) -> u32 {
         let _ = array;
         0
@@ -137,8 +137,8 @@ pub trait TileWork: Sync {
         raw_len_bytes
     }
 
-    /// Calls `each` with ranks that hold parts of the tile and the bytes that each holds, if that matters. Ranks that
-    /// hold little may be left out, and a rank may occur several times. Must be the same on every rank.
+    /// Calls `each` with the ranks that hold parts of the tile, and with the number of bytes that each of them holds.
+    /// Ranks that hold little may be left out, and a rank may occur several times. Must be the same on every rank.
     fn holders(&self, tile: Tile, each: &mut dyn FnMut(Rank, u64)) {
         let _ = (tile, each);
     }
@@ -156,10 +156,9 @@ pub trait TileWork: Sync {
         0
     }
 
-    /// Collective. Sends the pieces of a round's tiles to their owners, if ranks hold them in memory; see
-    /// [`crate::ranks::regroup`]. Called on the calling thread before the round's tiles are assembled, if there are
-    /// several ranks. A rank on which it fails must still take part in its collectives; the engine agrees on the
-    /// outcome.
+    /// Collective. Sends the pieces of a round's tiles that ranks hold in memory to the owners of the tiles; see
+    /// [`crate::ranks::regroup`]. With several ranks, it is called on the calling thread before the round's tiles are
+    /// assembled. A rank on which it fails must still take part in its collectives; the engine agrees on the outcome.
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<(), Self::Error> {
         let _ = (round, communicator);
         Ok(())

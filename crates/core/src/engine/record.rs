@@ -35,8 +35,8 @@ pub struct Checkpoint {
     pub stored_len_bytes: u64,
 }
 
-/// Records placed batches. All methods are called on the engine's calling thread; with several ranks, on that thread of
-/// rank 0.
+/// Recorder of placed batches. All methods are called on the engine's calling thread; with several ranks, on that
+/// thread of rank 0.
 pub trait Recorder {
     /// Returns the amount of work that the engine can skip.
     fn kept(&self) -> Checkpoint;

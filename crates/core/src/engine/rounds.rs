@@ -42,7 +42,7 @@ pub(super) struct Rounds<'a, W: TileWork> {
     pub context: &'a Context<'a>,
     /// Address allocator, not used yet.
     pub addresses: Addresses,
-    /// Sink through which the calling threads of all ranks write together, if they do.
+    /// Sink through which the calling threads of all ranks write together; `None` if workers write.
     pub shared: Option<&'a dyn SharedSink>,
 }
 

@@ -164,7 +164,7 @@ impl<'a> OutputMode<'a> {
         }
     }
 
-    /// Returns the sink of the calling threads, if they write.
+    /// Returns the sink through which calling threads write; `None` if workers write.
     fn shared_sink(self) -> Option<&'a dyn SharedSink> {
         match self {
             Self::PerWorker(_) => None,
@@ -172,7 +172,7 @@ impl<'a> OutputMode<'a> {
         }
     }
 
-    /// Returns how batches get their addresses, in rounds or not.
+    /// Returns the way in which batches get their addresses, with or without rounds.
     fn addressing(self, has_rounds: bool, placement: Placement) -> Addressing {
         match (has_rounds, placement, self) {
             (true, _, Self::PerWorker(_)) => Addressing::Collective,
@@ -286,7 +286,7 @@ fn execute<W: TileWork>(
     Ok(report)
 }
 
-/// Tells the observer that the stages have started, of which encoding produces `total_bytes`.
+/// Reports to the observer that the stages have started. The encoding stage produces `total_bytes`.
 fn start_stages(context: &Context<'_>, total_bytes: u64) {
     for (stage, total_bytes) in [(Stage::Encode, Some(total_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
@@ -368,7 +368,7 @@ impl RankCounts {
     }
 }
 
-/// Stops the workers if the calling thread unwinds.
+/// Guard that stops the workers if the calling thread unwinds.
 struct StopOnPanic<'a, E: std::error::Error + 'static>(&'a InFlightWindow<E>);
 
 impl<E: std::error::Error + 'static> Drop for StopOnPanic<'_, E> {

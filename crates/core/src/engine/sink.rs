@@ -50,7 +50,7 @@ pub trait SharedSink: Debug {
     fn finish(self: Box<Self>) -> std::io::Result<()>;
 }
 
-/// Opens outputs that ranks write collectively.
+/// Opener of outputs that ranks write collectively.
 pub trait SharedFiles: Debug {
     /// Collective. Opens the existing file at `path`.
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn SharedSink + '_>>;

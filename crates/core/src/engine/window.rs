@@ -310,7 +310,7 @@ impl<E: std::error::Error + 'static> InFlightWindow<E> {
         }
     }
 
-    /// Hands out the next batch with its memory, if that is free.
+    /// Hands out the next batch with a buffer for it; `None` if no buffer is free, or too many tiles are in flight.
     fn hand_out(&self, state: &mut State<E>) -> Option<InFlightBatch> {
         let number = state.next;
         let LocalBatch { batch, file, lane, .. } = self.batches[number];

@@ -195,7 +195,7 @@ impl<W: TileWork> WorkerContext<'_, W> {
     }
 }
 
-/// Measures laps: one clock reading ends a lap and begins the next.
+/// Timer of laps: one clock reading ends a lap and begins the next.
 struct Stopwatch(Instant);
 
 impl Stopwatch {

@@ -26,7 +26,7 @@ struct Left {
 }
 
 impl Addresses {
-    /// Creates allocators that begin every file at `start`, or with arenas at the first stripe boundary after it.
+    /// Creates allocators that begin every file at `start` or, with arenas, at the first stripe boundary after it.
     pub(crate) fn new(start: u64, arenas: Option<Arenas>) -> Self {
         Self { start, next: BTreeMap::new(), arenas, left: BTreeMap::new(), len_bytes: 0 }
     }

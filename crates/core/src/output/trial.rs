@@ -19,11 +19,11 @@ pub enum FolderOperation {
     Lock,
     /// Making a file and its name durable. All writers need it, except with `--no-sync`.
     Sync,
-    /// Renaming to a name only if it is free. For files, a hard link replaces it; folders need it.
+    /// Renaming to a name only if that name is free. Folders need this operation; files can use a hard link instead.
     RenameNew,
     /// Linking to a second name.
     HardLink,
-    /// Creating a file without a name. Elsewhere a file with a name is unlinked at once.
+    /// Creating a file without a name. If this is not possible, a file with a name is created and unlinked at once.
     Unnamed,
     /// Dropping the pages of a file from memory, so that data is read back from the device.
     Evict,

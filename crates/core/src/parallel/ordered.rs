@@ -8,7 +8,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Results that wait until those of all lower numbers have been taken.
+/// Results, each of which waits until the results of all lower numbers have been taken.
 #[derive(Debug)]
 pub struct InOrder<T> {
     waiting: BTreeMap<u64, T>,
@@ -58,7 +58,7 @@ struct State<T> {
 }
 
 impl<T: Send> OrderedQueue<T> {
-    /// Creates a queue for `count` places, of which at most `limit` may be produced and not consumed.
+    /// Creates a queue for `count` places, of which at most `limit` may be produced but not yet consumed.
     pub fn new(count: usize, limit: usize) -> Self {
         let state = State { results: BTreeMap::new(), next: 0, taken: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new(), count, limit }

@@ -80,7 +80,8 @@ struct Pool {
 impl Pool {
     /// Returns the threads of this process; `None` if they cannot be started, or another thread is starting them.
     ///
-    /// Locks are only tried: in a process that was forked while another thread held one, it is never released.
+    /// Locks are only tried, because a lock that another thread held during a fork is never released in the new
+    /// process.
     fn of_process() -> Option<&'static Self> {
         static POOL: RwLock<Option<(u32, &'static Pool)>> = RwLock::new(None);
         // The threads of a parent process do not exist in a forked one.

@@ -30,8 +30,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Divides a box of `count` elements of `element_len_bytes` each. The box must have elements, at most [`MAX_RANK`]
-    /// axes, and lie in both buffers, of whose lengths in bytes none exceeds 64 bits.
+    /// Divides a box of `count` elements of `element_len_bytes` each. The box must have elements and at most
+    /// [`MAX_RANK`] axes, and lie in both buffers. The length of each buffer in bytes must fit 64 bits.
     pub(crate) fn new(count: &[u64], element_len_bytes: u64, places: [Place<'_>; 2]) -> Self {
         let rank = count.len();
         debug_assert!(rank <= MAX_RANK && !count.contains(&0));

@@ -34,10 +34,10 @@ pub struct ArrayPlan {
     /// Axis along which inputs are concatenated.
     #[serde(default)]
     pub axis: usize,
-    /// Runs of input rows along that axis, in order and without gaps. Inputs without rows are omitted. May be empty;
-    /// see [`ArrayPlan`].
+    /// Runs of input rows along `axis`, in order and without gaps. Inputs without rows are omitted. May be empty; see
+    /// [`ArrayPlan`].
     pub segments: Segments,
-    /// Boxes of inputs, if these are not concatenated along one axis; there are no segments then.
+    /// Boxes of inputs that are not concatenated along one axis. An array with boxes has no segments.
     #[serde(default)]
     pub boxes: Boxes,
 }

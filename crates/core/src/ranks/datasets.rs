@@ -20,7 +20,7 @@ pub struct Rows<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Opens outputs whose datasets are written collectively.
+/// Opener of outputs whose datasets ranks write collectively.
 pub trait SharedDatasets: Debug {
     /// Collective. Opens the existing file at `path`, which already contains all its objects. If one rank fails, all
     /// do.

@@ -99,7 +99,7 @@ impl Threads {
     }
 }
 
-/// Notifies the others when a rank ends, even by panic.
+/// Guard that notifies the other ranks when a rank ends, even by panic.
 struct ExitNotice(Arc<Shared>);
 
 impl Drop for ExitNotice {

@@ -43,8 +43,8 @@ pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64, b
     block
 }
 
-/// Returns the blocks of up to `block_len_bytes`, or one chunk, of a region of `array`, whose inputs have chunks of
-/// `chunk_shape`.
+/// Returns the blocks of a region of `array`, whose inputs have chunks of `chunk_shape`. A block has up to
+/// `block_len_bytes`, or is a single longer chunk.
 pub fn blocks(array: &ArrayPlan, region: &Extent, chunk_shape: &[u64], block_len_bytes: u64) -> Vec<InputBlock> {
     let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes, block_len_bytes);
     let mut blocks = Vec::new();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Counts jobs, and checks that those of one phase are done before the next one begins.
+    /// Phases that count their jobs, and check that the jobs of one phase are done before the next phase begins.
     struct CountedPhases<'a> {
         jobs: &'a [usize],
         done: &'a AtomicUsize,

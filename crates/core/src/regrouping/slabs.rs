@@ -60,8 +60,8 @@ impl Slabs {
         elements_before(&Extent::whole(&array.shape), &self.extent(array, slab)) * array.element_len_bytes
     }
 
-    /// Returns the place of a group's values from one slab in the scratch file, in bytes; `None` if they do not
-    /// overlap.
+    /// Returns the place of a group's values from one slab in the scratch file, in bytes; `None` if group and slab do
+    /// not overlap.
     pub fn run_of(&self, array: &ArrayPlan, slab: u64, groups: TileGroups, group: u64) -> Option<Range<u64>> {
         let region = self.extent(array, slab);
         let part = region.intersection(&groups.extent(array, group))?;

@@ -79,7 +79,7 @@ pub enum TakeOutcome {
     Stopped,
 }
 
-/// Fills groups. The values that the inputs hold of a group are divided into jobs.
+/// Filler of groups. The values that the inputs hold of a group are divided into jobs.
 pub trait FillGroup {
     /// Error of a job.
     type Error;
@@ -262,7 +262,7 @@ mod tests {
     use crate::plan::extent::Extent;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-    /// Fills groups with the numbers of the elements, along the borders of chunks.
+    /// Filler of groups with the numbers of the elements, along the borders of chunks.
     struct ElementNumbers<'a> {
         plan: &'a Plan,
         regroupings: &'a [Option<Regrouping>],

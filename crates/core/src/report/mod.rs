@@ -144,7 +144,7 @@ impl StageTable {
     }
 }
 
-/// Measures a stage executed by the calling thread, such as scan or plan.
+/// Timer of a stage that the calling thread executes, such as scan or plan.
 #[derive(Debug)]
 pub struct StageTimer {
     started: Instant,

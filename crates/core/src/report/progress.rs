@@ -157,7 +157,7 @@ pub enum Event {
     },
 }
 
-/// Receives events from any thread. Called between batches, so it may take a lock, but should not block.
+/// Receiver of events from any thread. It is called between batches, so it may take a lock, but should not block.
 pub trait Observer: Sync {
     /// Handles one event.
     fn event(&self, event: &Event);

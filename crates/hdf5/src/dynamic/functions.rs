@@ -121,7 +121,7 @@ functions! {
 
 macro_rules! variables {
     ($($field:ident: $name:ident;)*) => {
-        /// Classes of property lists, and datatypes, which the library sets when it is opened.
+        /// Identifiers of property list classes and datatypes, which the library sets when it is opened.
         #[derive(Debug, Clone, Copy)]
         pub(super) struct Variables { $(pub $field: Id,)* }
 

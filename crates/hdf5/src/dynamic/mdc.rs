@@ -79,7 +79,7 @@ impl MetadataCacheConfig {
     }
 
     /// Sets the initial size to `len_bytes`. If `defers`, delays flushing until the file is closed, as the modified IOR
-    /// of Yang and others does: no evictions and, as the library then requires, no changes of size.
+    /// of Yang and others does: entries are not evicted and, as the library then requires, the size does not change.
     pub(super) fn start_with(&mut self, len_bytes: Option<usize>, defers: bool) {
         if let Some(len_bytes) = len_bytes {
             self.sets_initial_size = true;

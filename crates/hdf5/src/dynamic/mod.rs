@@ -120,7 +120,8 @@ impl DynamicLibrary {
         self.parallel.is_some()
     }
 
-    /// Returns the filters named in settings that it can apply; szip may be available for reading only.
+    /// Returns the names in settings of the filters that the library can apply. szip is left out if it is available for
+    /// reading only.
     pub fn filters(&self) -> Vec<&'static str> {
         let has = |filter| {
             let mut abilities = 0;

@@ -29,7 +29,7 @@ pub struct Resolver<'a> {
 enum DanglingReferences {
     /// Dangling references are errors.
     Refused,
-    /// Such references become null references, and are counted.
+    /// Dangling references become null references. Holds their number so far.
     Null(u64),
 }
 

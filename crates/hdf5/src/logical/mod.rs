@@ -17,8 +17,8 @@
 //!
 //! References of HDF5 1.12 and later have no canonical form yet.
 
-/// Length value of a null variable-length string, as where none was ever written; C programs can distinguish it from an
-/// empty string.
+/// Length value of a null variable-length string, such as one that was never written. C programs can distinguish it
+/// from an empty string.
 pub const NULL_STRING: u64 = u64::MAX;
 
 mod canonical;

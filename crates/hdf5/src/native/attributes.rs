@@ -179,7 +179,8 @@ fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<Option<(u64
     }
 }
 
-/// Sorts attributes as objects hold them. Fails if a name occurs twice; the error names the object at `address`.
+/// Sorts attributes into the order in which objects hold them. Fails if a name occurs twice; the error names the object
+/// at `address`.
 fn arrange(attributes: &mut [Attribute], order: CreationOrder, address: u64) -> Result<(), Defect> {
     attributes.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(pair) = attributes.windows(2).find(|pair| pair[0].name == pair[1].name) {

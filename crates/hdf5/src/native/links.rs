@@ -145,7 +145,8 @@ fn parse_info(mut cursor: Cursor<'_>, encoding: &Encoding) -> Result<LinkInfo, D
     Ok(LinkInfo { order, dense })
 }
 
-/// Sorts links as groups hold them. Fails if a name is empty or occurs twice; the error names the group at `address`.
+/// Sorts links into the order in which groups hold them. Fails if a name is empty or occurs twice; the error names the
+/// group at `address`.
 fn arrange(links: &mut [StoredLink], order: CreationOrder, address: u64) -> Result<(), Defect> {
     if !links.is_sorted_by(|a, b| a.name < b.name) {
         links.sort_by(|a, b| a.name.cmp(&b.name));

@@ -55,7 +55,7 @@ impl ReaderLimits {
         (self.kept_len_bytes as u64).saturating_add(READS_AHEAD * self.read_len_bytes)
     }
 
-    /// Returns the maximum memory of a reader for chunks of `dataset`, if no chunk is stored in more than
+    /// Returns the maximum memory of a reader for chunks of `dataset`, none of which is stored in more than
     /// `stored_len_bytes`. Returns 0 if the dataset has no chunks, or if they are too long for these limits.
     pub fn peak_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
         let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };

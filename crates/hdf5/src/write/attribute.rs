@@ -18,7 +18,7 @@ impl OutputFile {
     /// Writes an attribute of the object at `object` (`/` is the root group).
     ///
     /// Large attributes (64 KiB or more) and large numbers of attributes go to dense storage. The formats before HDF5
-    /// 1.8 ([`super::Compat::Earliest`]) do not have it, so that a large attribute fails there.
+    /// 1.8 ([`super::Compat::Earliest`]) do not have it, so writing a large attribute fails in them.
     pub fn write_attribute(&mut self, object: &[u8], attribute: &AttributeSpec<'_>) -> Result<()> {
         self.write_attributes(object, std::slice::from_ref(attribute))
     }

@@ -229,8 +229,9 @@ impl OutputDataset<'_> {
         self.write_rows(0, rows, value)
     }
 
-    /// Writes `rows` rows of axis 0 from `start_row` through libhdf5; for a scalar, 0 and 1. Write whole chunks at a
-    /// time, in order: a chunk that is filtered again wastes its old space. `value` is as for [`OutputDataset::write`].
+    /// Writes `rows` rows of axis 0 from `start_row` through libhdf5. For a scalar, `start_row` is 0 and `rows` is 1.
+    /// Write whole chunks at a time, in order: a chunk that is filtered again wastes its old space. `value` is as for
+    /// [`OutputDataset::write`].
     pub fn write_rows(&mut self, start_row: u64, rows: u64, value: &[u8]) -> Result<()> {
         let _library = Library::lock();
         let (path, object) = (self.file.shared_path(), Arc::clone(&self.path));

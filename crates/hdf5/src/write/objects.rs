@@ -69,7 +69,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Commits a datatype under a name; its parent must exist.
+    /// Commits a datatype under a name, whose parent group must exist.
     pub fn commit_datatype<'a>(
         &mut self,
         link: impl Into<NewLink<'a>>,

@@ -288,8 +288,9 @@ impl OutputFile {
         Front { left_len_bytes: self.front_left_bytes(), heap_len_bytes }
     }
 
-    /// Returns the bytes that operations have taken since then, excluding blocks of heaps: libhdf5 assigns addresses to
-    /// these during whatever operation causes its cache to evict them, and the ledger reserves their space.
+    /// Returns the bytes that operations have taken since `before`, excluding blocks of heaps: libhdf5 assigns
+    /// addresses to these during whatever operation causes its cache to evict them, and the ledger reserves their
+    /// space.
     pub(super) fn taken_since(&self, before: Front) -> u64 {
         let now = self.front();
         let all_len_bytes = before.left_len_bytes.saturating_sub(now.left_len_bytes);

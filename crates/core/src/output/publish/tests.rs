@@ -233,7 +233,7 @@ fn clears_what_an_interrupted_run_left<O: Output>(folder: &Path) {
     assert_eq!((O::read(&path), names(folder)), ("new".to_owned(), vec!["out".to_owned()]));
 }
 
-/// Root may write to every folder of a disk, but not to the one of the kernel.
+/// Uses a folder of the kernel as well, because root may write to every folder on a disk.
 fn names_the_path_in_a_folder_without_permission<O: Output>(folder: &Path) {
     std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
     let is_root = rustix::process::geteuid().is_root();

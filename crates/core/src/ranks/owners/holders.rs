@@ -11,7 +11,8 @@ pub const MAX_HOLDERS: usize = 8;
 /// Ranks that hold the largest parts of an item's data, with the sizes of these parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holders {
-    /// Largest part first, and the lower rank first if parts are equal.
+    /// Ranks with the sizes of their parts, the largest part first. Of equal parts, the part of the lowest rank comes
+    /// first.
     largest: SmallVec<[(u32, u64); 2]>,
 }
 

@@ -63,8 +63,8 @@ impl<'a> RunLoads<'a> {
         rank as u32
     }
 
-    /// Assigns an item to the holder of the largest part that has room and at most `most` after it. The least loaded of
-    /// several is chosen if their parts are equal.
+    /// Assigns an item to the holder of the largest part that has room and whose load stays within `most`. Of several
+    /// holders with equal parts, the least loaded one is chosen.
     pub(super) fn give_to_holder(&mut self, holders: &Holders, part: ItemLoad, most: u64) -> Option<u32> {
         let takes = |&(rank, _): &(Rank, u64)| {
             let load = self.loads.get(rank);

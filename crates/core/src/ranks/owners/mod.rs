@@ -157,7 +157,7 @@ fn assign_runs(
     owners
 }
 
-/// Assigns runs of items one after the other.
+/// Assignment of runs of items, one after the other.
 struct Assigner {
     loads: Vec<u64>,
     /// Cost of all runs assigned so far.
@@ -206,8 +206,8 @@ impl Assigner {
     }
 }
 
-/// Ranks that own items, if not all do: the ranks are split into groups of neighbours, and the first rank of each group
-/// owns items for all of them, so an item stays near its holders.
+/// Ranks that own items. If not all ranks do, the ranks are split into groups of neighbours. The first rank of each
+/// group then owns items for all of them, so that an item stays near its holders.
 #[derive(Debug, Clone, Copy)]
 pub struct OwningRanks {
     ranks: usize,

@@ -92,8 +92,8 @@ impl Drop for MallocMemory {
     }
 }
 
-/// Decodes filter `ID`, called by libhdf5. Returns the length of the data in `*buffer`, or 0 after a failure, which
-/// leaves everything unchanged.
+/// Decodes data of filter `ID` for libhdf5, which calls this function. Returns the length of the data in `*buffer`, or
+/// 0 after a failure, which leaves everything unchanged.
 ///
 /// # Safety
 /// As libhdf5 calls filters: `parameters` are `count` numbers, and `*buffer` is memory from malloc with `*room` bytes,
@@ -135,8 +135,8 @@ unsafe extern "C" fn undo<const ID: u16>(
     0
 }
 
-/// Decodes one filter; libhdf5 does not state the length of the result. `room` is the size of the buffer of the stored
-/// data.
+/// Decodes one filter into a new buffer. libhdf5 does not state the length of the result. `room` is the size of the
+/// buffer of the stored data.
 fn undo_into_new(
     filter: Filter,
     stored: &[u8],

@@ -229,7 +229,8 @@ unsafe extern "C" {
 fn open_file(path: &Path) -> Result<Handle> {
     /// Number of files of virtual datasets that stay open. Otherwise each dataset would open them again.
     const OPEN_SOURCE_FILES: c_uint = 64;
-    /// `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`: otherwise libhdf5 treats numbers with few significant bits as damage.
+    /// Flag `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`, without which libhdf5 treats numbers with few significant bits as
+    /// damage.
     const UNUSED_BITS: u64 = 1;
     let call = Call::of_file(path);
     let name = call.c_string("H5Fopen", path.as_os_str().as_bytes())?;

@@ -37,7 +37,8 @@ pub(super) struct OpenDataset {
 }
 
 impl OpenDataset {
-    /// Returns the dataset for reading `rows`, or all rows: `last_read` if that is the one, which is closed otherwise.
+    /// Returns the dataset for reading `rows`, or all rows. This is `last_read` if it is the requested dataset;
+    /// otherwise, `last_read` is closed.
     pub(super) fn next(
         file: &OpenFile,
         last_read: Option<Self>,

@@ -21,7 +21,7 @@ use std::ptr;
 /// Longest chain of virtual datasets that is followed.
 const MAX_DEPTH: u64 = 16;
 
-/// Other files that the values of a dataset come from. All are allowed, and existed.
+/// Other files that the values of a dataset come from. All of them are allowed, and existed when they were checked.
 pub(super) struct SourceFiles {
     /// Names as libhdf5 opens them, with the files that they led to.
     resolved: BTreeMap<PathBuf, PathBuf>,

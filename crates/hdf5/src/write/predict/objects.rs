@@ -85,8 +85,8 @@ pub(super) fn dataset_header(compat: Compat, spec: &DatasetSpec) -> (u64, u64) {
     (header.saturating_add(least), 0)
 }
 
-/// Returns the space of a virtual dataset's mappings in the global heap, if the mappings of the other datasets are
-/// about as long.
+/// Returns the space of a virtual dataset's mappings in the global heap. Assumes that the mappings of the other
+/// datasets are about as long.
 pub(super) fn mappings_len_bytes(spec: &DatasetSpec) -> u64 {
     let OutputLayout::Virtual(mappings) = &spec.layout else { return 0 };
     // A header of 16 bytes and padding. A collection of 4 KiB is shared; it has a header of 16 bytes, and some space is
