@@ -34,6 +34,7 @@ PHRASES = {
     r"\bwhat there is of\b": "name the thing",
 }
 COMMENT = re.compile(r"^\s*(?://[/!]?|#(?!\[|!)|/?\*+/?)\s?(.*)$")
+MARKDOWN_COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
 MARKDOWN_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
@@ -44,13 +45,13 @@ def files(*patterns: str) -> list[Path]:
 
 
 def prose_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines of a file that are prose, with their numbers; code is left out."""
+    """Yields the lines of a file that are prose, with their numbers; code and comments of Markdown are left out."""
     in_fence = False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if path.suffix == ".md":
             if line.lstrip().startswith("```"):
                 in_fence = not in_fence
-            elif not in_fence:
+            elif not in_fence and not MARKDOWN_COMMENT.match(line):
                 yield number, line
         elif match := COMMENT.match(line):
             yield number, match[1]
