@@ -15,7 +15,7 @@ const OLDER_HEAD: &[u8] = b"raddlest\x02";
 /// Values of the column of the seed.
 const VALUES: [f64; 5] = [1.0, -2.0, f64::NAN, 0.5, 7.0];
 
-/// A file with one table, in a folder that lasts as long as the process.
+/// Returns a file with one table, in a folder that lasts as long as the process.
 fn file() -> &'static (TempDir, OpenFile) {
     static FILE: OnceLock<(TempDir, OpenFile)> = OnceLock::new();
     FILE.get_or_init(|| {

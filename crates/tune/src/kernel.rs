@@ -195,7 +195,7 @@ pub struct Data {
 }
 
 impl Default for Data {
-    /// Ocean temperatures with a third of land.
+    /// Returns values like ocean temperatures, with a third of land.
     fn default() -> Self {
         Self { noise: 8, zero_fraction: 0.33 }
     }

@@ -110,7 +110,7 @@ impl StreamHeader {
     }
 }
 
-/// Headers are far shorter than 4 Gi words, because they only hold names.
+/// Appends a word. Headers are far shorter than 4 Gi words, because they only hold names.
 fn push_word(out: &mut Vec<u8>, word: usize) {
     out.extend_from_slice(&(word as u32).to_le_bytes());
 }

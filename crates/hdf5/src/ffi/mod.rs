@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 unsafe extern "C" {
     fn raddle_library_initialize() -> c_int;
-    /// Of zlib, which libhdf5 is linked with (zlib.h).
+    /// Version of zlib, with which libhdf5 is linked (zlib.h).
     fn zlibVersion() -> *const c_char;
 }
 

@@ -114,7 +114,7 @@ impl Loads {
 }
 
 impl Share {
-    /// Ranks to which the reader sends samples, with their number.
+    /// Returns the ranks to which the reader sends samples, with the number of samples for each.
     fn away(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let others = self.needs.iter().filter(|(rank, _)| *rank != self.reader);
         others.map(|(rank, samples)| (*rank as usize, *samples))

@@ -28,7 +28,7 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Takes the lock on `output`, checks that the step's names are free, and creates the folders of its files. The
-    /// step is added to a dataset that `continues`, or is the first of a new one.
+    /// step is added to an existing dataset if `continues`, and is otherwise the first of a new one.
     pub(crate) fn begin(
         output: &Path,
         (step, header): (&StepPlan, &Header),

@@ -111,13 +111,13 @@ impl StepPlan {
         plan
     }
 
-    /// Names to rename: the folder of the step, or each file.
+    /// Returns the names to rename: the folder of the step, or each file.
     pub fn names(&self) -> impl Iterator<Item = &Path> {
         self.names_in(self.step_folder.as_deref())
     }
 
-    /// Names to rename if this is the only step of its dataset: the folder of the dataset, including other files that
-    /// would be read as its steps.
+    /// Returns the names to rename if this is the only step of its dataset: the folder of the dataset, including other
+    /// files that would be read as its steps.
     pub fn names_alone(&self) -> impl Iterator<Item = &Path> {
         self.names_in(self.dataset_folder.as_deref().or(self.step_folder.as_deref()))
     }

@@ -195,7 +195,8 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     }
 }
 
-/// Returns whether readers cannot assemble the group of a scalar, or the transformation that it is, if it becomes an array.
+/// Returns whether a scalar must remain one, because readers could not assemble its group, or the transformation that
+/// it describes, from an array.
 fn stays_scalar(file: &FileView<'_>, at: usize) -> bool {
     let group = file.find(parent_path(file.path_of(at)));
     let class = group.and_then(|group| file.text(group, "NX_class")).unwrap_or_default();

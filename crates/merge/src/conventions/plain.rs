@@ -113,7 +113,7 @@ fn is_attached(file: &FileView<'_>, at: usize) -> bool {
     file.column(at).is_some() && is_scale(file, at) && file.has(at, REFERENCE_LIST)
 }
 
-/// Explains why datasets without the axis of concatenation must be equal, where they are not.
+/// Adds to differences of datasets without the axis of concatenation the reason why these must be equal.
 pub(super) fn explain(
     differences: &mut [Difference],
     schema: &Schema,

@@ -88,7 +88,7 @@ impl DerivedSpec {
         }
     }
 
-    /// Returns whether both compute the same values, if neither is refused.
+    /// Returns whether both compute the same values. Assumes that neither is refused.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Keys(one), Self::Keys(other)) => {

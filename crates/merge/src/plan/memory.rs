@@ -106,7 +106,7 @@ impl ReaderMemory {
         memory
     }
 
-    /// Takes the memory from `budget`, if chunks are larger than usual.
+    /// Takes the memory for chunks that are larger than usual from `budget`.
     ///
     /// # Errors
     /// [`MergeError::LongChunks`] if the memory is not available.
@@ -116,7 +116,7 @@ impl ReaderMemory {
         permit.map(Some).map_err(|_| self.refusal(plan, longest, self.len_bytes))
     }
 
-    /// Returns how many of up to `jobs` threads fit into the budget of `plan`, if each has a reader and
+    /// Returns how many of up to `jobs` threads fit into the budget of `plan`. Each of them needs a reader and
     /// `more_len_bytes`.
     ///
     /// # Errors
@@ -203,7 +203,8 @@ fn converted_len_bytes_of(plan: &MergePlan, array: usize) -> u64 {
     read.saturating_mul(stored.saturating_add(tile.element_len_bytes)).saturating_add(tile.tile_len_bytes())
 }
 
-/// Returns the size of a decoded chunk, if it is longer than a read of this reader, so that its buffers may grow.
+/// Returns the size of a decoded chunk that is longer than a read of this reader, so that its buffers may grow; `None`
+/// for shorter chunks.
 fn long_chunk_len_bytes(dataset: &Dataset, limits: ReaderLimits) -> Option<u64> {
     let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return None };
     let element_len_bytes = dataset.datatype.class.len_bytes();

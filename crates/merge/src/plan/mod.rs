@@ -103,7 +103,7 @@ pub struct MergePlan {
     pub open_s: f64,
     /// Columns that are computed and added, not read.
     pub derived: DerivedColumns,
-    /// Names by which the output links to its inputs, if it does.
+    /// Names by which the output links to its inputs; empty if it does not link to them.
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.
     pub(crate) remembered: Option<StoredRecord>,
@@ -117,7 +117,7 @@ pub struct MergePlan {
     pub(crate) uncounted: Vec<UncountedElements>,
     /// Paths of values whose range must be determined before planning again; a plan with such paths is not executed.
     pub(crate) unranged: Vec<Vec<u8>>,
-    /// Elements to which the output is restricted, if it is.
+    /// Elements to which the output is restricted; `None` if it is not restricted.
     pub(crate) selected: Option<SelectedElements>,
     /// Convention that the inputs were recognised as.
     pub convention: Option<Choice>,

@@ -289,7 +289,7 @@ impl Column {
         self.facts.push(extent);
     }
 
-    /// Returns how the values of an input are converted, if they are.
+    /// Returns the conversion of the values of an input; `None` if they are not converted.
     pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
         let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;
         (!conversion.is_identity()).then_some(conversion)

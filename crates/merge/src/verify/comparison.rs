@@ -42,7 +42,7 @@ pub(super) struct Comparison<'p> {
     pub report: VerifyReport,
 }
 
-/// Returns the least path of the object at each path: objects with several hard links have the same one at each.
+/// Returns the least path of the object at each path. All hard links to an object have the same least path.
 fn first_names(schema: &Schema) -> HashMap<&[u8], &[u8]> {
     fn object(entry: &SchemaEntry) -> &[u8] {
         match &entry.role {

@@ -65,7 +65,7 @@ impl ThrottledSource {
         Self { recorded, ..self }
     }
 
-    /// Returns how long reading these events, of `len_bytes`, waits.
+    /// Returns the time to wait for reading these events, which have `len_bytes`.
     fn wait(&self, entries: Range<u64>, len_bytes: usize) -> Duration {
         let events = self.per_event.as_secs_f64() * entries.end.saturating_sub(entries.start) as f64;
         let bytes = self.per_byte.as_secs_f64() * len_bytes as f64;

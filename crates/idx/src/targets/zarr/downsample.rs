@@ -174,7 +174,8 @@ impl Row {
     }
 }
 
-/// Computes a row of means: position of the cells, source rows, number of components, output.
+/// Function that computes a row of means. Its arguments are the position of the cells, the source rows, the number of
+/// components, and the output.
 type AverageRow = fn(Row, &[&[u8]], usize, &mut [u8]);
 
 fn average_of(number: Number) -> AverageRow {

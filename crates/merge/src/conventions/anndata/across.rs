@@ -43,8 +43,8 @@ impl CarriedElement<'_> {
     }
 }
 
-/// Returns those elements of `groups` (one list per input that has any) that are carried over, and records those that
-/// are not.
+/// Returns the elements of `groups` that are carried over, and records the others. `groups` has one list for each input
+/// that has any elements.
 pub(super) fn carried<'a>(
     groups: &[Vec<Node<'a>>],
     policy: Policy<'_>,

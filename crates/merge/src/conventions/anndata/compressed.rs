@@ -97,8 +97,8 @@ impl MatrixForm {
     }
 }
 
-/// Adds sparse matrices. Those stored by the axis of concatenation (CSR for observations) are concatenated; others are
-/// interleaved, column by column.
+/// Adds sparse matrices. Matrices that are stored by the axis of concatenation (CSR for observations) are concatenated;
+/// the others are interleaved, column by column.
 pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],

@@ -57,7 +57,7 @@ impl Item {
     }
 }
 
-/// Returns whether anndata considers an element equal to that of the first input, if one of them is a categorical or a
+/// Returns whether anndata considers an element equal to that of the first input. One of the two is a categorical or a
 /// nullable array outside of a data frame. Their types do not matter.
 pub(super) fn equal_items(later: &InputElement<'_>, first: &InputElement<'_>) -> CombineResult<bool> {
     let (kind, first_kind) = (later.node.encoding(), first.node.encoding());

@@ -64,8 +64,8 @@ impl AssembledTree {
         Self { counts: counts.clone(), ..Self::default() }
     }
 
-    /// Picks the elements of `numbers`, a dataset of an input, whose numbers are `is_taken`. Records elements that have
-    /// not been counted.
+    /// Picks the elements of an input at which its dataset `numbers` holds a number for which `is_taken` is true.
+    /// Returns `None`, and records the elements, if they have not been counted yet.
     pub fn pick(&mut self, path: &[u8], numbers: Node<'_>, is_taken: Arc<[bool]>, form: PickForm) -> Option<Pick> {
         let stored = numbers.dims().map_or(0, |dims| dims[0]);
         let input = numbers.input;

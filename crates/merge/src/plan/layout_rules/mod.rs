@@ -31,13 +31,13 @@ pub struct LayoutRule {
 /// Datasets to which a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleObjects {
-    /// All datasets. A chunk shape applies to those with that number of dimensions.
+    /// All datasets. A chunk shape applies to the datasets with as many dimensions.
     All,
     /// Datasets whose path, or the path of a group above them, matches one of these globs.
     Matching(Vec<String>),
 }
 
-/// Settings of a rule. Those that are `None` are left to earlier rules and to the options for all datasets.
+/// Settings of a rule. A setting that is `None` is left to earlier rules and to the options for all datasets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayoutSettings {
     /// Chunk shape.

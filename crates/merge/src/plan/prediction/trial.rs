@@ -65,7 +65,7 @@ pub(super) struct Subject {
     pub amount: f64,
     /// Length in the output, if it is known because the dataset is moved as stored, or stored unfiltered.
     pub stored_len_bytes: Option<f64>,
-    /// Whether the merge decodes it, with the native reader alone.
+    /// Whether the merge decodes the dataset, and uses only the native reader for it.
     pub is_readable: bool,
 }
 
@@ -125,8 +125,9 @@ pub(super) struct Trial {
     /// Number of times that the trial counts.
     times: usize,
     cost_bytes: u64,
-    /// Ratio of the bytes of all chunks of the array to its length, relative to that of the part, if the part is a
-    /// region of chunks whose tiles are assembled together. Chunks at the edges extend beyond the array.
+    /// Padding of the array relative to the padding of the part: for each, the ratio of the bytes of all chunks to the
+    /// length. Chunks at the edges extend beyond the array. `None` unless the part is a region of chunks whose tiles
+    /// are assembled together.
     padding: Option<f64>,
 }
 

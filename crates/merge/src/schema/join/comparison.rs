@@ -30,7 +30,7 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares the object with its model and adds its facts, unless they have different rules.
+    /// Compares the object with its model and adds its facts, unless the inputs have different rules for it.
     pub fn run(mut self, mut scanned: ScannedEntry, rule: Option<&Rule>) {
         self.joined.add_holder(self.input);
         let is_same = match (&self.joined.declared, rule) {
@@ -131,7 +131,7 @@ impl Comparison<'_> {
         declared.attributes.push((*input, Arc::clone(found)));
     }
 
-    /// Keeps values that a rule needs, if they differ from the first ones.
+    /// Keeps the values that a rule needs and that differ from the first ones.
     fn keep_values(&mut self, role: &mut ScannedRole) {
         if let (ScannedRole::Column { values: values @ Some(_), kept, .. }, Some(declared)) =
             (role, &mut self.joined.declared)

@@ -78,7 +78,8 @@ fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<
     }
 }
 
-/// Groups lengths by table: each is tied to another of its table by at least one pair.
+/// Groups lengths by table. Each is tied to another one of its table: both are equal in every input that has the two
+/// datasets, and have rows in one.
 fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     for number in 0..known.len() {

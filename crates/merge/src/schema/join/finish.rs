@@ -31,7 +31,7 @@ impl Joiner {
         self.into_result(differences, warnings)
     }
 
-    /// Removes objects that are not in all inputs, with `Join::Inner`.
+    /// With `Join::Inner`, removes objects that are not in all inputs.
     fn leave_out_partial(&mut self) {
         if self.options.join != Join::Inner {
             return;

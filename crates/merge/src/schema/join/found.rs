@@ -32,7 +32,7 @@ impl FoundDifferences {
         self.0.entry(found).or_default().push(input);
     }
 
-    /// Adds a difference that is not among them, with all inputs that have it.
+    /// Adds a difference that has not been found before, with all inputs that have it.
     pub fn insert(&mut self, found: FoundDifference, inputs: Vec<u32>) {
         self.0.insert(found, inputs);
     }

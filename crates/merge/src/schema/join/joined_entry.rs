@@ -23,13 +23,13 @@ pub(super) struct JoinedEntry {
     /// Runs of inputs that have the object, ascending; nearly always a single run.
     pub present: Vec<Range<u32>>,
     pub dropped_attributes: HashSet<Vec<u8>>,
-    /// Attributes of inputs that differ from the first input's, if they are stacked; by input number.
+    /// Attributes that differ from those of the first input and are stacked, by input number.
     pub other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
     /// Values of a scalar that differ from the first one.
     pub differing: StackedScalars,
     /// Facts about the inputs that a rule needs; `None` if no rule applies.
     pub declared: Option<Box<DeclaredRule>>,
-    /// Whether inputs have different rules for the object; the rule is then not settled.
+    /// Whether inputs have different rules for the object, in which case no rule is applied to it.
     pub is_disputed: bool,
 }
 

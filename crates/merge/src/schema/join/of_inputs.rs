@@ -337,7 +337,7 @@ impl Joiner {
         }
     }
 
-    /// Adds a dataset to the schema, which is extendible if others are.
+    /// Adds a dataset to the schema. It is extendible if other datasets are.
     fn put(&mut self, path: Vec<u8>, dataset: NewDataset, rows: Vec<u64>, is_extendible: bool) {
         let template = Dataset {
             datatype: Datatype { class: dataset.class, committed: None },

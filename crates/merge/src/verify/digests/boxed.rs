@@ -30,7 +30,7 @@ pub(super) struct BoxedColumn<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Returns the boxes in which a column is read, if its chunks extend over many blocks of rows.
+    /// Returns the boxes in which a column is read; `None` unless its chunks extend over many blocks of rows.
     fn boxes_of(&self, column: u32) -> Option<ArrayPlan> {
         let rows = READ_LEN_BYTES / self.found.row_len_bytes(column).max(1);
         boxes(&[(self.found, column)], rows.max(1), self.box_limit_len_bytes)

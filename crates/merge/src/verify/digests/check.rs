@@ -237,7 +237,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Checks that the files to which the file at `path` links exist, if such links are all that was written.
+    /// Checks that the files to which the file at `path` links exist. Does nothing unless the file consists of such
+    /// links.
     fn external(&mut self, path: &Path) {
         if !self.stored.link.0.is_external() {
             return;

@@ -72,7 +72,7 @@ impl<'p> Regrouper<'p> {
         array.is_some_and(|array| self.regroupings.get(array as usize).is_some_and(Option::is_some))
     }
 
-    /// Returns how the tiles of an array are assembled in groups, if they are.
+    /// Returns the way in which the tiles of an array are assembled in groups; `None` if they are not.
     pub(crate) fn of(&self, array: u32) -> Option<&Regrouping> {
         self.regroupings.get(array as usize)?.as_ref()
     }

@@ -137,7 +137,8 @@ pub(super) struct SlabMover<'a, 'p> {
 }
 
 impl ScratchArrays {
-    /// Collective. Fills the file with all arrays, if several ranks share it. Adds the time to `stages`.
+    /// Collective. Fills a file that several ranks share with all arrays, and adds the time to `stages`. Does nothing
+    /// if the arrays use the file one after the other.
     pub(super) fn fill_shared<'p>(
         &self,
         tiles: &RegroupedTiles,

@@ -135,7 +135,7 @@ impl RegroupedTiles {
         Ok(())
     }
 
-    /// Returns how the tiles of an array are assembled in groups, if they are.
+    /// Returns the way in which the tiles of an array are assembled in groups; `None` if they are not.
     pub(super) fn of(&self, array: u32) -> Option<&Regrouping> {
         self.regroupings.get(array as usize)?.as_ref()
     }
