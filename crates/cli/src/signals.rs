@@ -32,7 +32,7 @@ impl SignalFlag {
     }
 }
 
-/// Whether an abort means that memory ran out: true until a panic is reported.
+/// Handler of aborts. An abort means that memory ran out until a panic is reported.
 #[derive(Debug, Clone)]
 pub struct OomAbortHandler(Arc<AtomicBool>);
 

@@ -21,11 +21,11 @@ pub enum Effort {
     Balanced,
     /// The smallest output that deflate gives in reasonable time.
     Small,
-    /// libdeflate's level of this number, at most 12. For levels 1 to 3, a faster encoder if it writes as little,
-    /// within 2 %.
+    /// libdeflate's level of this number, at most 12. Levels 1 to 3 use a faster encoder if its output is at most 2 %
+    /// longer.
     Gzip(u8),
-    /// At most the size of zlib's level of this number, within 2 %, in minimum time; the dataset's filter names the
-    /// level. For datasets that keep the filter of an input.
+    /// Fastest encoder whose output is at most 2 % longer than that of zlib's level of this number. The dataset's
+    /// filter names the level. Meant for datasets that keep the filter of an input.
     Like(u8),
 }
 
@@ -65,8 +65,8 @@ impl Compression {
     /// Level of Zstandard if none is given: the library's own default.
     pub const DEFAULT_ZSTD_LEVEL: u8 = 3;
 
-    /// Returns the compression that corresponds to a dataset's filter, if raddle can write it. The level of deflate is
-    /// taken from the filter, as [`Effort::Like`].
+    /// Returns the compression that corresponds to a dataset's filter; `None` if raddle cannot write it. The level of
+    /// deflate is taken from the filter, as [`Effort::Like`].
     pub fn of_filter(filter: &Filter) -> Option<Self> {
         let level = filter.parameters.first().copied();
         Some(match KnownFilter::from_id(filter.id)? {

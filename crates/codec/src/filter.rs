@@ -80,7 +80,7 @@ impl KnownFilter {
         }
     }
 
-    /// Returns the filter with this number, if raddle can decode it.
+    /// Returns the filter with this number; `None` if raddle cannot decode it.
     pub fn from_id(id: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|filter| filter.id() == id)
     }

@@ -140,8 +140,8 @@ impl Pipeline {
         is_deflated && chunk_len_bytes >= Inflater::MIN_PAIR_LEN_BYTES
     }
 
-    /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than one after the
-    /// other if they are deflated, with or without shuffle.
+    /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than two calls if the
+    /// chunks are deflated, with or without shuffle.
     ///
     /// # Errors
     /// As for [`Pipeline::decode`], for each.

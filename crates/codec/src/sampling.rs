@@ -29,7 +29,7 @@ const ALIGNMENT_LEN_BYTES: usize = 8;
 /// because repeats reach farther than in the samples.
 const MAX_PERCENT: u64 = 102;
 
-/// Encodes samples; its memory is reused from tile to tile.
+/// Encoder of samples, whose memory is reused from tile to tile.
 #[derive(Default)]
 pub(crate) struct Sampler {
     samples: Vec<u8>,

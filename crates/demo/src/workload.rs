@@ -242,7 +242,8 @@ const COLUMN_KINDS: [(&str, Element, Law); 20] = [
 /// Minimum and maximum rows per event of the tables: few for vertices and showers, many for hits of a slice.
 const ROWS_PER_EVENT: (f64, f64) = (0.25, 20.0);
 
-/// Deals column kinds like cards: each once before any is repeated, so that even a small schema has the full mix.
+/// Deck of column kinds, which are dealt like cards: each once before any is repeated, so that even a small schema has
+/// the full mix.
 #[derive(Debug, Default)]
 struct Deck {
     left: Vec<usize>,

@@ -91,7 +91,7 @@ fn filter(known: KnownFilter, parameters: &[u32]) -> Filter {
     Filter { id: known.id(), optional: false, name: vec![], parameters: parameters.to_vec() }
 }
 
-/// Streams of this project's encoders: fixed and dynamic codes, matches, literals, stored blocks.
+/// Returns streams of this project's encoders: fixed and dynamic codes, matches, literals, stored blocks.
 pub(crate) fn deflate_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for raw in raw_seeds() {

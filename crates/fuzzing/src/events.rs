@@ -127,7 +127,7 @@ fn read(source: &dyn Source) {
     }
 }
 
-/// Trees written by ROOT 6.40, and trees of packed events; the programs that made them are next to them.
+/// Returns trees written by ROOT 6.40, and trees of packed events. The programs that made them are next to them.
 pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
     [
         &include_bytes!("../../root/tests/samples/split.root")[..],
@@ -142,12 +142,12 @@ pub(crate) fn tree_seeds() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// Streams of both serialisations in every codec.
+/// Returns streams of both serialisations in every codec.
 pub(crate) fn stream_seeds() -> Vec<Vec<u8>> {
     STREAMS.clone()
 }
 
-/// Files of every layout, in both forms.
+/// Returns files of every layout, in both forms.
 pub(crate) fn event_file_seeds() -> Vec<Vec<u8>> {
     FILES.clone()
 }

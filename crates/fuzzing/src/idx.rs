@@ -27,7 +27,7 @@ pub(crate) fn header(bytes: &[u8]) {
     header.grid(header.bitmask.max_level()).expect("the box holds samples");
 }
 
-/// Headers as written by OpenVisus, PIDX and raddle.
+/// Returns headers as written by OpenVisus, PIDX and raddle.
 pub(crate) fn header_seeds() -> Vec<Vec<u8>> {
     let open_visus = "(version)\n6\n(box)\n0 21 0 35 0 21\n(fields)\nrho float32 default_compression(zip) \
         default_layout(row_major) default_value(0) min(0) max(0) \n + v float64[3] min(0 0 0) max(0 0 0)\n(bits)\n\

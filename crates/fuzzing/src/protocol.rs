@@ -10,7 +10,7 @@ pub(crate) fn protocol(bytes: &[u8]) {
     arbitrary::read(bytes);
 }
 
-/// Answers with the trees of files, and one of each other kind.
+/// Returns answers with the trees of files, and one of each other kind.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let tree = |bytes: Vec<u8>| {
         let path = crate::scratch::write("answer.h5", &bytes);

@@ -63,7 +63,7 @@ fn search_with(index: &Index) {
     }
 }
 
-/// Contents of indexes: of the file, in both forms, and of files with columns of all types.
+/// Returns contents of indexes: of the file, in both forms, and of files with columns of all types.
 pub(crate) fn index_seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![contents_of(&file().1), older_contents()];
     let folder = tempfile::tempdir().expect("a folder");
@@ -81,7 +81,7 @@ fn contents_of(file: &OpenFile) -> Vec<u8> {
     bytes[HEAD.len()..bytes.len() - 8].to_vec()
 }
 
-/// Contents of an index of the file in a version that has limits only: one column with one block.
+/// Returns contents of an index of the file in a version that has limits only: one column with one block.
 fn older_contents() -> Vec<u8> {
     let head = b"\0\0\x01\x06/rec/x\x05\x08\x80\x80\x01\x01\x02";
     [head.as_slice(), &(-2_f64).to_le_bytes(), &7_f64.to_le_bytes(), b"\x01"].concat()

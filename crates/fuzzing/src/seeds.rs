@@ -44,7 +44,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     seeds
 });
 
-/// Bytes of the files.
+/// Returns the bytes of the files.
 pub(crate) fn files() -> Vec<Vec<u8>> {
     FILES.clone()
 }

@@ -22,7 +22,7 @@ pub(crate) fn texts(bytes: &[u8]) {
     }
 }
 
-/// Values that are accepted, and some that are not.
+/// Returns values that are accepted, and some that are not.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         "512MiB",

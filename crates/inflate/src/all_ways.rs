@@ -5,9 +5,9 @@ use crate::libdeflate::Decompressor;
 use crate::runs::RepetitiveInflater;
 use crate::small::SmallChunkInflater;
 
-/// Inflates a zlib stream, up to a length, with each of our own decoders and finally with libdeflate: those for small
-/// chunks, for runs, and for columns, alone and as each of two interleaved streams. Returns `None` where a decoder
-/// refuses.
+/// Inflates a zlib stream, up to a length, with each of our own decoders and finally with libdeflate. Our decoders are
+/// those for small chunks, for runs, and for columns; the last one inflates the stream alone, and as each of two
+/// interleaved streams. A result is `None` if its decoder refuses the stream.
 pub fn inflate_all_ways(stored: &[u8], limit_len_bytes: usize) -> [Option<Vec<u8>>; 6] {
     let inflated = |inflate: &mut dyn FnMut(&mut [u8]) -> Option<usize>| {
         let mut out = vec![0; limit_len_bytes];

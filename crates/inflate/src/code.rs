@@ -217,7 +217,7 @@ impl Code {
     }
 
     /// Returns the words of up to `limit_bits`, ascending in length: symbol, bits in stream order with the first one
-    /// lowest, and their number. Those of a code of a single word are both bits. A code without words has none.
+    /// lowest, and their number. A code of a single word gives both values of its bit. A code without words gives none.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn words(&self, limit_bits: usize) -> impl Iterator<Item = (u16, u16, usize)> {
         let Lengths { lists, counts } = &self.lengths;

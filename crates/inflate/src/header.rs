@@ -30,8 +30,9 @@ pub(super) fn fixed_codes() -> (Code, Code) {
 const PRECODE_ENTRIES: usize = 1 << PRECODE_LIMIT_BITS;
 const PRECODE_RUN_ENTRIES: usize = 8;
 
-/// Table of precode words. Bits 0 to 2 hold the length of the word, 8 to 11 that with its extra bits, 16 to 19 the
-/// number of repeats without extra bits, and 24 to 27 the length to repeat; bit 28 is set if that is the previous one.
+/// Table of precode words. Bits 0 to 2 hold the length of the word, bits 8 to 11 this length including extra bits, bits
+/// 16 to 19 the number of repeats without extra bits, and bits 24 to 27 the length to repeat. Bit 28 is set if the
+/// previous length is repeated.
 type PrecodeTable = [u32; PRECODE_ENTRIES + PRECODE_RUN_ENTRIES];
 
 const PREVIOUS: u32 = 1 << 28;

@@ -16,7 +16,7 @@ pub(super) const ROOM_LEN_BYTES: usize = MAX_MATCH.next_multiple_of(BLOCK_LEN_BY
 type RepeatedBytes = [u8; BLOCK_LEN_BYTES];
 
 /// Writes a match of `len_bytes` at `at`, and arbitrary bytes up to [`ROOM_LEN_BYTES`]. Fails if there are fewer than
-/// `back` bytes before, or no room.
+/// `back` bytes before `at`, or no room.
 #[inline(always)]
 pub(super) fn repeat_with_room(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
     let from = at.checked_sub(back)?;
@@ -63,7 +63,7 @@ fn repeated<const N: usize>(out: &[u8], from: usize) -> Option<RepeatedBytes> {
     Some(array::from_fn(|at| bytes[at % N]))
 }
 
-/// Writes exactly `len_bytes` at `at`. Fails if there are fewer than `back` bytes before, or no room.
+/// Writes exactly `len_bytes` at `at`. Fails if there are fewer than `back` bytes before `at`, or no room.
 pub(super) fn repeat(out: &mut [u8], at: usize, back: usize, len_bytes: usize) -> Option<()> {
     let from = at.checked_sub(back)?;
     let end = at.checked_add(len_bytes).filter(|&end| back > 0 && end <= out.len())?;

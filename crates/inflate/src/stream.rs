@@ -32,8 +32,8 @@ pub(crate) fn is_zlib(method: u8, flags: u8) -> bool {
     head.is_multiple_of(31) && head & 0x0f20 == 0x0800 && head >> 12 <= 7
 }
 
-/// Features of the processor for which the inflaters are compiled a second time, and whether this processor has them.
-/// Empty on processors without such features.
+/// Returns the features of the processor for which the inflaters are compiled a second time, and whether this processor
+/// has them. Empty on processors without such features.
 pub fn processor_features() -> Vec<(&'static str, bool)> {
     #[cfg(target_arch = "x86_64")]
     {

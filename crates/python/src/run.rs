@@ -263,7 +263,7 @@ struct ProgressCounts {
     looks: u64,
 }
 
-/// Accumulates events from any thread until the calling thread looks at them.
+/// Accumulator of events from any thread, until the calling thread looks at them.
 #[derive(Debug, Default)]
 struct ProgressState {
     happened: Mutex<ProgressCounts>,

@@ -99,7 +99,7 @@ pub fn row_count(table: &Table<'_>, key: &str) -> Result<u64> {
     Ok(table.column(&format!("{key}{SEQ}"))?.rows)
 }
 
-/// Returns the events of the rows of a table that satisfy a condition, among `within`.
+/// Returns the events, among `within`, of the rows of a table that satisfy a condition.
 ///
 /// # Errors
 /// If the table has no key of this name, or values cannot be read or compared.
@@ -126,10 +126,7 @@ pub fn events_of(
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the rows of a table that belong to events, among some rows or all.
-///
-/// # Errors
-/// If the table has no key of this name, or the key cannot be read or contradicts itself.
+/// Returns those of `among`, or of all rows of a table, that belong to events.
 pub fn rows_of(
     table: &Table<'_>,
     key: &str,

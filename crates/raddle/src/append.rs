@@ -311,7 +311,7 @@ impl PlannedAppend {
     }
 }
 
-/// Returns the index of a file, if it belongs to its state.
+/// Returns the index of a file; `None` if there is none for the file's present state.
 fn usable_index(file: &Path) -> Option<Index> {
     let file = OpenFile::open(file, Some(1)).ok()?;
     match Index::find(&file) {

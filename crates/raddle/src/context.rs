@@ -7,7 +7,7 @@ use raddle_core::report::progress::{Event, Severity, Silent, Watch};
 use std::fmt;
 use std::sync::LazyLock;
 
-/// Surroundings of a run.
+/// Environment of a run.
 ///
 /// The default is a single process on all available cores, without progress, that cannot be stopped.
 #[derive(Clone, Copy)]

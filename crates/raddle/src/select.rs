@@ -198,7 +198,7 @@ impl SelectRequest {
     }
 }
 
-/// Returns the specification of a key, if it makes the key `name`.
+/// Returns the specification in `spec` of the key `name`; `None` if `spec` makes something else.
 fn named_key<'s>(spec: &'s DerivedSpec, name: &str) -> Option<&'s KeySpec> {
     match spec {
         DerivedSpec::Keys(spec) if name_of(spec) == name => Some(spec),

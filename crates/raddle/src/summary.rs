@@ -125,7 +125,7 @@ pub struct DatasetSummary {
     pub filters: Vec<u16>,
     /// Filters with their levels, as text.
     pub pipeline: String,
-    /// What decides chunk shape and filters: layout rules, an option, or the inputs; `None` for the defaults.
+    /// Origin of chunk shape and filters: layout rules, an option, or the inputs; `None` for the defaults.
     pub decided_by: Option<String>,
     /// Route by which its values get into the output.
     pub route: &'static str,

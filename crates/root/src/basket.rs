@@ -262,7 +262,7 @@ impl Basket {
         &mut self.opener
     }
 
-    /// Returns the length of every entry, if all have the same.
+    /// Returns the length of every entry; `None` if lengths differ.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
         match self.opener.ends {
             Ends::Fixed { len_bytes } => Some(len_bytes),

@@ -122,7 +122,7 @@ impl Item {
         }
     }
 
-    /// Returns the length of the part, if it is always the same.
+    /// Returns the length of the part; `None` if the length varies.
     pub(super) fn fixed_len_bytes(&self) -> Option<usize> {
         match self {
             Self::Number { number, .. } => Some(number.len_bytes()),

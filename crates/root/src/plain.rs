@@ -105,7 +105,7 @@ impl<'item> PlainLists<'item> {
         Ok(())
     }
 
-    /// Returns the stored numbers of an entry, if it looks as expected.
+    /// Returns the stored numbers of an entry; `None` if the entry does not look as expected.
     fn numbers_of<'b>(&self, entry: &'b [u8]) -> Option<&'b [u8]> {
         let len_bytes = self.number.len_bytes();
         let (front, numbers) = entry.split_first_chunk::<FRONT_LEN_BYTES>()?;

@@ -173,7 +173,8 @@ pub enum Api {
     Hdf5,
 }
 
-/// Which process reads which data after writing, so that no process finds its own writes in its memory or its node's.
+/// Assignment of the data to processes that read it back after writing, so that no process finds its own writes in its
+/// memory or its node's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadBack {
@@ -281,7 +282,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes of values that the kernel writes, or an upper bound.
+    /// Returns the number of bytes of values that the kernel writes, or an upper bound.
     pub fn len_bytes(&self) -> u64 {
         self.factors().iter().fold(1, |product, (_, factor)| product.saturating_mul(*factor))
     }
@@ -354,7 +355,7 @@ impl Kernel {
     /// Checks that `ranks` ranks can run the kernel.
     ///
     /// # Errors
-    /// If not, with the parameter that is wrong.
+    /// If they cannot, with the parameter that is wrong.
     pub fn check_ranks(&self, ranks: u32) -> Result<(), WorkloadFault> {
         let ranks = u64::from(ranks);
         if ranks > 1 && !self.is_for_ranks() {

@@ -74,6 +74,7 @@ pub struct MeasuredExperiment {
 /// Runs `workload`; with `limits`, also searches for the best settings in the experiment that gives the profile.
 /// `reported` is called after each experiment, and again if it was continued.
 ///
+/// # Errors
 /// As for [`crate::campaign::carry_out`].
 pub fn measure(
     workload: &Workload,
@@ -218,8 +219,8 @@ impl Measurement {
     }
 }
 
-/// Bytes that must be free for runs of `workload`: four times the largest run, for alignment and metadata, plus some
-/// reserve.
+/// Returns the number of bytes that must be free for runs of `workload`: four times the largest run, for alignment and
+/// metadata, plus some reserve.
 pub fn needed_len_bytes(workload: &Workload) -> u64 {
     // 16 datasets of 4 MiB, aligned to 16 MiB, took 273 MB: four times the bytes of their values.
     workload.largest_run_len_bytes().saturating_mul(4).saturating_add(16 << 20)

@@ -103,7 +103,7 @@ fn usual_blocks_per_file() -> u64 {
 const MAX_PROCESSES: u64 = 4096;
 
 impl SampleBoxes {
-    /// Bytes of a sample, summed over all fields.
+    /// Returns the number of bytes of a sample, summed over all fields.
     pub fn sample_len_bytes(&self) -> u64 {
         self.components.iter().sum::<u64>().saturating_mul(self.number.len_bytes())
     }

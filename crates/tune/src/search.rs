@@ -195,7 +195,7 @@ impl Search {
         Self { sweep, rounds: Vec::new(), proof: None }
     }
 
-    /// Returns the winner with the evidence for all its settings together, if it won again.
+    /// Returns the winner with the evidence for all its settings together; `None` if it did not win again.
     pub fn winner(&self, limits: &Limits) -> Option<(&Settings, Evidence)> {
         let proof = self.proof.as_ref()?;
         let finding = proof.arms.get(1)?;

@@ -199,7 +199,7 @@ pub struct StopRule {
 }
 
 impl Default for StopRule {
-    /// With 55 blocks, 5 % can be detected if equal runs vary by 5 %, and 10 % if they vary by 10 %.
+    /// Returns the usual rule. With 55 blocks, it detects 5 % if equal runs vary by 5 %, and 10 % if they vary by 10 %.
     fn default() -> Self {
         Self { max_blocks: LOOKS[5], margin: DEFAULT_MARGIN, half_width: 0.10, clear: 1.5, least_for_small: LOOKS[3] }
     }

@@ -130,7 +130,7 @@ impl Here {
     }
 }
 
-/// Bytes of values per elapsed second, the median of all runs.
+/// Returns the bytes of values per elapsed second, as the median of all runs.
 fn rate(finding: &Finding) -> Option<f64> {
     let of =
         |run: &KernelOutcome| (run.len_bytes > 0 && run.wall_s() > 0.0).then(|| run.len_bytes as f64 / run.wall_s());

@@ -58,7 +58,7 @@ impl Display for Lines {
     fn close(&mut self) {}
 }
 
-/// Shows no progress; messages are shown unless `--quiet` is given.
+/// Display that shows no progress; messages are shown unless `--quiet` is given.
 #[derive(Debug, Default)]
 pub(super) struct MessagesOnly {
     quiet: bool,

@@ -27,7 +27,7 @@ struct Tally {
     started: Instant,
 }
 
-/// Shows events to the user.
+/// Display of events for the user.
 trait Display: Send {
     /// Handles the start or progress of a stage; `tally` holds its totals.
     fn advanced(&mut self, stage: Stage, tally: &Tally);

@@ -33,8 +33,8 @@ impl Places {
         self.0[hash(key)] = at as u16;
     }
 
-    /// Remembers the position of a key; returns the distance to the one that was remembered, if a match may have it. It
-    /// is at most `at`, because positions are remembered in ascending order.
+    /// Remembers the position of a key. Returns the distance to the position remembered before, if a match may have
+    /// that distance. It is at most `at`, because positions are remembered in ascending order.
     #[inline(always)]
     fn replace(&mut self, key: u64, at: usize) -> Option<usize> {
         let place = &mut self.0[hash(key)];

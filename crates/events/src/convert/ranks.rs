@@ -172,7 +172,7 @@ fn encode_all<P: Prepare>(tiles: Vec<P::Tile>, preparers: Vec<P>, cancel: &Cance
     Ok(encoded.into_iter().flatten().collect())
 }
 
-/// Distributes runs of entries to ranks.
+/// Distributor of runs of entries to ranks.
 struct Assigner {
     longest_len_bytes: u64,
     /// Share of each rank, relative to the longest run.

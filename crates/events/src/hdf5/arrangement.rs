@@ -37,7 +37,7 @@ pub(super) trait EventArrangement: Send + Sync {
     fn last_attributes(&self, entries: u64, first: Option<EventId>) -> Vec<(&'static str, SeriesAttribute)>;
 }
 
-/// Cuts blocks into pieces.
+/// Interface that cuts blocks into pieces.
 pub(super) trait PartitionBlocks: Send {
     /// Arranges `block`, which has been checked against the schema.
     fn arrange(&mut self, block: Block, place: &Location) -> Result<PartitionedBlock>;

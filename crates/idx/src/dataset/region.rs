@@ -24,7 +24,7 @@ impl SampleBox {
         Self { start: std::array::from_fn(at), end: std::array::from_fn(|axis| at(axis).saturating_add(count(axis))) }
     }
 
-    /// Samples per axis.
+    /// Returns the number of samples per axis.
     pub fn counts(&self) -> Point {
         std::array::from_fn(|axis| self.end[axis].saturating_sub(self.start[axis]))
     }

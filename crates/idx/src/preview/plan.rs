@@ -171,7 +171,7 @@ impl PreviewPlan {
         }
     }
 
-    /// Bytes of the samples of all datasets.
+    /// Returns the number of bytes of the samples of all datasets.
     pub fn len_bytes(&self) -> u64 {
         self.datasets.iter().map(|of| of.sample_count().saturating_mul(of.sample_len_bytes() as u64)).sum()
     }

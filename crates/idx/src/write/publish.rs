@@ -99,7 +99,7 @@ impl Staging {
     }
 }
 
-/// Names that are renamed on publication.
+/// Returns the names that are renamed on publication.
 fn names(step: &StepPlan, continues: bool) -> Box<dyn Iterator<Item = &Path> + '_> {
     if continues { Box::new(step.names()) } else { Box::new(step.names_alone()) }
 }

@@ -40,7 +40,7 @@ pub(crate) struct RankSamples<'a> {
 }
 
 impl RankSamples<'_> {
-    /// Numbers of the blocks with samples of this rank.
+    /// Returns the numbers of the blocks with samples of this rank.
     pub(crate) fn blocks(&self) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
         let grids = self.patches.iter().map(|patch| patch.region.grid());

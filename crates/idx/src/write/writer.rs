@@ -249,7 +249,7 @@ impl Writer {
         })
     }
 
-    /// Lengths of the samples of each field.
+    /// Returns the lengths of the samples of each field.
     fn sample_lens(&self) -> Vec<usize> {
         self.header.fields.iter().map(|field| field.sample.len_bytes()).collect()
     }

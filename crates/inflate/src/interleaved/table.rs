@@ -68,7 +68,7 @@ impl LengthDistanceEntry {
         (self.0 >> LENGTH_SHIFT & 0xff) as usize
     }
 
-    /// Returns the literals; for a single one, that and a zero.
+    /// Returns the literals; a single literal is followed by a zero.
     #[inline(always)]
     pub(super) fn literals(self) -> [u8; 2] {
         ((self.0 >> PAYLOAD_SHIFT) as u16).to_le_bytes()

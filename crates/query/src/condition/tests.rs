@@ -9,7 +9,7 @@ fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
     Test::new(&ColumnKind::Number(number), operator, value).unwrap()
 }
 
-/// Small numbers, which are often equal, and extremes.
+/// Generates small numbers, which are often equal, and extremes.
 fn floats() -> impl Strategy<Value = f64> {
     let special = prop::sample::select(vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-320]);
     prop_oneof![4 => (-3_i32..4).prop_map(|value| f64::from(value) / 2.0), 1 => special, 1 => any::<f64>()]
@@ -19,7 +19,7 @@ fn integers() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1]), 1 => any::<i64>()]
 }
 
-/// Texts that often share their first bytes, with zeros at any place.
+/// Generates texts that often share their first bytes, with zeros at any place.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let start = prop::sample::select(vec![0_usize, 2, 15, 16, 18]);
     (start, prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 0..3)).prop_map(|(start, end)| {

@@ -138,7 +138,7 @@ impl Description {
         Ok(())
     }
 
-    /// Returns the other representations of each column whose elements are of the same kind.
+    /// Returns, for each column, its other representations with elements of the same kind.
     pub fn alternatives(&self) -> Vec<Vec<usize>> {
         let mut places = HashMap::<(u32, u16), Vec<usize>>::new();
         for (number, column) in self.columns.iter().enumerate() {

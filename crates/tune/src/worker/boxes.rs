@@ -60,7 +60,7 @@ fn values(run: &KernelRun<'_>, dataset: u64, piece: u64) -> impl Iterator<Item =
     std::iter::repeat_with(move || random.unit())
 }
 
-/// Bytes of all pieces.
+/// Returns the number of bytes of all pieces.
 pub(super) fn len_bytes(run: &KernelRun<'_>) -> Option<u64> {
     Some(datasets(run)?.iter().flat_map(|dataset| &dataset.lens).sum::<u64>() * 8)
 }

@@ -59,7 +59,7 @@ fn name(dataset: u64) -> String {
     format!("Dataset-{dataset:04}")
 }
 
-/// Values of a block. They are unique to the block, so that reading the wrong block is detected.
+/// Returns the values of a block. They are unique to the block, so that reading the wrong block is detected.
 fn values(run: &KernelRun<'_>, dataset: u64, block: &Range<u64>) -> impl Iterator<Item = f64> + use<> {
     let mut random = Random::of(&[run.seed, 3, dataset, block.start]);
     let count = usize::try_from(block.end - block.start).unwrap_or(usize::MAX);

@@ -482,7 +482,7 @@ impl Sample {
 /// Checks that `found`, read from `start`, equals the values written.
 ///
 /// # Errors
-/// If not, with the first value that differs.
+/// If they differ, with the first value that does.
 fn check<T: PartialEq + std::fmt::Display>(
     name: &str,
     start: &[u64],

@@ -85,7 +85,7 @@ pub(super) fn prepare(run: &KernelRun<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the output, or of the inputs if only their sizes are collected.
+/// Returns the number of bytes of the output, or of the inputs if only their sizes are collected.
 pub(super) fn file_len_bytes(run: &KernelRun<'_>) -> Option<Result<u64>> {
     let Kernel::Nova(nova) = &run.kernel else { return None };
     let len = |path: PathBuf| match std::fs::metadata(&path) {
@@ -210,7 +210,7 @@ fn create<'a>(
     Ok((file, datasets))
 }
 
-/// Settings of a dataset without rows: only chunked datasets have filters.
+/// Returns the settings of a dataset without rows: only chunked datasets have filters.
 fn empty_settings(others: &DatasetSettings, layout: EmptyLayout) -> DatasetSettings {
     match layout {
         EmptyLayout::Chunked => others.clone(),

@@ -48,7 +48,7 @@ struct Field {
     /// Contribution of the longitude.
     along: Vec<f64>,
     data: Data,
-    /// Where the wave is below this, there is land: its values are 0. A sine is below `sin(pi (f - 1/2))` for a share
+    /// Value of the wave below which there is land, whose values are 0. A sine is below `sin(pi (f - 1/2))` for a share
     /// `f` of its period.
     coast: f64,
 }

@@ -133,7 +133,7 @@ impl Experiment {
     /// Checks whether the workload can run.
     ///
     /// # Errors
-    /// If not, with the reason.
+    /// If it cannot, with the reason.
     pub fn check(&self) -> Result<(), WorkloadFault> {
         let candidates = self.candidates();
         if self.ranks == 0 || self.ranks > MAX_RANKS {

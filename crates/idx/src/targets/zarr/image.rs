@@ -129,7 +129,7 @@ impl Image {
         &self.metadata.name
     }
 
-    /// Names of the axes, x first.
+    /// Returns the names of the axes, x first.
     pub fn axes(&self) -> &[char] {
         &self.metadata.axes
     }

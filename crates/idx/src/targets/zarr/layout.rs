@@ -171,7 +171,7 @@ impl ImageLayout {
         self.levels[0].domain()
     }
 
-    /// Names of the axes of a field's arrays, slowest first.
+    /// Returns the names of the axes of a field's arrays, slowest first.
     pub(crate) fn array_axes(&self, field: usize) -> Vec<char> {
         self.of_array(field, 't', 'c', &|axis| self.axes[axis])
     }
@@ -219,7 +219,7 @@ fn check_names(fields: &[(String, SampleType)]) -> Result<(), ZarrFault> {
     Ok(())
 }
 
-/// Names of the samples' axes, x first.
+/// Returns the names of the samples' axes, x first.
 fn axes(rank: usize, options: &FormOptions, has_components: bool) -> Result<Vec<char>, ZarrFault> {
     // Axes for components and time steps cannot be axes of the samples.
     let free = |axis: &char| !(*axis == 'c' && has_components || *axis == 't' && options.steps.is_some());

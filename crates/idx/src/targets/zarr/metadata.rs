@@ -342,7 +342,7 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
 /// Maximum number of chunks of a shard. The index of a shard that is read is held in memory.
 const MAX_CHUNKS_PER_SHARD: u64 = 1 << 24;
 
-/// Names of codecs.
+/// Returns the names of codecs.
 fn names(codecs: &Value) -> String {
     let codecs = codecs.as_array().map(Vec::as_slice).unwrap_or_default();
     // A codec without configuration may be given by its name alone.

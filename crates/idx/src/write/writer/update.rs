@@ -183,7 +183,7 @@ impl Writer {
         Digest::of(text.as_bytes()).crc64_nvme()
     }
 
-    /// Blocks with samples of the boxes.
+    /// Returns the blocks with samples of the boxes.
     fn blocks_of<'b>(&self, boxes: impl Iterator<Item = &'b SampleBox>) -> BTreeSet<u64> {
         let (bitmask, bits) = (&self.header.bitmask, self.header.bits_per_block);
         boxes.flat_map(|region| blocks(bitmask, bits, &region.grid(), bitmask.max_level())).collect()
