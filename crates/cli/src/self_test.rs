@@ -67,7 +67,7 @@ pub struct FailedStep {
     pub error: Box<Error>,
 }
 
-/// Files of the steps, and what surrounds them.
+/// Files that the steps use, and the environment of the run.
 struct Files<'a> {
     folder: &'a Path,
     context: &'a Context<'a>,
@@ -76,7 +76,7 @@ struct Files<'a> {
     datasets: Vec<(String, u64)>,
 }
 
-/// The work of a step; returns a description of it.
+/// Function that carries out a step and returns a description of its result.
 type Work<'a> = fn(&mut Files<'a>) -> Result<String, Error>;
 
 /// Returns all steps, in order; later ones use the files of earlier ones.

@@ -50,7 +50,7 @@ impl MemoryBudget {
         self.limit_bytes() - self.used_bytes()
     }
 
-    /// Returns the maximum number of bytes under permits at any time.
+    /// Returns the maximum number of bytes that permits have held at any time.
     pub fn peak_bytes(&self) -> u64 {
         self.lock().peak_bytes
     }

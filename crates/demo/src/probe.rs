@@ -41,7 +41,7 @@ const NARROW: [(Element, Law); 8] = [
     (Element::F32, Law::Gridded),
 ];
 
-/// Measures the rates of columns with one value per row, if tiles get `compression`.
+/// Measures the rates of columns with one value per row, in tiles with `compression`.
 ///
 /// # Errors
 /// Out of memory for a codec.

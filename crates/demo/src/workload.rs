@@ -37,7 +37,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// For tests: takes seconds in a debug build and has every feature of the larger ones.
+    /// Workload for tests, which takes seconds in a debug build and has every feature of the larger ones.
     pub const TINY: Self = Self {
         name: "tiny",
         about: "4 files of 60 datasets, 0.5 MB stored: for trying things",
@@ -70,7 +70,7 @@ impl Workload {
         maps_per_event: 0.45,
         map_width: 16_000,
     };
-    /// The real width of NOvA's files with few rows: dominated by metadata.
+    /// Workload with the real width of NOvA's files but few rows, dominated by metadata.
     pub const NOVA: Self = Self {
         name: "nova",
         about: "8 files of 16,000 datasets, 180 MB stored, 0.3 GB raw: the real width",

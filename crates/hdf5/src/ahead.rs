@@ -94,7 +94,7 @@ struct State {
 #[derive(Debug)]
 struct Item {
     index: ObjectIndex,
-    /// Distinguishes two predictions of one dataset.
+    /// Number that distinguishes two predictions of one dataset.
     ticket: u64,
     prepared: Arc<PreparedDataset>,
     waiting: WaitingBytes,

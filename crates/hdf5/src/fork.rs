@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Threads of the process that may hold locks of a file.
 #[derive(Debug)]
 struct Threads {
-    /// Threads that read ahead.
+    /// Number of threads that read ahead.
     running: usize,
     /// Values of [`ReadGuard`].
     reading: usize,

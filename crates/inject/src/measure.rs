@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Maximum length of a program's error output that is kept.
 const LAST_WORDS_LEN_BYTES: usize = 500;
 
-/// Executes [`Kernel::Program`].
+/// Executor of [`Kernel::Program`].
 #[derive(Debug, Clone)]
 pub struct Programs {
     objects: Objects,

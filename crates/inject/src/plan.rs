@@ -22,7 +22,7 @@ const DEFAULT_PLUGINS: &str = "/usr/local/hdf5/lib/plugin";
 /// not used. Sweeps seen in practice need from 3 MiB (an ocean model's rows) to about 100 MiB (wide images).
 pub const AUTO_CHUNK_CACHE_BYTES: u64 = 256 << 20;
 
-/// Choices of the user.
+/// Request to apply settings to a program, with the choices of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyRequest {
     /// Settings to apply.
@@ -38,7 +38,7 @@ pub struct ApplyRequest {
     /// Whether caches and alignment follow the program's behaviour, up to `auto_chunk_cache_bytes` of cache; if absent,
     /// caches follow shapes alone.
     pub adapt: Option<Adapt>,
-    /// Where a line per file is logged: a file, or `-` for standard error; absent for no log.
+    /// Destination of a line per file: a file, or `-` for standard error; absent for no log.
     pub log: Option<PathBuf>,
 }
 
@@ -211,7 +211,7 @@ impl ApplyPlan {
     }
 }
 
-/// Returns why `knob` is not applied to `program`, or `None`.
+/// Returns the reason why `knob` is not applied to `program`; `None` if it is applied.
 fn reason_against(knob: Knob, wishes: &ApplyRequest, program: &Program) -> Option<&'static str> {
     if knob.changes_layout() && !wishes.allow_layout {
         return Some("it changes what files hold: --allow-layout applies it");
@@ -240,7 +240,7 @@ fn reason_against(knob: Knob, wishes: &ApplyRequest, program: &Program) -> Optio
     }
 }
 
-/// Returns why a program reached this way is not adapted to, or `None`.
+/// Returns the reason why a program that settings reach by `route` cannot be adapted to; `None` if it can.
 fn reason_against_adapting(route: &Route) -> Option<&'static str> {
     match route {
         Route::Preload { .. } => None,

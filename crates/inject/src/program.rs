@@ -58,7 +58,7 @@ const LAUNCHERS: [&str; 14] = [
     "mpirun", "mpiexec", "orterun", "prterun", "srun", "env", "nice", "timeout", "time", "numactl", "chrt", "taskset",
     "strace", "stdbuf",
 ];
-/// Number of these, at the start, that launch MPI ranks.
+/// Number of the first [`LAUNCHERS`] that launch MPI ranks.
 const MPI_LAUNCHERS: usize = 5;
 /// Maximum number of nested scripts, as in the kernel.
 const MAX_STEPS: usize = 8;

@@ -28,7 +28,7 @@ pub struct World {
     all: SimpleCommunicator,
     /// Whether a library that MPI shuts down when it is finalised is in a state in which that must not happen.
     is_unsound: Cell<bool>,
-    /// Finalises MPI when dropped, after the communicators.
+    /// Guard that finalises MPI when it is dropped, after the communicators.
     _universe: Universe,
 }
 

@@ -14,7 +14,7 @@ use crate::table::{ColumnKind, TableColumn};
 use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
 
-/// Which rows of a block satisfy a condition.
+/// Verdict on a block: which of its rows satisfy a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Matches {
     /// No row.

@@ -126,7 +126,7 @@ pub fn events_of(
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns those of `among`, or of all rows of a table, that belong to events.
+/// Returns the rows of a table that belong to events; only rows in `among`, if it is given.
 pub fn rows_of(
     table: &Table<'_>,
     key: &str,
@@ -197,7 +197,8 @@ fn by_seq(
     })
 }
 
-/// Reads integers of a column in parts, in parallel, and one more with each part if there is one.
+/// Reads integers of a column in parts, in parallel, and calls `step` for each part. The values of a part are followed
+/// by the next one of the column, if there is one.
 fn for_each_part<T: Send>(
     table: &Table<'_>,
     column: &TableColumn,

@@ -62,8 +62,8 @@ pub struct Explanation {
     pub indexed_columns: Vec<String>,
     /// Length of the values of all columns of the scan in all rows.
     pub table_len_bytes: u64,
-    /// Length of these values in the blocks that are not pruned, of which those of requested columns are read only
-    /// where rows match.
+    /// Length of the values of these columns in the blocks that are not pruned. Values of requested columns are read
+    /// only where rows match.
     pub unpruned_len_bytes: u64,
     /// Bytes that were read from the file; 0 before the scan.
     pub stored_len_bytes: u64,
@@ -144,7 +144,7 @@ impl<'f> Scan<'f> {
         Self { index: Some(index), ..self }
     }
 
-    /// Sets the number of rows to the number of rows of a dataset, if there are no columns.
+    /// Sets the number of rows of a scan without columns to that of the dataset `name`.
     ///
     /// # Errors
     /// If the dataset does not exist, or has no rows.
@@ -351,7 +351,7 @@ impl<'f> Scan<'f> {
         self.tested.contains(&column).then(|| self.statistics(column, rows)).flatten()
     }
 
-    /// Returns statistics of rows of a column that include some rows, if they are known.
+    /// Returns statistics of a range of rows of a column that includes the given rows; `None` if they are unknown.
     fn statistics(&self, column: usize, rows: &Range<u64>) -> Option<BlockStatistics> {
         let column = &self.columns[column];
         self.index?.statistics(&self.table.path_of(&column.name), column.rows, column.kind.ordered()?, rows)

@@ -67,7 +67,8 @@ impl Search {
         find(&Table::of(file, &self.table)?, &self.events, index, running)
     }
 
-    /// Returns the scan, after reading what conditions on events need, unless `events` are known.
+    /// Returns the scan. If `events` are not known, they are found first, by reading keys and the columns of conditions
+    /// on events.
     ///
     /// # Errors
     /// If a table, column or key does not exist, or values cannot be read or compared.

@@ -170,7 +170,7 @@ impl ColumnKind {
         }
     }
 
-    /// Returns the type of the values, if they have limits.
+    /// Returns the type of the values; `None` if values of this type have no limits.
     pub fn ordered(&self) -> Option<OrderedType> {
         match self {
             Self::Text(TextForm::Padded { len_bytes: 0 }) => None,

@@ -4,7 +4,7 @@ use crate::markup::{part, table};
 use crate::quantity;
 use crate::run::{Run, command};
 
-/// Returns the comparison of the runs, if there are several.
+/// Returns the comparison of the runs; empty for a single run.
 pub(crate) fn runs(runs: &[(&str, &Run)]) -> String {
     let [(_, first), _, ..] = runs else { return String::new() };
     let against = |value: Option<f64>, first: Option<f64>| match (value, first) {

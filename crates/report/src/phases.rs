@@ -97,7 +97,7 @@ pub fn phase_table(run: &Run) -> String {
     part(&format!("Phases of ranks ({phases} phases)"), &table(&["per rank", "minimum", "mean", "maximum"], &rows))
 }
 
-/// Returns the comparison of runs of idx, if there are several.
+/// Returns the comparison of runs of idx; empty if there are fewer than two.
 pub fn compared<'r>(runs: impl Iterator<Item = (&'r str, &'r Run)>) -> String {
     let runs: Vec<_> = runs.filter(|(_, run)| run.phases.is_some()).collect();
     if runs.len() < 2 {

@@ -29,7 +29,7 @@ pub struct TrialConditions {
     pub syncs: bool,
     /// Rule for ending the runs of an arm.
     pub rule: StopRule,
-    /// A block that would end after this, judged by the previous block, is not started.
+    /// Time by which blocks must end. A block that would end later, judged by the previous block, is not started.
     pub deadline: Option<Instant>,
 }
 

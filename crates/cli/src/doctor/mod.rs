@@ -115,7 +115,7 @@ impl Section {
     }
 }
 
-/// What this machine and this raddle have and lack.
+/// Report on what this machine and this raddle have and lack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Name and version of the program.

@@ -4,7 +4,7 @@
 
 use raddle_codec::{CodecError, Effort, EncodeState, Encoder};
 
-/// Values drawn as black and white.
+/// Values that are drawn as black and as white.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// Value drawn as black, as are all lower values.

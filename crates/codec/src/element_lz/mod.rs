@@ -45,7 +45,7 @@ pub(crate) enum Stride {
     AscendingPairs,
 }
 
-/// Reused tables of the encoder.
+/// Encoder with reused tables.
 #[derive(Default)]
 pub(crate) struct ElementLzEncoder {
     finder: Finder,

@@ -29,7 +29,7 @@ const _: () = assert!(MAX_DISTANCE / PLACE_STRIDE < 1 << HASH_BITS);
 /// Length of the trial with libdeflate. A shorter one reveals less than half of the savings of its short matches.
 const TRIAL_LEN_BYTES: usize = 1 << 14;
 
-/// Reused tables.
+/// Estimator of the savings by matches, with reused tables.
 #[derive(Default)]
 pub(super) struct Sampler {
     slices: Vec<u8>,

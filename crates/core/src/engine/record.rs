@@ -31,7 +31,7 @@ pub struct PlacedBatch {
 pub struct Checkpoint {
     /// Number of tiles, counted from the first of the plan.
     pub tiles: u64,
-    /// Number of their stored bytes, counted from the first address.
+    /// Number of stored bytes of these tiles, counted from the first address.
     pub stored_len_bytes: u64,
 }
 

@@ -156,7 +156,7 @@ enum OutputMode<'a> {
 }
 
 impl<'a> OutputMode<'a> {
-    /// Returns the sink of the workers, if they write.
+    /// Returns the sink of the workers; `None` if the calling threads write.
     fn sink(self) -> Option<&'a dyn Sink> {
         match self {
             Self::PerWorker(sink) => Some(sink),
@@ -329,7 +329,7 @@ fn commit_all<E: std::error::Error>(
     }
 }
 
-/// Counts of a rank.
+/// Numbers of tiles and workers of a rank, and times of its stages.
 #[derive(Debug, Default)]
 struct RankCounts {
     fill_tiles: u64,

@@ -43,7 +43,7 @@ pub struct PlacedArray<'a> {
     pub fill_tiles: u64,
 }
 
-/// Gathers claims of consecutive tiles into arrays.
+/// Collector that gathers the claims of consecutive tiles into arrays.
 #[derive(Debug)]
 pub(crate) struct Collector<'a> {
     index: &'a TileIndex,

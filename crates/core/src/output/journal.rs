@@ -23,7 +23,7 @@ use std::io::{Read, Write};
 /// Magic number at the start of a journal, ending in the format version.
 pub const MAGIC: [u8; 8] = *b"raddleJ1";
 
-/// Length and checksum that precede the content of a frame.
+/// Length of the head of a frame: length and checksum of the content.
 const FRAME_HEAD_LEN_BYTES: usize = 16;
 
 /// Facts that a run depends on, with a checksum per subject so that a difference can be named.

@@ -199,7 +199,7 @@ pub fn peak_rss_bytes() -> Option<u64> {
 pub struct MemoryReport {
     /// Memory budget.
     pub budget_bytes: u64,
-    /// Maximum number of bytes under permits at any time.
+    /// Maximum number of bytes for which permits were held at any time.
     pub budget_peak_bytes: u64,
     /// Largest resident set of the process, if the system reports it.
     pub peak_rss_bytes: Option<u64>,

@@ -10,7 +10,7 @@ pub struct Unequal {
     pub field: String,
     /// Time step.
     pub time: Option<u64>,
-    /// Number of the field's input.
+    /// Path of the field's input.
     pub input: PathBuf,
     /// Number of samples that differ.
     pub samples: u64,

@@ -66,26 +66,26 @@ fn soon<const N: usize>(array: &[[u8; N]], at: usize, span: usize) {
     (0..bytes.len()).step_by(LINE_LEN_BYTES).for_each(|byte| prefetch_index(bytes, byte));
 }
 
-/// Copies from the array to the block.
+/// Copying of samples of a known length from the array to the block.
 pub(super) struct Encode<'a, const N: usize> {
     pub(super) array: &'a [[u8; N]],
     pub(super) block: &'a mut [[u8; N]],
 }
 
-/// Copies from the block to the array.
+/// Copying of samples of a known length from the block to the array.
 pub(super) struct Decode<'a, const N: usize> {
     pub(super) array: &'a mut [[u8; N]],
     pub(super) block: &'a [[u8; N]],
 }
 
-/// Copies samples of any length from the array to the block.
+/// Copying of samples of any length from the array to the block.
 pub(super) struct EncodeAny<'a> {
     pub(super) array: &'a [u8],
     pub(super) block: &'a mut [u8],
     pub(super) sample_len_bytes: usize,
 }
 
-/// Copies samples of any length from the block to the array.
+/// Copying of samples of any length from the block to the array.
 pub(super) struct DecodeAny<'a> {
     pub(super) array: &'a mut [u8],
     pub(super) block: &'a [u8],

@@ -138,13 +138,13 @@ impl StepPlan {
         BlockPlace { file, field, block: self.files[file].blocks[tile.index as usize] }
     }
 
-    /// Address of a block's record in its file.
+    /// Returns the address of a block's record in its file.
     pub fn record_address(&self, place: BlockPlace) -> u64 {
         let number = place.field as u64 * self.blocks_per_file + (place.block - self.files[place.file].first_block);
         RECORD_LEN_BYTES * (1 + number)
     }
 
-    /// Address of a block if all blocks are stored raw.
+    /// Returns the address of a block if all blocks are stored raw.
     pub fn raw_address(&self, place: BlockPlace) -> u64 {
         let BlockPlace { file, field, block } = place;
         let blocks = &self.files[file].blocks;

@@ -107,7 +107,7 @@ impl<'a> StepWork<'a> {
         Self { samples, step, path, compressions, effort, homes, local_blocks, received: ReceivedPieces::default() }
     }
 
-    /// Messages that this rank sent.
+    /// Returns the traffic that this rank sent.
     pub(crate) fn into_sent(self) -> SentTraffic {
         self.received.sent()
     }

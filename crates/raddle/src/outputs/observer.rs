@@ -10,7 +10,7 @@ pub(crate) struct FileObserver<'a> {
     name: &'a Path,
     logical_len_bytes: u64,
     processed_len_bytes: AtomicU64,
-    /// Called when the output is about to be completed and published.
+    /// Callback for the moment before the output is completed and published.
     completes: &'a (dyn Fn() + Sync),
 }
 

@@ -26,7 +26,7 @@ fn random() -> Kernel {
     Kernel::Random { pattern: 3, longest_len_bytes: 8192, datasets: 4, read_back: Some(ReadBack::Random) }
 }
 
-/// Kernels that read, with the order of each.
+/// Returns kernels that read, with the order of each.
 fn readers() -> Vec<Kernel> {
     vec![
         ior(Api::Posix, ReadBack::Shifted),

@@ -60,10 +60,11 @@ struct ExperimentText {
     #[serde(default)]
     per_rank: bool,
     library: Option<PathBuf>,
-    /// Repeats the experiment for each value of a kernel parameter; `{}` in the title stands for the value.
+    /// Values of kernel parameters, for each of which the experiment is repeated. `{}` in the title stands for the
+    /// value.
     #[serde(default)]
     each: BTreeMap<String, Vec<i64>>,
-    /// Repeats the experiment for this number of patterns of [`Kernel::Random`].
+    /// Number of patterns of [`Kernel::Random`] for which the experiment is repeated.
     patterns: Option<u32>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 
 /// An output of either kind.
 trait Output: Sized {
-    /// Text that the output at `path` contains.
+    /// Returns the text that the output at `path` contains.
     fn read(path: &Path) -> String;
 
     /// Creates a complete output, or leftovers of one, without publishing.

@@ -46,7 +46,7 @@ impl<'a> ShardWork<'a> {
         Ok(Self { plan, pyramid, effort, homes, chunk_bounds, received: ReceivedPieces::default() })
     }
 
-    /// Messages that this rank sent.
+    /// Returns the traffic that this rank sent.
     pub(crate) fn into_sent(self) -> SentTraffic {
         self.received.sent()
     }
