@@ -141,7 +141,7 @@ impl Pipeline {
     }
 
     /// Like [`Pipeline::decode`], for two chunks to which all filters were applied. It is faster than two calls if the
-    /// chunks are deflated, with or without shuffle.
+    /// chunks are deflated, whether or not they are shuffled.
     ///
     /// # Errors
     /// As for [`Pipeline::decode`], for each.

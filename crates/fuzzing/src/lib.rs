@@ -34,9 +34,9 @@ use raddle_hdf5::child;
 pub struct Target {
     /// Name of the target, in `cargo test` and for fuzzers.
     pub name: &'static str,
-    /// Passes the bytes to the parser; panics if a promise is broken.
+    /// Function that passes the bytes to the parser, and panics if a promise is broken.
     pub run: fn(&[u8]),
-    /// Returns the inputs to start from.
+    /// Function that returns the inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Number of mutated seeds in the quick test.
     pub quick_cases: u32,

@@ -67,7 +67,7 @@ pub struct WholeReader {
 struct Shared {
     file: Arc<OpenFile>,
     state: Mutex<State>,
-    /// Signalled when a dataset has been read in the background.
+    /// Condition variable that is notified when a dataset has been read in the background.
     read: Condvar,
 }
 

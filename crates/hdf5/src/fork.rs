@@ -23,7 +23,7 @@ struct Threads {
 }
 
 static THREADS: Mutex<Threads> = Mutex::new(Threads { running: 0, reading: 0, is_pausing: false });
-/// Signalled when a thread has ended or a pause is over.
+/// Condition variable that is notified when a thread has ended or a pause is over.
 static CHANGED: Condvar = Condvar::new();
 
 thread_local! {
@@ -68,7 +68,7 @@ impl Drop for BackgroundThread {
 /// A read of an [`OpenFile`](crate::open_file::OpenFile) that several threads share. A fork waits until it has ended.
 #[derive(Debug)]
 pub struct ReadGuard {
-    /// Keeps the guard on its thread, because reads are counted per thread.
+    /// Marker that keeps the guard on its thread, because reads are counted per thread.
     _thread: PhantomData<*const ()>,
 }
 

@@ -37,7 +37,7 @@ pub enum Sum {
 pub enum AggregateKind {
     /// Number of rows and limits.
     Limits,
-    /// Also the sum.
+    /// Number of rows, limits and sum.
     Sum,
 }
 

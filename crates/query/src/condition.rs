@@ -120,7 +120,7 @@ impl Condition {
         }
     }
 
-    /// Returns the column, if the condition depends on exactly one.
+    /// Returns the column on which the condition depends; `None` if there is more than one.
     fn only_column(&self) -> Option<usize> {
         match self {
             Self::Test(column, _) => Some(*column),

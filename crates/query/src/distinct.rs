@@ -154,7 +154,7 @@ impl NumberCollector {
         self.slots[slot_of(word)] = word;
     }
 
-    /// Returns the values, if they are few; `is_integer` states their type.
+    /// Returns the values; `None` if there are too many. `is_integer` states their type.
     pub fn finish(mut self, is_integer: bool) -> Option<DistinctValues> {
         self.integers.sort_unstable();
         self.floats.sort_unstable_by(f64::total_cmp);
@@ -193,7 +193,7 @@ impl PrefixCollector {
         }
     }
 
-    /// Returns the prefixes, if they are few.
+    /// Returns the prefixes; `None` if there are too many.
     pub fn finish(mut self) -> Option<DistinctValues> {
         self.known.sort_unstable();
         (!self.is_full).then_some(DistinctValues::Texts(self.known))

@@ -111,7 +111,7 @@ impl BlockStatistics {
             && self.distinct.as_ref().is_none_or(|distinct| distinct.fits(&self.limits))
     }
 
-    /// Returns the part that other statistics of the same values contradict, if both know it.
+    /// Returns the first part that differs from other statistics of the same values, among the parts that both know.
     pub(crate) fn contradiction(&self, other: &Self) -> Option<&'static str> {
         let are_other_values =
             self.distinct.as_ref().zip(other.distinct.as_ref()).is_some_and(|(one, other)| one != other);

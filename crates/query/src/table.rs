@@ -77,8 +77,8 @@ impl TableColumn {
         self.kind == ColumnKind::Text(TextForm::Canonical)
     }
 
-    /// Reads rows to compare: like [`TableColumn::read`], or the canonical bytes of texts of variable length, whose
-    /// content `resolver` finds. Replaces what `out` holds.
+    /// Replaces the contents of `out` with rows that can be compared: values as from [`TableColumn::read`] or, for
+    /// texts of variable length, their canonical bytes, which `resolver` finds.
     pub fn read_comparable<'f>(
         &self,
         file: &'f OpenFile,

@@ -117,7 +117,7 @@ pub struct DatasetSummary {
     pub datatype: String,
     /// Dimensions.
     pub dims: Vec<u64>,
-    /// How the values are stored.
+    /// Way in which the values are stored.
     pub storage: &'static str,
     /// Chunk shape, if chunked.
     pub chunk_shape: Option<Vec<u64>>,

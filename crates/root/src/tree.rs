@@ -150,7 +150,8 @@ impl Tree {
         below.filter(|&below| self.branches[below].depth == depth + 1).collect()
     }
 
-    /// Returns the branch of member `id` of the same objects, if `branch` holds another member of a split collection.
+    /// Returns the branch that holds member `id` of the same objects as `branch`, which holds another member of a split
+    /// collection.
     pub(super) fn sibling(&self, branch: &Branch, id: i64) -> Option<usize> {
         // Members of members are among those of the objects: names show of which.
         let parent = |branch: &Branch| {

@@ -223,8 +223,8 @@ fn variation(arms: &[Arm], compared: ComparedQuantity) -> f64 {
     statistics::variation(&halves.filter(|share| share.is_finite()).collect::<Vec<_>>())
 }
 
-/// Returns the factor by which equal runs may differ, if `sentinel` differs from the default by more than chance
-/// explains.
+/// Returns the factor by which equal runs may differ; `None` if chance explains the difference between `sentinel` and
+/// the default.
 fn doubt(sentinel: &Estimate, rule: &StopRule) -> Option<f64> {
     let is_far = sentinel.ratio.ln().abs() > (1.0 + SENTINEL_MARGIN).ln();
     let is_effect = rule.verdict(Some(sentinel), sentinel.p, 1.0).is_effect();

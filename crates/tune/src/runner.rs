@@ -271,7 +271,7 @@ fn death(name: &str, status: ExitStatus, child: &mut Child) -> String {
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
-    /// Held while the folder is in use; the system releases it however this process ends.
+    /// Lock that is held while the folder is in use; the system releases it however this process ends.
     _lock: File,
 }
 

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// As it should be.
+    /// The subject of the check is as it should be.
     Ok,
     /// Usable, but worth knowing.
     Note,

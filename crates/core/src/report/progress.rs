@@ -176,7 +176,7 @@ impl Observer for Silent {
 pub struct Watch<'a> {
     /// Receives progress events.
     pub observer: &'a dyn Observer,
-    /// Stops the run when cancelled.
+    /// Token that stops the run when it is cancelled.
     pub cancel: &'a CancelToken,
 }
 

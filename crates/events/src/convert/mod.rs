@@ -243,8 +243,8 @@ struct Conversion<'run, S: ?Sized, K: Sink> {
     observer: &'run dyn Observer,
     cancel: &'run CancelToken,
     shared: Mutex<SharedOf<'run, K>>,
-    /// Held while waiting for memory, so that ranges receive it in order: later ranges alone can never hold the memory
-    /// that the next range to be committed needs.
+    /// Lock that a thread holds while it waits for memory, so that ranges receive it in order: later ranges alone can
+    /// never hold the memory that the next range to be committed needs.
     handing_out: Mutex<()>,
 }
 
@@ -334,7 +334,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
         self.lock().tiles.pop_front()
     }
 
-    /// Works until no range is left; runs on each thread.
+    /// Carries out work on one thread until no range is left.
     fn work(&self, preparer: &mut K::Preparer) {
         let mut reader = match self.source.reader(self.products) {
             Ok(reader) => reader,

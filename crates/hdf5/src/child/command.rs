@@ -62,7 +62,7 @@ impl ReaderCommand {
 }
 
 impl From<PathBuf> for ReaderCommand {
-    /// Runs `executable` with [`READER_ARGUMENT`].
+    /// Creates a command that runs `executable` with [`READER_ARGUMENT`].
     fn from(executable: PathBuf) -> Self {
         Self { executable, arguments: vec![READER_ARGUMENT.into()] }
     }

@@ -36,7 +36,7 @@ pub fn library_versions() -> Vec<(&'static str, String)> {
     hdf5.into_iter().chain([("zlib", zlib.to_string_lossy().into_owned())]).collect()
 }
 
-/// Held by the only thread that waits for the lock of libhdf5.
+/// Lock that is held by the only thread that waits for the lock of libhdf5.
 static NEXT: Mutex<()> = Mutex::new(());
 
 fn next() -> MutexGuard<'static, ()> {

@@ -17,7 +17,7 @@ const HEAP_LEN_BYTES: u64 = 4 << 20;
 pub struct Resolver<'a> {
     heap: GlobalHeap<'a>,
     tree: &'a FileTree,
-    /// Built for the first reference: most files have none.
+    /// Paths of the objects, which are built for the first reference because most files have none.
     paths: Option<ObjectPaths>,
     /// Heap bytes that the current call may still follow.
     left_len_bytes: u64,

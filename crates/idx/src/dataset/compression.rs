@@ -53,7 +53,7 @@ impl Coding {
     }
 }
 
-/// How the blocks of a field are compressed; a block that would not shrink is stored raw.
+/// Compression of the blocks of a field. A block that would not shrink is stored raw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Compression {
     /// No compression.

@@ -74,7 +74,8 @@ impl ReadRequest {
         Ok(query)
     }
 
-    /// Returns the query for a selection that may hold no sample of the resolution, as one of several ranks may have.
+    /// Returns the query for a selection, which may hold no sample of the resolution: one of several ranks may have
+    /// nothing to read.
     ///
     /// # Errors
     /// If the field or an axis does not exist.

@@ -34,7 +34,7 @@ pub trait ArrayTarget: Debug + Send + Sync {
     /// Returns the name of the format in messages.
     fn title(&self) -> &'static str;
 
-    /// Returns the programs that read the format, as the object of a sentence.
+    /// Returns the names of programs that read the format, for use as the object of a sentence.
     fn readers(&self) -> &'static str;
 
     /// Returns the names of the options that only this format has, each with whether `request` names it.

@@ -167,7 +167,7 @@ impl ExperimentText {
         Ok(all)
     }
 
-    /// Returns the experiment at a scale, if any part of it fits.
+    /// Returns the experiment at a scale; `None` if none of its cases fits.
     fn experiment(self, scale: Scale) -> Result<Option<Experiment>, WorkloadFault> {
         let no_change = toml::Table::new();
         let scaled = self.scale.get(&scale).unwrap_or(&no_change);

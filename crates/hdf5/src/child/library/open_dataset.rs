@@ -89,7 +89,8 @@ impl OpenDataset {
         Ok(dataset)
     }
 
-    /// Returns the number of rows after which about [`MAX_OPEN_SOURCES`] sources are open, if each row has one.
+    /// Returns the number of rows after which about [`MAX_OPEN_SOURCES`] sources are open. It assumes that each source
+    /// provides the same number of rows.
     fn rows_per_opening(&self) -> u64 {
         if self.source_count <= MAX_OPEN_SOURCES {
             return u64::MAX;

@@ -74,7 +74,7 @@ struct Checks<'a> {
     call: Call<'a>,
     /// Sources already followed, by file and dataset. Also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
-    /// As in [`SourceFiles`].
+    /// Paths of the sources, as in [`SourceFiles`].
     resolved: BTreeMap<PathBuf, PathBuf>,
 }
 

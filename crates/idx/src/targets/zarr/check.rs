@@ -143,7 +143,8 @@ impl Image {
         Ok(Some((chunks, shard.len_bytes)))
     }
 
-    /// Returns how the levels are downsampled, if the image names a known method and its levels have matching shapes.
+    /// Returns how the levels are downsampled, and the levels; `None` if the method is unknown or the shapes of the
+    /// levels do not match.
     fn halvings(&self) -> Option<(Downsample, Vec<Level>)> {
         let downsample = [Downsample::Subsample, Downsample::Average];
         let downsample = downsample.into_iter().find(|known| self.method() == Some(known.name()))?;

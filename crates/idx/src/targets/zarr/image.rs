@@ -139,7 +139,7 @@ impl Image {
         self.metadata.unit.as_deref()
     }
 
-    /// Returns how the levels were computed, if the image records it.
+    /// Returns how the levels were computed; `None` if the image does not record it.
     pub fn method(&self) -> Option<&str> {
         self.metadata.method.as_deref()
     }

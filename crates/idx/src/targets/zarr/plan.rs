@@ -120,7 +120,7 @@ impl<'a> ShardPlan<'a> {
 /// The ranks that hold most samples of each shard.
 #[derive(Debug, Default)]
 pub(crate) struct ShardHolders {
-    /// By level and shard number.
+    /// Holders of the samples of each shard, by level and shard number.
     of_shards: HashMap<(usize, Point), SampleHolders>,
 }
 

@@ -90,7 +90,7 @@ impl PyramidBuild<'_> {
         &self.form.levels[pyramid.levels.len() - 1]
     }
 
-    /// Returns the size of boxes that cut no cells, if the present boxes cut any.
+    /// Returns the size of boxes that cut no cells; `None` if the present boxes cut none either.
     fn whole_cells(&self, partition: &Partition, level: &Level) -> Option<Point> {
         let boxes = || partition.iter().flatten();
         let far_end = |axis: usize| boxes().map(|of| of.end[axis]).max().unwrap_or(0);

@@ -26,7 +26,7 @@ pub(crate) fn describe_both(left: &TypeClass, right: &TypeClass) -> (String, Str
 enum Detail {
     /// The properties that users care about most.
     Brief,
-    /// Also paddings, offsets of members, and values of names.
+    /// All properties, including paddings, offsets of members, and values of names.
     Full,
 }
 
