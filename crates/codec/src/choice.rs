@@ -45,7 +45,8 @@ pub(crate) enum EncoderChoice {
     Libdeflate {
         level: u8,
     },
-    /// The element encoder if it writes samples of the tile about as short as libdeflate's level, else the level.
+    /// The element encoder if it writes samples of the tile about as short as libdeflate's level does, otherwise
+    /// libdeflate.
     Sampled {
         level: u8,
         elements: Stride,

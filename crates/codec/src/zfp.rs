@@ -122,7 +122,7 @@ impl ZfpArray {
     }
 }
 
-/// Encoder and decoder; use one per thread. Holds at most three times the longest array.
+/// Encoder and decoder; use one per thread. It holds at most three times the longest array.
 #[derive(Debug, Default)]
 pub struct Zfp {
     words: Vec<u64>,

@@ -43,8 +43,8 @@ pub trait Sink: Send {
         0
     }
 
-    /// Commits the next block and returns the tiles that it completes. Called in the order of the blocks, by one thread
-    /// at a time.
+    /// Commits the next block and returns the tiles that it completes. It is called in the order of the blocks, by one
+    /// thread at a time.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -58,7 +58,7 @@ pub trait Sink: Send {
         Ok(Vec::new())
     }
 
-    /// Places the next tile. Called in the order in which tiles were handed out, by the thread that commits.
+    /// Places the next tile. It is called in the order in which tiles were handed out, by the thread that commits.
     ///
     /// # Errors
     /// The output cannot be written.

@@ -1,7 +1,8 @@
 //! A small deterministic random generator for synthetic data: the same on every machine and for any number of threads.
 //!
 //! It is SplitMix64 (Steele, Lea, Flood 2014): one addition and two multiplications per value. Any 64-bit number is a
-//! good seed, so each dataset of each file gets a separate stream from a hash of its identity. Not for cryptography.
+//! good seed, so each dataset of each file gets a separate stream from a hash of its identity. It is not suitable for
+//! cryptography.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

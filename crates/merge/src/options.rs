@@ -120,7 +120,7 @@ pub struct MergeOptions {
     pub compress: Compress,
     /// Whether bytes are shuffled before compression.
     pub shuffle: Shuffle,
-    /// Whether all chunks have checksums; otherwise those whose inputs have them.
+    /// Whether all chunks have checksums. If not, only datasets that have checksums in the inputs have them.
     pub fletcher32: bool,
     /// Oldest HDF5 version that must be able to read the output.
     pub compat: Compat,

@@ -132,8 +132,8 @@ impl Events {
         json(&Description { events: self.source.len_entries(), schema, types, form, buffers, left_out: &self.left_out })
     }
 
-    /// Returns the arrays of some products in the requested order; also the ids of entries, if there are any and no
-    /// product is requested.
+    /// Returns the arrays of some products in the requested order. If no product is requested, also returns the ids of
+    /// the entries, if there are any.
     fn read<'py>(
         &self,
         py: Python<'py>,

@@ -148,7 +148,7 @@ impl Condition {
     }
 
     /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns, by number, as
-    /// [`TableColumn::read_comparable`] reads them; of those that are not tested it may hold none.
+    /// [`TableColumn::read_comparable`] reads them; the values of columns that are not tested may be empty.
     pub fn evaluate(&self, rows: usize, values: &[&[u8]]) -> Vec<bool> {
         let fold = |all: &[Self], start: bool, join: fn(bool, bool) -> bool| {
             let mut holds = vec![start; rows];

@@ -83,7 +83,7 @@ impl BlockStatistics {
         }
     }
 
-    /// Returns the limits of the rows with each distinct value, those with NaN included; `None` if the values are not
+    /// Returns the limits of the rows with each distinct value, including rows with NaN; `None` if the values are not
     /// known.
     pub(crate) fn of_each_value(&self) -> Option<Vec<Limits>> {
         let mut each = self.distinct.as_ref()?.each();
@@ -146,8 +146,7 @@ impl OfTexts {
     }
 }
 
-/// Determines the limits of at most [`BUFFER_WORDS`] numbers, which are also added to a collector. Also returns their
-/// sum.
+/// Returns the limits and the sum of at most [`BUFFER_WORDS`] numbers, and adds the numbers to a collector.
 fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCollector) -> (Limits, i128) {
     let mut buffer = [N::LOWEST; BUFFER_WORDS];
     let mut count = 0;

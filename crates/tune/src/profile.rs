@@ -208,7 +208,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Returns the values that do not change the layout, or all values `with_layout`.
+    /// Returns the values that do not change the layout and, if `with_layout` is true, also those that do.
     pub fn values(&self, with_layout: bool) -> Settings {
         let layout = self.layout.iter().filter(|_| with_layout);
         Settings(self.settings.iter().chain(layout).map(|(knob, measured)| (*knob, measured.value.clone())).collect())

@@ -126,7 +126,7 @@ pub trait TileWork: Sync {
     }
 
     /// Appends to `note` the facts that a later run needs about the batch that `worker` has just finished, apart from
-    /// its claims. Called at the end of each batch if the run is recorded; see [`Recorder`].
+    /// its claims. It is called at the end of each batch if the run is recorded; see [`Recorder`].
     fn note(&self, worker: &mut Self::Worker, note: &mut Vec<u8>) {
         let _ = (worker, note);
     }
@@ -143,9 +143,9 @@ pub trait TileWork: Sync {
         let _ = (tile, each);
     }
 
-    /// Collective. Called once on the calling thread, after memory and tiles have been assigned and before the first
-    /// tile is produced. A rank on which it fails must still take part in its collectives; the engine agrees on the
-    /// outcome.
+    /// Collective. It is called once on the calling thread, after memory and tiles have been assigned and before the
+    /// first tile is produced. A rank on which it fails must still take part in its collectives; the engine agrees on
+    /// the outcome.
     fn begin(&self, assignment: Assignment, context: &Context<'_>) -> Result<(), Self::Error> {
         let _ = (assignment, context);
         Ok(())
@@ -214,9 +214,9 @@ pub fn jobs_per_rank(ranks: usize) -> NonZeroUsize {
     NonZeroUsize::new(default_jobs() / ranks.max(1)).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Maximum raw length of a batch, unless a single tile is larger. Large enough for the three locks and one write per
-/// batch to be negligible (about 5 µs against 10 ms of encoding at 400 MB/s), small enough for two hundred batches to
-/// fit a budget of 1 GiB.
+/// Maximum raw length of a batch, unless a single tile is larger. It is large enough for the three locks and one write
+/// per batch to be negligible (about 5 µs against 10 ms of encoding at 400 MB/s), and small enough for two hundred
+/// batches to fit a budget of 1 GiB.
 pub const DEFAULT_BATCH_LEN_BYTES: u64 = 4 << 20;
 
 /// Options of an execution.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// An output that accepts bytes from any thread of any rank.
 pub trait Sink: Sync {
-    /// Writes all of `bytes` at `address`. Called from any thread, for disjoint ranges.
+    /// Writes all of `bytes` at `address`. It is called from any thread, for disjoint ranges.
     fn write_at(&self, address: u64, bytes: &[u8]) -> std::io::Result<()>;
 
     /// Writes to one of several output files (IDX has one per few hundred blocks); see [`super::TileWork::file`].

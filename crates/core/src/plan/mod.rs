@@ -34,8 +34,8 @@ pub struct ArrayPlan {
     /// Axis along which inputs are concatenated.
     #[serde(default)]
     pub axis: usize,
-    /// Runs of input rows along `axis`, in order and without gaps. Inputs without rows are omitted. May be empty; see
-    /// [`ArrayPlan`].
+    /// Runs of input rows along `axis`, in order and without gaps. Inputs without rows are omitted. The list may be
+    /// empty; see [`ArrayPlan`].
     pub segments: Segments,
     /// Boxes of inputs that are not concatenated along one axis. An array with boxes has no segments.
     #[serde(default)]

@@ -31,8 +31,8 @@ pub struct WriteOptions {
     pub codec: Option<EventCodec>,
     /// Data that [`Compat::Cce`] compresses in the batch layout.
     pub choice: CompressionChoice,
-    /// Serialisation of products, [`Serialization::Root`] or [`Serialization::Unrolled`]. If `None`, as stored, or as
-    /// ROOT does if the layout supports nothing else.
+    /// Serialisation of products, [`Serialization::Root`] or [`Serialization::Unrolled`]. If `None`, products are
+    /// serialised as they are stored, or as ROOT does if the layout supports nothing else.
     pub serialize: Option<Serialization>,
 }
 

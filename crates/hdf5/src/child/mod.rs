@@ -85,7 +85,7 @@ impl Default for ChildOptions {
     }
 }
 
-/// Reader of files with libhdf5 in child processes. May be used from any thread.
+/// Reader of files with libhdf5 in child processes. It may be used from any thread.
 #[derive(Debug)]
 pub struct ChildReader {
     command: ReaderCommand,

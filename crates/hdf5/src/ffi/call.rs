@@ -28,7 +28,7 @@ impl<'a> Call<'a> {
         Self { path, object }
     }
 
-    /// Checks a status, in which negative values mean failure. Also suitable for `htri_t`.
+    /// Checks a status, in which negative values mean failure. It is also suitable for `htri_t`.
     pub fn status(self, function: &str, status: herr_t) -> Result<herr_t> {
         if status < 0 { Err(self.error(function)) } else { Ok(status) }
     }

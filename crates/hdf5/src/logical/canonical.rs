@@ -29,7 +29,7 @@ pub struct Resolver<'a> {
 enum DanglingReferences {
     /// Dangling references are errors.
     Refused,
-    /// Dangling references become null references. Holds their number so far.
+    /// Dangling references become null references. The variant holds their number so far.
     Null(u64),
 }
 

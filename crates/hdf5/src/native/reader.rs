@@ -76,7 +76,8 @@ impl<'v, 'f> ByteReader<'v, 'f> {
         self.spend(2 * ACCESS_COST_BYTES)
     }
 
-    /// Like [`ByteReader::bytes`], but replaces the content of a buffer. Serves for structures that point to others.
+    /// Like [`ByteReader::bytes`], but replaces the content of a buffer. It is meant for structures that point to
+    /// others.
     pub fn bytes_into(&mut self, address: u64, len_bytes: u64, what: &'static str, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         out.extend_from_slice(self.bytes(address, len_bytes, what)?);

@@ -75,7 +75,7 @@ impl Superblock {
     }
 }
 
-/// Returns the offset of the signature: 0, 512, 1024, and so on, doubling.
+/// Returns the offset of the signature, which is 0, 512 or 512 multiplied by a power of two.
 fn find(file: &InputFile) -> Result<u64> {
     let mut start = 0_u64;
     let mut found = [0; SIGNATURE.len()];

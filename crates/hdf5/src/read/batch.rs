@@ -112,7 +112,7 @@ impl<'a> BoxChunks<'a> {
         Self { source, target, grid, limits, element_len_bytes, one_run }
     }
 
-    /// Determines how much of a chunk lies in the box. Called for every chunk, and therefore separate from
+    /// Determines how much of a chunk lies in the box. It is called for every chunk, and is therefore separate from
     /// [`BoxChunks::part`], which fills arrays.
     fn share(&self, origin: &[u64]) -> Share {
         let mut share = Share { whole: true, last_use: true };

@@ -43,7 +43,8 @@ impl IndexSource for MetadataView<'_> {
     }
 }
 
-/// Source that reads index bytes with one pread each. Used by workers, which have a node cache and need no block cache.
+/// Source that reads index bytes with one pread each. It is used by workers, which have a node cache and need no block
+/// cache.
 pub(super) struct DirectSource<'f>(pub &'f InputFile);
 
 impl IndexSource for DirectSource<'_> {

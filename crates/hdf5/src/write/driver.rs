@@ -145,7 +145,7 @@ impl DriverHandle {
         self.placeholder.0.as_ptr()
     }
 
-    /// Starts planning. Called after `H5Fcreate` returns.
+    /// Starts planning. It is called after `H5Fcreate` has returned.
     pub fn begin(&mut self) {
         // SAFETY: valid plan, used by one thread at a time.
         unsafe { raddle_plan_begin(self.raw.as_ptr()) }

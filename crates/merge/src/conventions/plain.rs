@@ -153,7 +153,8 @@ pub(super) fn complete(completion: &mut Completion<'_>, options: &ConventionOpti
     }
 }
 
-/// Creates the labels of a dataset of `rank` axes: `first` for the first axis, those of `known` for the others.
+/// Creates the labels of a dataset of `rank` axes: `first` for the first axis, and the labels in `known` for the
+/// others.
 fn labels(known: Option<&AttributeValue>, first: &str, rank: usize) -> AttributeValue {
     let mut others = known.and_then(texts).unwrap_or_default();
     others.resize(rank.saturating_sub(1), String::new());

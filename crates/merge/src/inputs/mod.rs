@@ -206,7 +206,8 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."))
 }
 
-/// Returns the paths in `folder`, or in the current folder if `folder` is empty; none if it is not a folder.
+/// Returns the paths in `folder`, or in the current folder if `folder` is empty. The result is empty if `folder` is not
+/// a folder.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
     let looked_at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if !looked_at.is_dir() {

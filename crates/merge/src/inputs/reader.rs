@@ -85,7 +85,7 @@ impl InputReader {
     }
 
     /// Reads values through libhdf5: stored bytes of fixed-size types, canonical bytes of file-local ones. Reads `rows`
-    /// of axis 0, or all of them.
+    /// of axis 0, or all rows if `rows` is `None`.
     pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
     }

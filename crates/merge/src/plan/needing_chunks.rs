@@ -6,9 +6,9 @@ use crate::schema::attribute::marks_table_index;
 use crate::schema::{Role, Schema, child_path, last_name, parent_path};
 use std::collections::{HashMap, HashSet};
 
-/// Returns the paths of datasets of netCDF that readers accept only if they can grow, and so in chunks: variables that
-/// are shorter than their unlimited dimension, the dimensions of these variables, and unlimited dimensions without a
-/// variable.
+/// Returns the paths of datasets of netCDF that readers accept only if they can grow, which requires chunks: variables
+/// that are shorter than their unlimited dimension, the dimensions of these variables, and unlimited dimensions without
+/// a variable.
 pub(super) fn short_of_dimensions(schema: &Schema) -> HashSet<Vec<u8>> {
     let mut columns = HashMap::new();
     for entry in &schema.entries {

@@ -162,7 +162,7 @@ impl<'p> Comparison<'p> {
         }
     }
 
-    /// Compares datasets whose values are in the plan. There are few of them, known since the scan.
+    /// Compares datasets whose values are in the plan. These are few, and the scan has read them.
     pub fn stacks(&mut self) -> Result<()> {
         let pool = open_pool(self.found);
         let mut reader = ColumnReader::new(self.found, &pool);

@@ -15,7 +15,7 @@ impl<'p> ReaderPool<'p> {
         LentReader { reader: Some(reader.unwrap_or_else(new)), values: Vec::new(), pool: self }
     }
 
-    /// Adds the counts of all readers to `stages`. Called once, when no reader is lent.
+    /// Adds the counts of all readers to `stages`. It is called once, when no reader is lent.
     pub(crate) fn retire(&self, stages: &mut StageTable) {
         let readers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         readers.into_iter().for_each(|reader| reader.retire(stages));

@@ -25,7 +25,7 @@ struct DoneFile {
     name: String,
     /// Inode of the output.
     inode: u64,
-    /// State of the published output; none if it was not published yet.
+    /// State of the published output; `None` if it was not published yet.
     output: Option<Stamp>,
     /// State of the input, unless it was replaced by the output or is identified by the options.
     input: Option<Stamp>,

@@ -61,7 +61,7 @@ pub struct PlannedFile {
 /// Summary of many planned files.
 #[derive(Debug, Serialize)]
 pub struct FilesSummary<'a> {
-    /// Folder of the outputs; none if they replace the inputs.
+    /// Folder of the outputs; `None` if they replace the inputs.
     #[serde(serialize_with = "path_text::of_some")]
     pub dir: Option<PathBuf>,
     /// Files to write, in the order of the inputs.

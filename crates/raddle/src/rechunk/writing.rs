@@ -50,7 +50,7 @@ pub struct RechunkedFile {
 /// Report on many rewritten files.
 #[derive(Debug, Clone, Serialize)]
 pub struct RechunkedFiles {
-    /// Folder of the outputs; none if they replace the inputs.
+    /// Folder of the outputs; `None` if they replace the inputs.
     #[serde(serialize_with = "path_text::of_some")]
     pub dir: Option<PathBuf>,
     /// Files written by this run, in the order of the inputs.

@@ -30,7 +30,7 @@ pub struct PlannedPart {
     pub output: PathBuf,
     /// Path of the variable with `.` between its components, if each has its own outputs.
     pub variable: Option<String>,
-    /// Range of the divided dimension, such as `/time=0:365`; none if the output has all elements.
+    /// Range of the divided dimension, such as `/time=0:365`; `None` if the output has all elements.
     pub range: Option<String>,
     /// Number of inputs that are merged.
     pub inputs: usize,

@@ -102,8 +102,8 @@ pub struct KernelOutcome {
     pub offset: Option<u64>,
     /// Hash of the contents of a program's files; absent if not requested.
     pub values: Option<u64>,
-    /// Other counts by name: messages, files, seconds of steps. Names ending in `_s` are seconds, those with
-    /// `len_bytes` bytes.
+    /// Other counts by name: messages, files, seconds of steps. The unit is seconds if the name ends in `_s`, and bytes
+    /// if it contains `len_bytes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, f64>,
     /// Kind of processes of a kernel that states their number; absent for a single process.
@@ -136,7 +136,7 @@ impl KernelOutcome {
         self.stages.iter().map(|stage| stage.cpu_s).sum()
     }
 
-    /// Returns the stages of a phase of the run, or all stages.
+    /// Returns the stages of a phase of the run; `None` stands for all phases.
     pub fn stages_of(&self, phase: Option<Phase>) -> impl Iterator<Item = &StageTime> {
         self.stages.iter().filter(move |stage| phase.is_none() || stage.phase == phase)
     }

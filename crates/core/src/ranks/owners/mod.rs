@@ -215,7 +215,7 @@ pub struct OwningRanks {
 }
 
 impl OwningRanks {
-    /// Chooses at most `limit` of `ranks` ranks, or all ranks.
+    /// Chooses at most `limit` of `ranks` ranks; without a limit, chooses all ranks.
     pub fn new(ranks: usize, limit: Option<NonZeroUsize>) -> Self {
         let ranks = ranks.max(1);
         Self { ranks, groups: limit.map_or(ranks, NonZeroUsize::get).min(ranks) }

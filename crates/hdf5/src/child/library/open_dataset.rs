@@ -37,8 +37,8 @@ pub(super) struct OpenDataset {
 }
 
 impl OpenDataset {
-    /// Returns the dataset for reading `rows`, or all rows. This is `last_read` if it is the requested dataset;
-    /// otherwise, `last_read` is closed.
+    /// Returns the dataset, open for reading `rows` or, if `rows` is `None`, all rows. This is `last_read` if it is the
+    /// requested dataset; otherwise, `last_read` is closed.
     pub(super) fn next(
         file: &OpenFile,
         last_read: Option<Self>,
@@ -120,7 +120,7 @@ impl OpenDataset {
         self.element_len_bytes
     }
 
-    /// Selects rows of axis 0, or all rows; returns the number of elements.
+    /// Selects rows of axis 0, or all rows if `rows` is `None`; returns the number of elements.
     pub(super) fn select(&self, rows: Option<Range<u64>>, call: Call<'_>) -> Result<u64> {
         let dims = self.extent.dims();
         let Some(rows) = rows else {

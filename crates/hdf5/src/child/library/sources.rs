@@ -72,15 +72,15 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
 struct Checks<'a> {
     file: &'a OpenFile,
     call: Call<'a>,
-    /// Sources already followed, by file and dataset. Also ends cycles.
+    /// Sources already followed, by file and dataset. The set also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
     /// Paths of the sources, as in [`SourceFiles`].
     resolved: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Checks<'_> {
-    /// Follows the sources of a dataset. `holder` is the path of the file that holds it, `opened` that file's
-    /// identifier (`None` for the child's file).
+    /// Follows the sources of a dataset. `holder` is the path of the file that holds it, and `opened` is the identifier
+    /// of that file (`None` for the child's file).
     fn follow(&mut self, list: &Handle, holder: &Path, opened: Option<&Handle>, depth: u64) -> Result<()> {
         for (name, _, _) in properties::external_files(list, self.call)? {
             self.present(holder, &name)?;

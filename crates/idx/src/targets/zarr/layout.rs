@@ -15,8 +15,8 @@ use serde::Serialize;
 /// Axes in the order that OME-NGFF requires, slowest first.
 const AXES: &str = "tczyx";
 
-/// Maximum length of a chunk by default, in bytes. A reader fetches a whole chunk for one sample. Large compared with
-/// the 16 bytes of its index entry and with the latency of a request, small compared with memory.
+/// Maximum length of a chunk by default, in bytes. A reader fetches a whole chunk for one sample. It is large compared
+/// with the 16 bytes of its index entry and with the latency of a request, and small compared with memory.
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
 
 /// Maximum length of a shard by default, in bytes: a shard is held in memory while it is encoded.

@@ -450,8 +450,8 @@ fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &
     indexes.into_iter().map(trial).collect()
 }
 
-/// Returns the elements per axis of a region of whole chunks of up to `len_bytes`, or of one chunk: no longer than
-/// needed to contain tiles, and longest along the last axes.
+/// Returns the number of elements along each axis of a region that consists of one chunk, or of as many chunks as fit
+/// `len_bytes`. The region is no longer than a tile, rounded up to whole chunks, and extends along the last axes first.
 fn region_shape(array: &ArrayPlan, chunk_shape: &[u64], len_bytes: u64) -> Vec<u64> {
     let clip = |(chunk, len): (&u64, &u64)| (*chunk).min(*len).max(1);
     let mut shape: Vec<u64> = chunk_shape.iter().zip(&array.shape).map(clip).collect();

@@ -216,7 +216,7 @@ impl<'p> FileReading<'p> {
         self.received.sent()
     }
 
-    /// Adds the counts of all readers to `stages`. Called once, after all rounds.
+    /// Adds the counts of all readers to `stages`. It is called once, after all rounds.
     pub(crate) fn retire(&self, stages: &mut StageTable) {
         self.readers.retire(stages);
     }
