@@ -25,7 +25,7 @@ pub enum Effort {
     /// longer.
     Gzip(u8),
     /// Fastest encoder whose output is at most 2 % longer than that of zlib's level of this number. The dataset's
-    /// filter names the level. Meant for datasets that keep the filter of an input.
+    /// filter names the level. It is meant for datasets that keep the filter of an input.
     Like(u8),
 }
 

@@ -31,7 +31,8 @@ pub struct EncoderOptions {
     pub element_len_bytes: usize,
 }
 
-/// Encoder of tiles with fixed options. Immutable: one serves all threads, each with its own [`EncodeState`].
+/// Encoder of tiles with fixed options. It is immutable, so one serves all threads, each of which has its own
+/// [`EncodeState`].
 #[derive(Debug, Clone)]
 pub struct Encoder {
     compression: Option<Compression>,
@@ -44,7 +45,7 @@ pub struct Encoder {
 /// Reused compressors and buffers of one thread.
 #[derive(Default)]
 pub struct EncodeState {
-    /// One per level in use; a job has few.
+    /// Compressors, one for each level in use; a job has few.
     deflaters: Vec<Deflater>,
     zero_run: ZeroRunEncoder,
     element_lz: ElementLzEncoder,

@@ -25,7 +25,8 @@ pub use filters::{Compress, ParseCompressError, Shuffle};
 pub use links::{Link, LinkPaths};
 pub use raddle_core::report::progress::Watch;
 
-/// Which datasets of a new file are extendible along axis 0, in addition to those that are extendible in an input.
+/// Choice of the datasets of a new file that are extendible along axis 0, in addition to those that are extendible in
+/// an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -41,7 +42,8 @@ pub enum Extendible {
     Never,
 }
 
-/// Which datasets of a new file are stored contiguously: as one block of fixed size, without chunks or filters.
+/// Choice of the datasets of a new file that are stored contiguously: as one block of fixed size, without chunks or
+/// filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Contiguous {
@@ -108,7 +110,8 @@ pub struct MergeOptions {
     pub layout_rules: Vec<LayoutRule>,
     /// Whether layout options that have no effect on any dataset are refused.
     pub refuses_unused_layouts: bool,
-    /// Which datasets have no chunks. Their tiles must be adjacent: this excludes `align` and requires `ordered`.
+    /// Choice of the datasets that have no chunks. Their tiles must be adjacent: this excludes `align` and requires
+    /// `ordered`.
     pub contiguous: Contiguous,
     /// Storage of datasets without elements.
     pub empty: Empty,
@@ -162,7 +165,7 @@ pub struct MergeOptions {
     /// Maximum number of uncompressed bytes of the output; `None`: 1 TiB or 2,000 times the size of the inputs,
     /// whichever is more (deflate compresses at most 1,032 times: a larger ratio means a sparse or malicious file).
     pub max_output_len_bytes: Option<u64>,
-    /// Command that runs libhdf5 on an input in a child process (`raddle` itself); `None`: inputs that need it are
+    /// Command that runs libhdf5 on an input in a child process (`raddle` itself); if `None`, inputs that need it are
     /// refused.
     pub reader: Option<ReaderCommand>,
     /// Longest time to wait for one answer of the child process.

@@ -25,10 +25,7 @@ pub struct PythonRanks<'a> {
 }
 
 impl<'a> PythonRanks<'a> {
-    /// Queries the number of this rank and of all ranks; exceptions and signals cancel `cancel`.
-    ///
-    /// # Errors
-    /// Any exception raised by these calls.
+    /// Queries the number of this rank and the number of ranks. Exceptions and signals cancel `cancel`.
     pub fn new(py: Python<'_>, communicator: Py<PyAny>, cancel: &'a CancelToken) -> PyResult<Self> {
         let rank = communicator.call_method0(py, "Get_rank")?.extract(py)?;
         let size = communicator.call_method0(py, "Get_size")?.extract(py)?;

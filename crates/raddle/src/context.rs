@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// Environment of a run.
 ///
-/// The default is a single process on all available cores, without progress, that cannot be stopped.
+/// The default is a single process on all available cores that does not show progress and cannot be stopped.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Observer of progress, and cancellation.

@@ -54,7 +54,7 @@ pub(super) struct Object {
     pub(super) class: String,
     /// Members, including members of base classes.
     pub(super) members: Vec<(String, MemberValue)>,
-    /// Reason why members are missing, if any are.
+    /// Reason why members are missing; `None` if none are.
     pub(super) unsupported: Option<String>,
 }
 

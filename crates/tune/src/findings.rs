@@ -11,7 +11,8 @@ use crate::workload::Candidate;
 use serde::Serialize;
 use std::path::Path;
 
-/// Elapsed times of the default that vary more than this are useless: a laptop with a browser, a shared node.
+/// Maximum variation of the elapsed times of the default. Times that vary more than this are useless, as on a laptop
+/// with a browser or on a shared node.
 pub const MAX_VARIATION: f64 = 0.15;
 
 /// Difference between sentinel and default above which other arms need more than their interval for a verdict.

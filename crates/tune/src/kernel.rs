@@ -64,7 +64,7 @@ pub enum Kernel {
         /// Whether ranks write their blocks collectively.
         #[serde(default)]
         collective: bool,
-        /// Order of reading the file back; `None`: it is not read.
+        /// Order of reading the file back; `None` if it is not read.
         read_back: Option<ReadBack>,
     },
     /// Bursts of random length in a random number of datasets, as IOR wrote them for the random patterns of Xie, Tang
@@ -76,7 +76,7 @@ pub enum Kernel {
         longest_len_bytes: u64,
         /// Maximum number of datasets.
         datasets: u64,
-        /// Order of reading the file back; `None`: it is not read.
+        /// Order of reading the file back; `None` if it is not read.
         read_back: Option<ReadBack>,
     },
     /// Eight variables of all particles, each written in one call, like VPIC-IO.
@@ -282,7 +282,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the number of bytes of values that the kernel writes, or an upper bound.
+    /// Returns the number of bytes of values that the kernel writes, or an upper bound of it.
     pub fn len_bytes(&self) -> u64 {
         self.factors().iter().fold(1, |product, (_, factor)| product.saturating_mul(*factor))
     }

@@ -37,7 +37,7 @@ pub struct Nova {
     /// Way in which the datasets are created.
     #[serde(default)]
     pub creation: Creation,
-    /// The only step to measure; `None`: all.
+    /// The only step to measure; `None` stands for all steps.
     #[serde(default)]
     pub only: Option<Step>,
 }

@@ -106,7 +106,7 @@ pub struct MeasuredValue {
 /// Comparison of a candidate with the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Median of the paired ratios to the default; below 1 means less of [`Evidence::metric`].
+    /// Median of the paired ratios to the default; a value below 1 means less of [`Evidence::metric`].
     pub ratio: f64,
     /// Bounds of the 95 % confidence interval of `ratio`.
     pub interval: [f64; 2],

@@ -75,8 +75,8 @@ struct ZlibCursor<'a> {
 }
 
 impl PlanesEncoder {
-    /// Appends `data`, planes of `plane_len_bytes` each and the bytes after the last, as one zlib stream of at most
-    /// `limit_len_bytes`; returns false (and appends nothing) if it does not fit.
+    /// Appends `data` as one zlib stream of at most `limit_len_bytes`; returns false (and appends nothing) if it does
+    /// not fit. `data` consists of planes of `plane_len_bytes` each, and the bytes after the last plane.
     pub(crate) fn encode(
         &mut self,
         data: &[u8],

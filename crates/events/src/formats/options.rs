@@ -21,13 +21,14 @@ pub struct WriteOptions {
     pub layout: OutputLayout,
     /// Length of a batch in the batch layout.
     pub batch: Batch,
-    /// Compression of HDF5. If `None`, `balanced`.
+    /// Compression of HDF5; `balanced` if `None`.
     pub compress: Option<EventCompression>,
     /// Length of an HDF5 chunk before compression. If `None`, 1 MiB, or less if there are thousands of datasets.
     pub chunk: Option<Size>,
     /// Program in whose form the product, event and batch layouts are written; raddle's own form if `None`.
     pub compat: Option<Compat>,
-    /// Compression of packed data streams, RNTuples and [`Compat::Cce`]. If `None`, `zstd:18`, for RNTuples `zstd:10`.
+    /// Compression of packed data streams, RNTuples and [`Compat::Cce`]. If `None`, it is `zstd:10` for RNTuples and
+    /// `zstd:18` otherwise.
     pub codec: Option<EventCodec>,
     /// Data that [`Compat::Cce`] compresses in the batch layout.
     pub choice: CompressionChoice,

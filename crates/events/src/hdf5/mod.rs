@@ -100,7 +100,7 @@ pub enum FileLayout {
 pub struct Hdf5Options {
     /// Compression of chunks after the shuffle filter; no filters if `None`.
     pub compress: Option<Compression>,
-    /// Length of a chunk before compression. If `None`, 1 MiB, or less if there are thousands of datasets.
+    /// Length of a chunk before compression. If `None`, it is 1 MiB, or less if there are thousands of datasets.
     pub chunk_len_bytes: Option<NonZeroU64>,
     /// Approximate total length of all blocks, which determines the room reserved for metadata at the front of the
     /// file.

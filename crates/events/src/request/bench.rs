@@ -74,9 +74,9 @@ pub struct BenchRequest {
     pub compress: EventCompression,
     /// Compression of packed data streams, RNTuples and the framework's layouts.
     pub codec: EventCodec,
-    /// Folder for the files, which are removed afterwards. If `None`, the folder of temporary files.
+    /// Folder for the files, which are removed afterwards; the folder of temporary files if `None`.
     pub folder: Option<PathBuf>,
-    /// Memory for buffers. If `None`, 1 GiB.
+    /// Memory for buffers; 1 GiB if `None`.
     pub memory: Option<Size>,
 }
 

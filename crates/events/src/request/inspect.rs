@@ -35,7 +35,8 @@ use std::path::PathBuf;
 pub struct InspectRequest {
     /// Path of the file.
     pub file: PathBuf,
-    /// Tree or RNTuple of a ROOT file, optionally with a cycle: `Events;1`. If `None`, `Events`, or the only one.
+    /// Tree or RNTuple of a ROOT file, optionally with a cycle: `Events;1`. If `None`, `Events` is read, or the only
+    /// one.
     pub tree: Option<String>,
     /// Whether to show products as their stored bytes instead of columns.
     pub raw: bool,

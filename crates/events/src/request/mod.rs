@@ -38,9 +38,10 @@ fn check_bytes(raw: bool, whole: bool) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Resources {
-    /// Number of threads of each rank. If `None`, the cores available to the process, divided by the number of ranks.
+    /// Number of threads of each rank. If `None`, it is the number of cores available to the process, divided by the
+    /// number of ranks.
     pub jobs: Option<NonZeroUsize>,
-    /// Memory for buffers of each rank. If `None`, 1 GiB.
+    /// Memory for buffers of each rank; 1 GiB if `None`.
     pub memory: Option<Size>,
 }
 

@@ -17,7 +17,8 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Selection {
-    /// Tree or RNTuple of ROOT files, optionally with a cycle: `Events;1`. If `None`, `Events`, or the only one.
+    /// Tree or RNTuple of ROOT files, optionally with a cycle: `Events;1`. If `None`, `Events` is read, or the only
+    /// one.
     pub tree: Option<String>,
     /// Globs of product names. All products if empty.
     pub products: Vec<String>,

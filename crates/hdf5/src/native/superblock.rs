@@ -15,8 +15,8 @@ use crate::source::{InputFile, MetadataView};
 
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// Maximum length of a superblock: version 1 with 8-byte addresses (28 bytes, four addresses, a symbol table entry of
-/// 40 bytes).
+/// Maximum length of a superblock: version 1 with 8-byte addresses (28 bytes, four addresses and a symbol table entry
+/// of 40 bytes).
 const MAX_LEN_BYTES: u64 = 28 + 4 * 8 + 40;
 
 /// File consistency flags of version 3.

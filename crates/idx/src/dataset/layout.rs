@@ -19,11 +19,12 @@ pub struct LayoutOptions {
     pub compression: Compression,
     /// Order of the samples in blocks.
     pub order: Layout,
-    /// Axis that each level splits. `None`: as in OpenVisus, see [`Bitmask::for_counts`].
+    /// Axis that each level splits. If `None`, as in OpenVisus; see [`Bitmask::for_counts`].
     pub bitmask: Option<Bitmask>,
-    /// Base-2 logarithm of the samples per block, from 1 to the logarithm of the dataset's size. `None`: the default.
+    /// Base-2 logarithm of the samples per block, from 1 to the logarithm of the dataset's size. If `None`, the default
+    /// is used.
     pub bits_per_block: Option<u32>,
-    /// Blocks per file. `None`: the default.
+    /// Blocks per file. If `None`, the default is used.
     pub blocks_per_file: Option<u64>,
     /// Choice of the vector fields that are split into one field per component.
     pub split_vectors: SplitVectors,

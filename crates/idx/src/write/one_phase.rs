@@ -74,7 +74,7 @@ fn count(spent: &Mutex<StageTable>, stage: Stage, totals: &StageTotals) {
 #[derive(Default)]
 struct Overlay {
     raw: Vec<u8>,
-    /// Per sample of the block, nonzero if this rank holds it.
+    /// Mask with one element per sample of the block, which is nonzero if this rank holds the sample.
     mask: Vec<u8>,
     scratch: Vec<u8>,
 }

@@ -46,7 +46,7 @@ pub struct WriteOptions {
     pub phases: Phases,
     /// Size of the power-of-two boxes.
     pub imposed: ImposedBox,
-    /// Number of ranks that encode and write blocks, independent of the number of files; `None`: all.
+    /// Number of ranks that encode and write blocks, independent of the number of files; `None` stands for all ranks.
     pub aggregators: Option<NonZeroUsize>,
 }
 

@@ -197,7 +197,7 @@ impl BlockHolders {
         self.largest(block).next().map(|(rank, _)| rank)
     }
 
-    /// Returns the ranks that hold most samples of a block, and how many, largest first.
+    /// Returns the ranks that hold the most samples of a block, with their numbers of samples, largest first.
     pub fn largest(&self, block: u64) -> impl Iterator<Item = (Rank, u64)> + '_ {
         self.of_blocks.get(&block).into_iter().flat_map(SampleHolders::largest)
     }

@@ -87,7 +87,8 @@ fn pandas_fixed(file: &FileView<'_>) -> Option<Refusal> {
     refuse(file.path_of(at), what, "write it with format='table', or read the frames, pandas.concat and write once")
 }
 
-/// Refuses elements of anndata outside of an AnnData file: of MuData, or written into a group.
+/// Refuses elements of anndata outside of an AnnData file, such as those of MuData and those that were written into a
+/// group.
 fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
     const PARTS: [&str; 6] = ["MuData", "anndata", "csr_matrix", "csc_matrix", "dataframe", "categorical"];
     if file.root_text("encoding-type").is_some_and(|encoding| encoding == "anndata") {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub enum Compress {
     /// One compression for all datasets. Gzip of level 0 stands for no compression.
     Encode(Compression),
-    /// Each dataset's own filters; chunks are moved as stored where that is right.
+    /// Each dataset's own filters; chunks are moved as stored where that gives correct values.
     Keep,
     /// No compression.
     None,

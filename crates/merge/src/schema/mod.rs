@@ -145,7 +145,7 @@ pub struct Column {
     pub output: Option<Arc<Dataset>>,
     /// Conversion of the inputs' values, if there is one.
     pub conversion: Option<Arc<Conversion>>,
-    /// Rows that are left out of the output, by input, if there are any.
+    /// Rows that are left out of the output, by input; `None` if there are none.
     pub trims: Option<Arc<[Option<Trim>]>>,
     /// Runs of rows in output order, if the inputs do not simply follow one another.
     pub runs: Option<Segments>,

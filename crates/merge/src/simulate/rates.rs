@@ -15,11 +15,11 @@ pub struct Rates {
     pub wide_inflate_bytes_per_s: f64,
     /// Uncompressed bytes of wide datasets that a core deflates per second.
     pub wide_deflate_bytes_per_s: f64,
-    /// Bytes per second that the file system delivers to all ranks together; `None`: no bound.
+    /// Bytes per second that the file system delivers to all ranks together; `None` if the rate is not limited.
     pub read_bytes_per_s: Option<f64>,
-    /// Bytes per second that the file system accepts from all ranks together; `None`: no bound.
+    /// Bytes per second that the file system accepts from all ranks together; `None` if the rate is not limited.
     pub write_bytes_per_s: Option<f64>,
-    /// Files per second that the file system opens for all ranks together; `None`: no bound.
+    /// Files per second that the file system opens for all ranks together; `None` if the rate is not limited.
     pub opens_per_s: Option<f64>,
     /// Bytes per second that a rank sends to ranks on other nodes or receives from them.
     pub network_bytes_per_s: f64,

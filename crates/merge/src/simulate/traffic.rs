@@ -124,7 +124,7 @@ pub(super) fn go_through(
 
 /// Way of reading the inputs, and its speed.
 pub(super) struct Way<'a> {
-    /// Groups that share the reading of inputs; `None`: each rank reads the inputs of its own tiles.
+    /// Groups that share the reading of inputs; `None` if each rank reads the inputs of its own tiles.
     pub groups: Option<&'a ReadingGroups>,
     /// Bytes per second that a rank receives from another of its group.
     pub receive_bytes_per_s: f64,

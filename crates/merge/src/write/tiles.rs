@@ -243,8 +243,8 @@ impl<'p> MergeWork<'p> {
         parts.iter().filter_map(found).try_for_each(|(digests, part)| digests.add_part(part)).ok()
     }
 
-    /// Digests consecutive rows of a column, if its values are digested, at the position of the tiles that would
-    /// contain them.
+    /// Digests consecutive rows of a column, at the position of the tiles that would contain them. Does nothing if the
+    /// values of the column are not digested.
     pub fn digest_rows(&self, column: ColumnIndex, rows: &Range<u64>, values: &[u8]) -> Result<()> {
         let Some(ColumnDigester::Values { digests, .. }) = &self.digests[column as usize] else { return Ok(()) };
         let dims = &self.plan.columns[column as usize].dims;

@@ -81,7 +81,7 @@ impl FolderRecord {
         let _ = self.try_add(input, output, hidden, false);
     }
 
-    /// Adds a published file; `input` is none if it was replaced, or if the options identify it.
+    /// Adds a published file; `input` is `None` if it was replaced, or if the options identify it.
     pub(crate) fn add(&self, input: Option<&Path>, output: &Path) {
         // As above.
         let _ = self.try_add(input, output, output, true);

@@ -75,8 +75,8 @@ fn named_form(form: &Form) -> Option<Form> {
     })
 }
 
-/// Returns products for the ids of entries, whose buffers are run, subrun and event. Returns none if readers take
-/// products of `schema` for ids.
+/// Returns products for the ids of entries, whose buffers are run, subrun and event. Returns no products if readers
+/// take products of `schema` for ids.
 ///
 /// # Errors
 /// All names for ids are taken.

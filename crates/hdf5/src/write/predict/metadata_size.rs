@@ -66,7 +66,7 @@ impl MetadataSizeEstimator {
         Self { compat, groups: HashMap::new(), objects: HashMap::new(), hidden_len_bytes: 0, promised_len_bytes: 0 }
     }
 
-    /// Reserves space for the chunks of the open dataset; 0 when it is closed.
+    /// Reserves space for the chunks of the open dataset; pass 0 when it is closed.
     pub fn promise(&mut self, len_bytes: u64) {
         self.promised_len_bytes = len_bytes;
     }

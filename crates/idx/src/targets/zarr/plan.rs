@@ -144,7 +144,7 @@ impl ShardHolders {
         Self { of_shards }
     }
 
-    /// Returns the ranks that hold most samples of a shard, and how many, largest first.
+    /// Returns the ranks that hold the most samples of a shard, with their numbers of samples, largest first.
     pub(crate) fn largest(&self, place: &ShardPlace) -> impl Iterator<Item = (Rank, u64)> + '_ {
         self.of_shards.get(&(place.level, place.number)).into_iter().flat_map(SampleHolders::largest)
     }
@@ -155,7 +155,7 @@ impl ShardHolders {
     }
 }
 
-/// Calls `each` with every shard in which a box has samples, and how many.
+/// Calls `each` with every shard in which a box has samples, and with the number of these samples.
 pub(crate) fn each_shard(of: &SampleBox, shard: &Point, mut each: impl FnMut(Point, u64)) {
     let first: Point = std::array::from_fn(|axis| of.start[axis] / shard[axis]);
     let grid: Point = std::array::from_fn(|axis| of.end[axis].div_ceil(shard[axis]) - first[axis]);

@@ -410,8 +410,8 @@ fn trials_of(plan: &MergePlan, subject: &Subject, number: usize, count: u64, tri
 }
 
 /// Returns trials of regions of whole chunks, which are up to `len_bytes` long together, or of one chunk each. A region
-/// is as long as a tile along the last axes, so that its parts of tiles compress like tiles. Returns none if the parts
-/// would be too short for that.
+/// is as long as a tile along the last axes, so that its parts of tiles compress like tiles. Returns no trials if the
+/// parts would be too short for that.
 fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &[u64], len_bytes: u64) -> Vec<Trial> {
     let array = &plan.tiles.arrays[subject.array as usize];
     let column = &plan.schema.columns[plan.column_of_array[subject.array as usize] as usize];

@@ -93,7 +93,7 @@ pub struct Joiner {
     found: FoundDifferences,
     inputs: u32,
     expected_inputs: usize,
-    /// Whether the output has all rows of the only input, in which case indexes of PyTables stay right.
+    /// Whether the output has all rows of the only input, in which case indexes of PyTables remain valid.
     keeps_indexes: bool,
     /// Whether the first input is a file to which the others are appended.
     grows: bool,

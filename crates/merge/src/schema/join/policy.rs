@@ -60,7 +60,7 @@ pub enum ScalarPolicy {
 pub struct JoinOptions {
     /// Handling of objects that only some inputs have.
     pub join: Join,
-    /// Number of first inputs that a union combines, if the others were appended to it; `None`: all inputs.
+    /// Number of first inputs that a union combines, if the others were appended to it; `None` stands for all inputs.
     pub united: Option<u32>,
     /// Handling of differing attributes.
     pub attributes: AttributePolicy,

@@ -20,8 +20,8 @@ pub enum Strategy {
     Auto,
     /// Reading by tiles: each rank reads the inputs of its own tiles.
     Tiles,
-    /// By files: groups of this many ranks share the inputs; `None`: the ranks of a node, or all ranks, whichever is
-    /// predicted to be faster.
+    /// By files: groups of this many ranks share the inputs. If `None`, a group consists of the ranks of a node, or of
+    /// all ranks, whichever is predicted to be faster.
     Files(Option<NonZeroUsize>),
 }
 
@@ -66,7 +66,7 @@ impl PredictedReading {
 /// The chosen way of reading.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReadingChoice {
-    /// Groups that share the inputs; `None`: each rank reads the inputs of its own tiles.
+    /// Groups that share the inputs; `None` if each rank reads the inputs of its own tiles.
     pub groups: Option<ReadingGroups>,
     /// The ways that were compared; empty if the user chose.
     pub compared: Vec<PredictedReading>,
