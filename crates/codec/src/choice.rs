@@ -37,7 +37,8 @@ use crate::sampling::MIN_TILE_LEN_BYTES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncoderChoice {
     ElementLz(Stride),
-    /// Planes encoder for shuffled numbers: planes without repeats as literals, the others with libdeflate.
+    /// Planes encoder for shuffled numbers, which writes planes without repeats as literals and leaves the others to
+    /// libdeflate.
     Planes {
         level: u8,
         plane_len_bytes: usize,

@@ -17,7 +17,8 @@ use raddle_inflate::Inflater;
 /// Maximum number of filters in HDF5 (H5Z_MAX_NFILTERS): a filter mask has 32 bits.
 pub const MAX_FILTERS: usize = 32;
 
-/// A filter pipeline, ready to decode. Immutable: one serves all threads, each with its own [`DecodeState`].
+/// A filter pipeline, ready to decode. It is immutable, so one serves all threads, each of which has its own
+/// [`DecodeState`].
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     /// Stages in the order in which the writer applied them.

@@ -90,7 +90,7 @@ impl UnpublishedFile {
         self.file.try_clone().map_err(|source| self.io("duplicate the descriptor", source))
     }
 
-    /// Makes the file durable, gives it its final name and returns its length. To be called by rank 0.
+    /// Makes the file durable, gives it its final name and returns its length. Only rank 0 calls it.
     pub fn publish(self) -> Result<u64> {
         self.file.sync_all().map_err(|source| self.io("fsync", source))?;
         if let Some(unpublished) = &self.unpublished {

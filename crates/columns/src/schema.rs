@@ -18,7 +18,7 @@ impl Schema {
         self.products.iter().position(|product| product.name == name)
     }
 
-    /// Returns the numbers of the products whose names match any of `globs`; all if there are no globs.
+    /// Returns the numbers of the products whose names match any of `globs`; returns all numbers if there are no globs.
     ///
     /// # Errors
     /// A glob is not valid.
@@ -84,7 +84,8 @@ pub struct Product {
 pub enum Serialization {
     /// Bytes with byte count and version, as written by `TClass::WriteBuffer`.
     Root,
-    /// Members one after the other, collections as number and elements, without byte counts.
+    /// Members one after the other, without byte counts. A collection is its number of elements, followed by the
+    /// elements.
     Unrolled,
     /// Bytes of the entry of a branch; for a top-level collection, this equals [`Self::Unrolled`].
     Basket,

@@ -83,7 +83,7 @@ pub trait SharedSink: Sink {
     fn commit_collective(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator)
     -> Result<Vec<Self::Tile>>;
 
-    /// Returns those tiles left after the last round that this rank encodes.
+    /// Returns the tiles that are left after the last round and that this rank encodes.
     ///
     /// # Errors
     /// As for [`Sink::rest`].

@@ -33,7 +33,7 @@ pub(crate) fn is_zlib(method: u8, flags: u8) -> bool {
 }
 
 /// Returns the features of the processor for which the inflaters are compiled a second time, and whether this processor
-/// has them. Empty on processors without such features.
+/// has them. The list is empty on processors without such features.
 pub fn processor_features() -> Vec<(&'static str, bool)> {
     #[cfg(target_arch = "x86_64")]
     {

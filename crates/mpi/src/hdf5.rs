@@ -249,7 +249,7 @@ pub(crate) struct RowSelection<'a> {
 }
 
 impl<'a> ParallelFile<'a> {
-    /// Opens a dataset and selects `count` rows from `start`; nothing if `count` is 0.
+    /// Opens a dataset and selects `count` rows from `start`; selects nothing if `count` is 0.
     pub(crate) fn select(
         &self,
         object: &[u8],

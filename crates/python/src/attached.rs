@@ -24,7 +24,8 @@ pub fn reading<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyRe
     })
 }
 
-/// Runs the handlers of signals that have arrived; returns false and stores the exception in `raised` if one raised.
+/// Runs the handlers of signals that have arrived. If one of them raises an exception, stores it in `raised`, unless
+/// that already holds one, and returns false.
 pub fn no_signal(raised: &mut Option<PyErr>) -> bool {
     match Python::attach(|py| py.check_signals()) {
         Ok(()) => true,

@@ -109,7 +109,7 @@ impl File {
     }
 
     /// Returns name, object number, kind and outline of each link of a group; number and kind are None for links that
-    /// are not hard, the outline is None unless the object is a dataset.
+    /// are not hard, and the outline is None unless the object is a dataset.
     fn children<'py>(&self, py: Python<'py>, group: u32) -> PyResult<Bound<'py, PyList>> {
         let children = PyList::empty(py);
         for link in self.reported(py, self.inner.links(group))? {

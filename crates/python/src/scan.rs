@@ -130,8 +130,9 @@ pub fn scan<'py>(
     }
 }
 
-/// Returns an aggregate: number of rows, number of NaN, smallest and largest number (None without any), and the sum as
-/// the bytes of an integer, of floats in units of 2^-1074; then the infinity or NaN that their sum is, or None.
+/// Returns an aggregate: the number of rows, the number of NaN, the smallest and the largest number (None without any),
+/// the sum as the bytes of an integer (for floats, in units of 2^-1074), and the infinity or NaN that the sum is, or
+/// None.
 fn aggregated<'py>(py: Python<'py>, aggregate: &Aggregate) -> PyResult<Bound<'py, PyAny>> {
     let nothing = || py.None().into_bound(py);
     let (nans, min, max) = match aggregate.limits {

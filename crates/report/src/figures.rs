@@ -7,7 +7,7 @@ use crate::run::{DatasetResult, FileResult, Run};
 use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 use std::collections::BTreeMap;
 
-/// Maximum number of ranks with a bar each; of more, an even selection by time is shown.
+/// Maximum number of ranks with a bar each; if there are more, an even selection by time is shown.
 const MAX_RANKS: usize = 48;
 /// Maximum number of bars in a list.
 const MAX_BARS: usize = 20;

@@ -380,7 +380,7 @@ impl Findings {
         Some((version, library.as_deref()))
     }
 
-    /// Returns the version of the zlib that it was loaded with, if it was reported.
+    /// Returns the version of the zlib with which the HDF5 of the default was loaded; `None` if it was not reported.
     pub fn zlib(&self) -> Option<&str> {
         self.arms[0].arm.runs.iter().flatten().find_map(|run| run.zlib.as_deref())
     }

@@ -170,7 +170,7 @@ fn upper_bytes<const STEP: usize, const KEY: usize>(
 }
 
 /// Splits `raw[start..end]` into tokens without a search: all matches have the distance `STRIDE`, a multiple of 8. The
-/// bytes that an element shares with its predecessor become matches, the rest literals.
+/// bytes that an element shares with its predecessor become matches, and the rest become literals.
 pub(super) fn parse_stride<const STRIDE: usize>(raw: &[u8], start: usize, end: usize, tokens: &mut Tokens) {
     const { assert!(STRIDE > 0 && STRIDE.is_multiple_of(8)) };
     tokens.reset(end - start);

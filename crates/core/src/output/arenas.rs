@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const ARENA_TILES: u64 = 32;
 
 /// Minimum output per lane, in arenas. The last arena of a lane is half empty on average, which wastes another 1/64 of
-/// the output; together about 3 %, the minimum for that number of lanes.
+/// the output. Together, these are about 3 %, the minimum for that number of lanes.
 const ARENAS_PER_LANE: u64 = 32;
 
 /// Maximum number of lanes: more than the ranks of any machine so far, and few enough for every rank to track all lane

@@ -332,8 +332,8 @@ pub fn hidden_path(output: &Path) -> PathBuf {
     hidden_sibling(output, ".raddle-part")
 }
 
-/// Returns the path under which `output` is published: its target, if it is a symbolic link to a file. A rename would
-/// replace the link and leave the target unchanged.
+/// Returns the path under which `output` is published: the target if `output` is a symbolic link whose target exists,
+/// otherwise `output` itself. A rename would replace the link and leave the target unchanged.
 pub fn published_path(output: &Path) -> PathBuf {
     match std::fs::symlink_metadata(output) {
         Ok(metadata) if metadata.is_symlink() => std::fs::canonicalize(output).unwrap_or_else(|_| output.to_path_buf()),

@@ -60,7 +60,7 @@ impl Drop for TrialFiles {
     }
 }
 
-/// Tries all operations in `folder`. Without the first, the others are not tried.
+/// Tries all operations in `folder`. If the first one fails, the others are not tried.
 pub fn try_folder(folder: &Path) -> Vec<TrialOutcome> {
     let output = folder.join(format!("raddle-trial-{}", std::process::id()));
     let files = TrialFiles { first: hidden_sibling(&output, ".first"), second: hidden_sibling(&output, ".second") };

@@ -30,7 +30,7 @@ pub struct OwnProgram {
 static DECLARED: OnceLock<OwnProgram> = OnceLock::new();
 
 impl OwnProgram {
-    /// Returns the declared command, otherwise the executable.
+    /// Returns the declared command or, if none was declared, the running executable without arguments.
     ///
     /// # Errors
     /// If the system does not reveal the executable.

@@ -11,8 +11,8 @@ use std::io;
 /// objects.
 const METADATA_BYTES_PER_S: u64 = 2 << 20;
 
-/// Minimum rate at which libhdf5 decodes values, in bytes per second: less than bzip2, the slowest of the usual
-/// filters.
+/// Minimum rate at which libhdf5 decodes values, in bytes per second. It is below the rate of bzip2, the slowest of the
+/// usual filters.
 const VALUES_BYTES_PER_S: u64 = 8 << 20;
 
 /// CPU time allowed for answers.

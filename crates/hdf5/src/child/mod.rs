@@ -136,8 +136,8 @@ impl ChildReader {
         }
     }
 
-    /// Reads the values of a dataset, all or some rows of axis 0: stored bytes for fixed types (file byte order, C
-    /// order), canonical bytes for file-local ones (module `logical`).
+    /// Reads the values in all or some rows of axis 0 of a dataset. They are stored bytes (file byte order, C order)
+    /// for fixed types, and canonical bytes (module `logical`) for file-local ones.
     ///
     /// # Errors
     /// A missing source of a virtual dataset is an error (libhdf5 would return fill values), as is a source or external

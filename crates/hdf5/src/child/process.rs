@@ -30,7 +30,7 @@ const ENDING: Duration = Duration::from_secs(1);
 /// Reason why a child ended or was not used.
 #[derive(Debug)]
 pub(super) enum ChildExit {
-    /// The child ended without answering. Holds its exit status and the last line of its standard error.
+    /// The child ended without answering. The variant holds its exit status and the last line of its standard error.
     Ended(ExitStatus, String),
     /// The child was killed because it did not answer in time.
     TimedOut(Duration),

@@ -50,8 +50,8 @@ impl<'v, 'f> ByteReader<'v, 'f> {
         self.view.bytes(address, len_bytes as usize, what)
     }
 
-    /// Like [`ByteReader::bytes`], for when it is not known yet how many of the bytes belong to the structure. Pass
-    /// those that do to [`ByteReader::note`].
+    /// Like [`ByteReader::bytes`], for a structure whose length is not known yet. Pass the range of the bytes that
+    /// belong to it to [`ByteReader::note`].
     pub fn peek(&mut self, address: u64, len_bytes: u64, what: &'static str) -> Result<&[u8]> {
         self.view.file().check_range(address, len_bytes, what)?;
         self.spend(len_bytes.min(ACCESS_COST_BYTES) + ACCESS_COST_BYTES)?;

@@ -256,9 +256,9 @@ impl ChunkBuffers {
         Ok(())
     }
 
-    /// Reads the first of `chunks`, up to the limit of a read (at least one chunk), or twice as much if chunks are
-    /// decoded in pairs, combining chunks that are close to each other into one read. Returns the number of chunks
-    /// read.
+    /// Reads the first of `chunks`, and combines chunks that are close to each other into one read. The limit of a read
+    /// applies, or twice this limit if chunks are decoded in pairs, but at least one chunk is read. Returns the number
+    /// of chunks read.
     fn read_group(
         &mut self,
         box_chunks: &BoxChunks<'_>,

@@ -45,7 +45,7 @@ fn longest_stored(chunk_len_bytes: u64) -> u64 {
 }
 
 impl ReaderLimits {
-    /// Returns the number of chunks looked up before they are read; their list shrinks with the reads.
+    /// Returns the number of chunks that are looked up before they are read. It shrinks with the length of a read.
     pub(super) fn batch_chunks(&self) -> u64 {
         (BATCH_CHUNKS * self.read_len_bytes / TYPICAL_READ_LEN_BYTES).clamp(1, BATCH_CHUNKS)
     }

@@ -223,7 +223,7 @@ impl OutputDataset<'_> {
     }
 
     /// Writes all elements through libhdf5: for small datasets, scalars, and file-local types that fit in memory.
-    /// `value` holds stored bytes for fixed types, canonical bytes for file-local ones.
+    /// `value` holds stored bytes for fixed types, and canonical bytes for file-local ones.
     pub fn write(&mut self, value: &[u8]) -> Result<()> {
         let rows = self.dataspace.dims().first().copied().unwrap_or(1);
         self.write_rows(0, rows, value)

@@ -35,7 +35,7 @@ const FIRST_FREE_NUMBER: u16 = 256;
 /// Names of the stand-ins registered in libhdf5, which copies the class but not the string.
 static STAND_INS: Mutex<BTreeMap<u16, CString>> = Mutex::new(BTreeMap::new());
 
-/// Fails always: the filter function of a stand-in, so that no chunk can be written that claims to be filtered but is
+/// Filter function of a stand-in. It always fails, so that no chunk can be written that claims to be filtered but is
 /// not.
 unsafe extern "C" fn refuse(
     _flags: c_uint,

@@ -30,8 +30,8 @@ pub enum Compat {
 pub struct OutputOptions {
     /// Range of formats to use.
     pub compat: Compat,
-    /// Length of the metadata region at the front, best obtained from [`super::MetadataPrediction`]. Rounded up to
-    /// whole pages.
+    /// Length of the metadata region at the front, best obtained from [`super::MetadataPrediction`]. It is rounded up
+    /// to whole pages.
     pub metadata_region_len_bytes: u64,
     /// Whether the creation order of links in the root group is kept.
     pub root_link_order: CreationOrder,

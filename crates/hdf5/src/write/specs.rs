@@ -52,7 +52,7 @@ pub struct AttributeSpec<'a> {
     pub datatype: &'a TypeRef,
     /// Extent.
     pub dataspace: &'a Dataspace,
-    /// Values of all elements: stored bytes for fixed types, canonical bytes for file-local ones (references by path,
-    /// whose targets must exist).
+    /// Values of all elements: stored bytes for fixed types, and canonical bytes for file-local ones (references by
+    /// path, whose targets must exist).
     pub value: &'a [u8],
 }

@@ -19,7 +19,7 @@ pub struct LayoutOptions {
     pub compression: Compression,
     /// Order of the samples in blocks.
     pub order: Layout,
-    /// Axis that each level splits. If `None`, as in OpenVisus; see [`Bitmask::for_counts`].
+    /// Axis that each level splits. If `None`, the order of the axes is that of OpenVisus; see [`Bitmask::for_counts`].
     pub bitmask: Option<Bitmask>,
     /// Base-2 logarithm of the samples per block, from 1 to the logarithm of the dataset's size. If `None`, the default
     /// is used.

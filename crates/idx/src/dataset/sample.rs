@@ -72,7 +72,8 @@ impl Number {
         }
     }
 
-    /// Returns the bytes of `value` in this type, little-endian. Values out of range are clamped, fractions truncated.
+    /// Returns the bytes of `value` in this type, little-endian. Values out of range are clamped, and fractions are
+    /// truncated.
     pub fn bytes_of(self, value: f64) -> Vec<u8> {
         match self {
             Self::Uint8 => (value as u8).to_le_bytes().to_vec(),

@@ -41,7 +41,7 @@ fn zfp_number(sample: SampleType) -> Option<ZfpNumber> {
 }
 
 /// Returns the zfp array of a block of a field: its lattice with x fastest, independent of the order of its samples.
-/// `None` if zfp does not take such an array.
+/// Returns `None` if zfp does not take such an array.
 pub(crate) fn array_of(header: &Header, field: usize, block: u64) -> Option<ZfpArray> {
     let number = zfp_number(header.fields[field].sample)?;
     let rank = header.bitmask.rank();

@@ -233,8 +233,8 @@ fn spread(axes: &[u8], log2_counts: &[u32; MAX_RANK]) -> [Vec<u32>; MAX_RANK] {
     })
 }
 
-/// Returns the axes of the cell of a Z curve, in the order of their bits; x is one of them. Empty if the bit of x is
-/// too high.
+/// Returns the axes of the cell of a Z curve, in the order of their bits; x is one of them. The result is empty if the
+/// bit of x is too high.
 fn cell_axes(axes: &[u8]) -> &[u8] {
     let distinct =
         (1..=axes.len().min(CELL.ilog2() as usize)).take_while(|len| !axes[..len - 1].contains(&axes[len - 1]));

@@ -30,8 +30,9 @@ pub struct Query {
 }
 
 impl Query {
-    /// Returns the query for some rows of the array that this query gives, `grid`, and the number of samples before
-    /// them. Rows run along the slowest axis with more than one sample, so they are contiguous in the array.
+    /// Returns the query for some rows of `grid`, which is the array that this query gives, and the number of samples
+    /// before these rows. Rows run along the slowest axis with more than one sample, so they are contiguous in the
+    /// array.
     pub fn rows(&self, grid: &ArrayGrid, rows: &Range<u64>) -> (Self, u64) {
         let axis = grid.slowest_axis();
         let at = |row: u64| grid.origin[axis] + (row << grid.log2_spacing[axis]);

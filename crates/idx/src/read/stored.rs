@@ -24,7 +24,8 @@ const JOBS_PER_THREAD: usize = 4;
 const MAX_PLACES: u64 = 512;
 
 impl Header {
-    /// Address in a file of the record of a block of `field` at position `place` among the blocks of the file.
+    /// Returns the address in a file of the record of a block of `field`, which is at position `place` among the blocks
+    /// of the file.
     fn record_at(&self, field: usize, place: u64) -> u64 {
         RECORD_LEN_BYTES * (1 + field as u64 * self.blocks_per_file + place)
     }

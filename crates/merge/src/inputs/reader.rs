@@ -84,8 +84,8 @@ impl InputReader {
         objects.pop().ok_or_else(|| unsupported(path, address, "libhdf5 did not find the object"))
     }
 
-    /// Reads values through libhdf5: stored bytes of fixed-size types, canonical bytes of file-local ones. Reads `rows`
-    /// of axis 0, or all rows if `rows` is `None`.
+    /// Reads values through libhdf5: stored bytes of fixed-size types, and canonical bytes of file-local ones. Reads
+    /// `rows` of axis 0, or all rows if `rows` is `None`.
     pub fn read_values(&self, path: &Path, object: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         self.child(path, 0)?.read_values(path, ObjectName::Path(object.to_vec()), rows)
     }

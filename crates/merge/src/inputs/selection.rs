@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Patterns for object paths. A pattern with a slash is matched from the root, one without matches a name at any depth;
-/// `*` does not cross a slash, `**` does. A matching group selects everything in it.
+/// `*` does not cross a slash, but `**` does. A matching group selects everything in it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Objects to merge, together with their parent groups; everything if `None`.

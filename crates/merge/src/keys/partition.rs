@@ -104,7 +104,7 @@ struct KeyedTable {
 }
 
 /// Returns the share of rank `rank` of `size` in the file at `path`, whose index group has the key `key`
-/// (`/spill/evt.seq`). Local: ranks need not call it together.
+/// (`/spill/evt.seq`). The function is local: ranks need not call it together.
 ///
 /// # Errors
 /// As for [`KeyedFile::open`] and [`KeyedFile::share`].

@@ -56,7 +56,7 @@ fn of_folder_of(output: &Path) -> Result<Stripes> {
 }
 
 /// Estimates the total stored size of the output's chunks. Chunks that are compressed or moved count as they are stored
-/// in the inputs, others uncompressed.
+/// in the inputs, and others with their uncompressed length.
 fn expected_len_bytes(plan: &MergePlan) -> u64 {
     let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
     let expected = arrays.map(|(array, &column)| match &plan.columns[column as usize].route {

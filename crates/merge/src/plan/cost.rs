@@ -9,7 +9,7 @@ use crate::plan::{MergePlan, Route};
 use raddle_codec::{Compression, Effort};
 use raddle_core::plan::{ArrayPlan, Tile};
 
-/// Copying, digesting and skipping zeros, per uncompressed byte: about 10 GB/s.
+/// Time for copying, digesting and skipping zeros, per uncompressed byte: about 10 GB/s.
 const PASSING_PS_PER_BYTE: u64 = 100;
 /// Time for inflating, per busy byte: 420 to 590 MB/s of columns.
 const INFLATING_PS_PER_BYTE: u64 = 2_000;

@@ -27,8 +27,8 @@ pub(crate) enum Growable {
 }
 
 impl Growable {
-    /// Decides for a file with this `schema`. `is_plain` is true if the inputs are concatenated and follow no
-    /// convention.
+    /// Chooses which datasets of a file with this `schema` are extendible. `is_plain` is true if the inputs are
+    /// concatenated and follow no convention.
     pub fn of(schema: &Schema, asked: Extendible, is_plain: bool) -> Self {
         match asked {
             Extendible::All => Self::All,

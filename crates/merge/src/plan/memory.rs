@@ -18,8 +18,8 @@ use raddle_hdf5::read::ReaderLimits;
 /// Length up to which chunks are no reason to use fewer threads for reading alone.
 const TYPICAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
-/// Lengths of the buffers of a thread that may have any length. They have their usual lengths with 64 MiB of memory or
-/// more; with less they shrink, so that a megabyte suffices for chunks of a few kilobytes.
+/// Lengths of those buffers of a thread that work with any length. They have their usual lengths with 64 MiB of memory
+/// or more; with less they shrink, so that a megabyte suffices for chunks of a few kilobytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferSizes {
     /// Limits of a reader.

@@ -356,7 +356,8 @@ impl Column {
         (dims, max_dims)
     }
 
-    /// Returns the dimensions of an input's dataset, without rows that are left out; none if the input lacks it.
+    /// Returns the dimensions of an input's dataset, without rows that are left out. The result is empty if the input
+    /// lacks the dataset.
     pub fn dims_in(&self, input: u32) -> Vec<u64> {
         let fact = &self.facts[input as usize];
         let Some(template) = self.templates.get(fact.template as usize) else { return Vec::new() };

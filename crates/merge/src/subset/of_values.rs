@@ -63,7 +63,8 @@ pub(super) fn elements(
 }
 
 impl<T: PartialOrd + Copy + Display> SelectedValues<T> {
-    /// Returns the elements of `values` that are selected; missing values are `None`. `words` are the limits in errors.
+    /// Returns the elements of `values` that are selected; missing values are `None`. `words` describes the limits in
+    /// errors.
     fn elements(&self, values: Vec<Option<T>>, words: &str) -> Result<Range<u64>, String> {
         let is_before_end = |value: T, to: T| if self.excludes_end { value < to } else { value <= to };
         let is_in =

@@ -53,7 +53,7 @@ pub struct Decisions {
     pub scalars: ScalarPolicy,
     /// Handling of attributes that differ.
     pub attributes: AttributePolicy,
-    /// Patterns of the objects to merge; empty: all objects.
+    /// Patterns of the objects to merge; if empty, all objects are merged.
     pub include: Vec<String>,
     /// Patterns of the objects to leave out.
     pub exclude: Vec<String>,

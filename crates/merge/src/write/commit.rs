@@ -38,7 +38,7 @@ pub struct Committer<'p> {
     tile_observer: Option<&'p dyn TileObserver>,
     at: Cursor,
     /// Claims of arrays whose datasets are not complete, in array order. Arrays only queue up here once the metadata
-    /// region is full, so it is nearly always empty.
+    /// region is full, so the queue is nearly always empty.
     waiting: Vec<(u32, Vec<Claim>)>,
     /// Committed datatypes that have not been created yet, by path.
     missing_types: HashMap<&'p [u8], EntryIndex>,
@@ -100,7 +100,7 @@ impl<'p> Committer<'p> {
         self.output.raw_start()
     }
 
-    /// Creates the objects before the dataset of `array`, then the dataset with its claims.
+    /// Creates the objects before the dataset of `array`, and then the dataset with its claims.
     pub fn commit(&mut self, array: u32, claims: &[Claim]) -> Result<()> {
         if !self.waiting.is_empty() {
             self.waiting.push((array, claims.to_vec()));

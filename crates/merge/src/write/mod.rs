@@ -161,7 +161,8 @@ pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
 pub struct MergeContext<'a> {
     /// Method of writing chunks.
     pub io: IoBackend<'a>,
-    /// Way in which several ranks read the inputs. Ignored with [`IoBackend::Collective`], which always reads by tiles.
+    /// Way in which several ranks read the inputs. It is ignored with [`IoBackend::Collective`], which always reads by
+    /// tiles.
     pub reading: Reading<'a>,
     /// Tile observer that sees the values; cannot be combined with [`IoBackend::Collective`].
     pub tile_observer: Option<&'a dyn TileObserver>,
@@ -175,8 +176,8 @@ pub enum IoBackend<'a> {
     Posix,
     /// Files that all ranks write collectively.
     Shared(&'a dyn SharedFiles),
-    /// Library that accepts values and places chunks itself: objects and values are the same, the bytes of the file
-    /// differ. No checkpoint is recorded.
+    /// Library that accepts values and places chunks itself. Objects and values are the same as with the other methods,
+    /// but the bytes of the file differ. No checkpoint is recorded.
     Collective(&'a dyn SharedDatasets),
 }
 

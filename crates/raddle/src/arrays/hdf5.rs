@@ -21,7 +21,8 @@ use std::path::Path;
 /// Maximum number of datasets listed if the user has to choose one.
 const MAX_CHOICES: usize = 10;
 
-/// Maximum length of values requested from libhdf5 at once. They are held in memory twice; far longer than most chunks.
+/// Maximum length of values that are requested from libhdf5 at once. They are held in memory twice. Most chunks are far
+/// shorter.
 const MAX_ANSWER_LEN_BYTES: u64 = 64 << 20;
 
 /// A dataset of numbers.

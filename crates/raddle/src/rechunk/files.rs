@@ -158,7 +158,7 @@ impl RechunkRequest {
         }
     }
 
-    /// Returns the records in the folders of the outputs; empty ones if the run starts over.
+    /// Returns the records in the folders of the outputs. They are empty if the run starts over.
     fn records(&self, targets: &[Target], resume: bool) -> Result<HashMap<PathBuf, FolderRecord>, Error> {
         let decisive =
             (&self.stripes, &self.layout, self.rank_1, self.writing.no_provenance, self.destination.in_place);
@@ -339,7 +339,7 @@ impl PlannedFiles {
         self.done_before.len() as u64
     }
 
-    /// Refuses to begin if a file system lacks space: for all outputs in a folder, and in place for those that are
+    /// Refuses to begin if a file system lacks space for all outputs in its folder or, in place, for those that are
     /// written at the same time.
     fn check_space(&self) -> Result<(), Error> {
         let mut folders: BTreeMap<FileSystem, (&Path, Vec<&PlannedFile>)> = BTreeMap::new();

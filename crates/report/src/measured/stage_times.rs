@@ -16,7 +16,7 @@ const STAGES: [(&str, &str); 7] = [
     ("close", "closing the file"),
     ("sync", "waiting for the disk"),
 ];
-/// Maximum number of ranks with a curve each; of more, an even selection is shown.
+/// Maximum number of ranks with a curve each; if there are more, an even selection is shown.
 const MAX_RANKS: usize = 8;
 /// Height of a panel, and distance between panels.
 const PANEL: f64 = 60.0;

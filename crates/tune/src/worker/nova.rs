@@ -277,7 +277,7 @@ fn concatenate(
     clock.time(RunStage::Write, || Ok(output.write(MemoryValues::F32(&read), &[first, 0], &[rows, nova.columns])?))
 }
 
-/// Collective. Reads a dataset input by input, a share of the rows per rank, and writes each in one call.
+/// Collective. Reads a dataset input by input. Each rank reads a share of the rows, and writes it in one call.
 fn concatenate_together(
     run: &KernelRun<'_>,
     nova: &Nova,

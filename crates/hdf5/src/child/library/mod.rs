@@ -225,7 +225,8 @@ unsafe extern "C" {
     fn H5Pset_relax_file_integrity_checks(file_access: hid_t, flags: u64) -> herr_t;
 }
 
-/// Opens a file for reading with plain positioned reads. The files of its virtual datasets stay open, up to a number.
+/// Opens a file for reading with plain positioned reads. The files of its virtual datasets stay open, up to
+/// `OPEN_SOURCE_FILES`.
 fn open_file(path: &Path) -> Result<Handle> {
     /// Number of files of virtual datasets that stay open. Otherwise each dataset would open them again.
     const OPEN_SOURCE_FILES: c_uint = 64;

@@ -25,7 +25,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ops::Range;
 use std::ptr;
 
-/// Returns the values of a dataset, all or some rows of axis 0. The dataset stays open for the next request.
+/// Returns the values in all or some rows of axis 0 of a dataset. The dataset stays open for the next request.
 pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
     let dataset = OpenDataset::next(file, file.last_read.take(), object, rows.as_ref())?;
     let call = dataset.call(&file.path);

@@ -44,8 +44,9 @@ pub(super) fn dataspace_len_bytes(compat: Compat, dataspace: &Dataspace) -> u64 
 
 /// Returns the length of an object header with messages of these lengths; a length of 0 means no message.
 ///
-/// Version 1: 16 bytes and per message 8, all padded to 8; version 2: 12 bytes and per message 4. Measured, libhdf5
-/// adds 24 and 20 bytes: a null message that reserves space for a continuation.
+/// A header of version 1 takes 16 bytes and 8 for each message, all padded to 8; a header of version 2 takes 12 bytes
+/// and 4 for each message. According to measurements, libhdf5 adds 24 and 20 bytes: a null message that reserves space
+/// for a continuation.
 pub(super) fn header_len_bytes(compat: Compat, messages: &[u64]) -> u64 {
     match compat {
         Compat::Earliest => 40 + messages.iter().map(|&len| if len == 0 { 0 } else { 8 + padded(len) }).sum::<u64>(),

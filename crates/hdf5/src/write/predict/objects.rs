@@ -98,8 +98,8 @@ pub(super) fn mappings_len_bytes(spec: &DatasetSpec) -> u64 {
     }
 }
 
-/// Maximum bytes that one filter may add to a chunk that does not compress, in addition to a thousandth of its length:
-/// deflate 12 bytes, others less.
+/// Maximum bytes that one filter may add to a chunk that does not compress, in addition to a thousandth of its length.
+/// Deflate adds 12 bytes, and other filters less.
 const FILTER_GROWTH_LEN_BYTES: u64 = 32;
 
 /// Returns the space of `rows` rows from `start_row` that libhdf5 itself writes: whole chunks, and variable-length

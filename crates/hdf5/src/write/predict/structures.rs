@@ -18,7 +18,8 @@ pub(super) fn tree_v2_capacity(node_len_bytes: u64, record_len_bytes: u64) -> (u
     ((node_len_bytes - 10) / record_len_bytes, (node_len_bytes - 10) / (record_len_bytes + 11))
 }
 
-/// Returns the length of a version 2 B-tree: header 38, nodes of `node_len_bytes`, records of `record_len_bytes`.
+/// Returns the length of a version 2 B-tree: a header of 38 bytes, and nodes of `node_len_bytes` with records of
+/// `record_len_bytes`.
 pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, count: u64, fill: Fill) -> u64 {
     let filled = |capacity: u64| match fill {
         Fill::InOrder => capacity * 9 / 10,
@@ -35,10 +36,10 @@ pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, coun
     38_u64.saturating_add(nodes.saturating_mul(node_len_bytes))
 }
 
-/// Returns the length of a fractal heap: header 146, free-space header and list about 100, blocks in rows of four.
-/// There are two rows of blocks of `first_block_len_bytes`, then each row has blocks of twice the size, up to 64 KiB.
-/// Each block loses 22 bytes and the remainder into which the next object does not fit. From the second block on, an
-/// indirect block lists them; its number of rows doubles as it grows.
+/// Returns the length of a fractal heap: a header of 146 bytes, a free-space header and list of about 100 bytes, and
+/// blocks in rows of four. There are two rows of blocks of `first_block_len_bytes`, then each row has blocks of twice
+/// the size, up to 64 KiB. Each block loses 22 bytes and the remainder into which the next object does not fit. From
+/// the second block on, an indirect block lists them; its number of rows doubles as it grows.
 pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_bytes: u64) -> u64 {
     let (mut left, mut blocks_len_bytes, mut count) = (content_len_bytes, 0_u64, 0_u64);
     while left > 0 {

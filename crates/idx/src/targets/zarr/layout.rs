@@ -51,19 +51,19 @@ impl ChunkCompression {
 /// Options of a form; the rest follows from the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormOptions {
-    /// Names of the samples' axes, slowest first, such as `zyx`; `None`: the last axes of `tczyx`.
+    /// Names of the samples' axes, slowest first, such as `zyx`; if `None`, the last axes of `tczyx`.
     pub axes: Option<String>,
     /// Samples of a chunk per axis, x first.
     pub chunk: Option<Vec<u64>>,
     /// Samples of a shard per axis, x first.
     pub shard: Option<Vec<u64>>,
-    /// Number of levels; `None`: halve until a level is a single chunk.
+    /// Number of levels. If `None`, levels are added until one is a single chunk.
     pub levels: Option<u32>,
     /// Method by which a level is computed from the previous one.
     pub downsample: Downsample,
     /// Compression of chunks.
     pub compression: ChunkCompression,
-    /// Distance between samples per axis, x first; empty: 1.
+    /// Distance between samples per axis, x first; 1 if empty.
     pub spacing: Vec<f64>,
     /// Unit of spatial distances, such as `micrometer`.
     pub unit: Option<String>,

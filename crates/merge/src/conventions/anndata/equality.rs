@@ -90,8 +90,8 @@ impl InputElement<'_> {
         is_exact.then_some(DecodedCategorical { values, categories: all })
     }
 
-    /// Returns whether two matrices are equal as stored, or by their elements if both are small. numpy compares the types of
-    /// an array, scipy does not.
+    /// Returns whether two matrices are equal as stored, or by their elements if both are small. numpy compares the
+    /// types of an array, but scipy does not.
     fn is_same_matrix(&self, first: &Self) -> CombineResult<bool> {
         let shape = |value: &Self| match &value.content {
             ElementContent::Array(array) => Some(array.dims.iter().map(|&dim| dim as f64).collect()),

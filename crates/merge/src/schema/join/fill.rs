@@ -22,8 +22,8 @@ pub(super) struct AmbiguousFill {
 /// Number of rows in each input, `None` if the dataset is absent.
 type Lengths = Vec<Option<u64>>;
 
-/// Gives absent columns the number of rows that their table has in the same input; returns the unclear ones, which get
-/// no rows.
+/// Gives absent columns the number of rows that their table has in the same input. Returns the columns for which this
+/// number is unclear, which get no rows.
 pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<AmbiguousFill> {
     let mut groups: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for (index, joined) in entries.iter().enumerate() {
@@ -92,8 +92,8 @@ fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     tables
 }
 
-/// Returns the lengths of `table` in `input`; if the table is absent there, the lengths of datasets that could belong
-/// to it.
+/// Returns the lengths of `table` in `input` or, if the table is absent there, the lengths of the datasets that could
+/// belong to it.
 fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64> {
     let lengths: BTreeSet<u64> = table.iter().filter_map(|&number| known[number][input]).collect();
     if !lengths.is_empty() {

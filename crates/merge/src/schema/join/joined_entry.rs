@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(super) struct JoinedEntry {
     pub entry: SchemaEntry,
     pub column: Option<Column>,
-    /// Whether any input so far has rows of the column. Cached, because summing over all inputs for each input would be
-    /// quadratic.
+    /// Whether any input so far has rows of the column. It is cached, because summing over all inputs for each input
+    /// would be quadratic.
     pub has_rows: bool,
     /// Digest of a dataset that is stored once.
     pub kept: Option<u64>,

@@ -30,7 +30,7 @@ pub enum Strategy {
 pub struct Reading<'a> {
     /// Requested way of reading.
     pub strategy: Strategy,
-    /// Number of the node of each rank, from 0; empty: all ranks are on one node.
+    /// Number of the node of each rank, from 0; if empty, all ranks are on one node.
     pub machines: &'a [u32],
 }
 

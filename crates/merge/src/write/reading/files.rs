@@ -72,7 +72,7 @@ impl<'p> FileReading<'p> {
     }
 
     /// Returns the memory for reading and sending, without received pieces; `longest` is the size of the largest tile,
-    /// `reader` the size of a reader.
+    /// and `reader` is the size of a reader.
     pub(crate) fn len_bytes(threads: usize, longest: u64, reader: u64) -> u64 {
         let of_threads = (threads as u64).saturating_mul(reader.saturating_add(longest));
         COPIES.saturating_mul(OUTBOX_LEN_BYTES.saturating_add(longest)).saturating_add(of_threads)

@@ -16,7 +16,7 @@ use std::ops::Range;
 const SPAN_LEN_BYTES: u64 = 1 << 20;
 
 impl ColumnReader<'_> {
-    /// Returns all values of a column from all inputs; only for columns known to be small.
+    /// Returns all values of a column from all inputs. Use it only for columns that are known to be small.
     pub fn whole_column(&mut self, column: u32) -> Result<Vec<u8>> {
         let planned = &self.plan.columns[column as usize];
         let element_len_bytes = self.plan.schema.columns[column as usize].model().datatype.class.len_bytes();
