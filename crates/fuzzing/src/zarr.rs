@@ -42,7 +42,7 @@ pub(crate) fn folder(bytes: &[u8]) {
     }
 }
 
-/// Folders of each codec.
+/// Returns the bytes of one folder for each codec.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     [ChunkCompression::None, ChunkCompression::Gzip, ChunkCompression::Zstd].map(seed).to_vec()
 }

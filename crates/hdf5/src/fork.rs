@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 struct Threads {
     /// Number of threads that read ahead.
     running: usize,
-    /// Values of [`ReadGuard`].
+    /// Number of values of [`ReadGuard`].
     reading: usize,
     /// Whether a call of [`pause`] waits.
     is_pausing: bool,

@@ -59,7 +59,7 @@ impl DistinctValues {
     }
 }
 
-/// Returns whether values ascend, and are few. False if one of several is NaN.
+/// Returns whether values ascend and are at most [`MAX_DISTINCT`]. Several values of which one is NaN do not ascend.
 fn ascend<T: PartialOrd>(values: &[T]) -> bool {
     values.len() <= MAX_DISTINCT && values.windows(2).all(|pair| pair[0] < pair[1])
 }

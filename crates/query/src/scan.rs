@@ -165,7 +165,7 @@ impl<'f> Scan<'f> {
         self.index
     }
 
-    /// Returns the first requested column, of scans that have only one.
+    /// Returns the requested column of a scan that has only one.
     pub(crate) fn only_requested(&self) -> &TableColumn {
         &self.columns[0]
     }

@@ -246,7 +246,7 @@ impl BasketOpener {
 }
 
 impl Basket {
-    /// Reads and decodes a basket; `varies` as in [`BasketOpener::open`].
+    /// Reads and decodes a basket. `varies` has the same meaning as in [`BasketOpener::open`].
     pub(super) fn open(
         &mut self,
         file: &InputFile,

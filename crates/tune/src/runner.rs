@@ -277,7 +277,7 @@ pub struct Scratch {
 
 /// Prefix of the names of scratch folders.
 const PREFIX: &str = ".raddle-bench-";
-/// Name of the lock file in them.
+/// Name of the lock file in scratch folders.
 const LOCK: &str = "lock";
 /// Age at which a folder without a lock is abandoned; locking takes milliseconds.
 const MAX_UNLOCKED_AGE: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Variable with the folders in which libhdf5 looks for plugins.
 const PLUGIN_PATH: &str = "HDF5_PLUGIN_PATH";
 
-/// Makes the section.
+/// Makes the section about the filters of HDF5.
 pub(super) fn section() -> Section {
     let read = KnownFilter::ALL.map(KnownFilter::name);
     let written = written();

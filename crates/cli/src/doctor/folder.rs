@@ -12,7 +12,7 @@ use raddle_tune::fingerprint::FileSystem;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Makes the section.
+/// Makes the section about `folder`, the folder of future outputs.
 pub(super) fn section(folder: &Path) -> Section {
     let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
     let path_text = escape::path(&path);

@@ -7,7 +7,7 @@ use raddle_inject::install::{default_folder, try_preload};
 use raddle_inject::{InjectError, Result};
 use std::path::PathBuf;
 
-/// Makes the section.
+/// Makes the section about `raddle apply`.
 pub(super) fn section() -> Section {
     let folder = match std::env::var_os(FOLDER_VARIABLE) {
         Some(folder) => Ok(PathBuf::from(folder)),

@@ -5,7 +5,7 @@ use crate::versions::{Build, libraries};
 use raddle_codec::processor_features;
 use serde_json::json;
 
-/// Makes the section.
+/// Makes the section about this program.
 pub(super) fn section() -> Section {
     let build = Build::this();
     let mut checks = vec![Check::ok("version", build.version).value(build.version)];

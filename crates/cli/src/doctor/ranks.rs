@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Command that builds raddle with MPI.
 const BUILD: &str = "cargo build --release --package raddle-cli --features mpi";
 
-/// Makes the section.
+/// Makes the section about ranks; `team` holds the ranks of this run.
 pub(super) fn section(team: &Ranks) -> Section {
     let machines = team.machines();
     let of_team = (machines.len() as u64, u64::from(machines.iter().max().map_or(1, |last| last + 1)));

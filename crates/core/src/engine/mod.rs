@@ -256,9 +256,9 @@ pub struct Context<'a> {
     pub communicator: &'a dyn Communicator,
     /// Budget for all buffers.
     pub budget: &'a MemoryBudget,
-    /// Receives progress.
+    /// Observer that receives progress events.
     pub observer: &'a dyn Observer,
-    /// Asks the run to stop.
+    /// Token that asks the run to stop.
     pub cancel: &'a CancelToken,
 }
 

@@ -124,7 +124,7 @@ struct HiddenOutput {
     record: Option<PathBuf>,
     remove: fn(&Path) -> std::io::Result<()>,
     is_kept: bool,
-    /// Released last.
+    /// Lock on the output, which is released last.
     _lock: OutputLock,
 }
 

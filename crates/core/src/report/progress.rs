@@ -174,7 +174,7 @@ impl Observer for Silent {
 /// Observer and cancellation of a run.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Receives progress events.
+    /// Observer that receives progress events.
     pub observer: &'a dyn Observer,
     /// Token that stops the run when it is cancelled.
     pub cancel: &'a CancelToken,

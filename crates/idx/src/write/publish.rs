@@ -151,7 +151,7 @@ fn withdraw_other(output: &Path, header: &Header, durability: Durability) -> std
     }
 }
 
-/// Writes the `.idx` file: temporary name, fsync, rename.
+/// Writes the `.idx` file under a temporary name, syncs it if required, and renames it.
 pub(crate) fn write_header(path: &Path, header: &Header, durability: Durability) -> Result<()> {
     let temporary = hidden_sibling(path, ".raddle-header");
     let written = write_whole(&temporary, &header.to_text(), durability);

@@ -28,7 +28,7 @@ pub fn with_profile(mut options: WriteOptions, profile: &ProfileChoice, path: &P
     Ok(options)
 }
 
-/// Returns the compression of a gzip level; none for level 0.
+/// Returns the compression of a gzip level; level 0 stands for no compression.
 pub fn gzip(level: u8) -> EventCompression {
     EventCompression((level > 0).then(|| Effort::Gzip(level).into()))
 }

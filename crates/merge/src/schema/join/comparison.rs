@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) struct Comparison<'a> {
     /// The model, and what other inputs have added to it.
     pub joined: &'a mut JoinedEntry,
-    /// Receives differences.
+    /// Store that receives the differences.
     pub found: &'a mut FoundDifferences,
     pub options: &'a JoinOptions,
     /// Whether attributes that give values another meaning are refused.
