@@ -6,7 +6,7 @@
 use super::filters::{self, library_filters};
 use super::flat::can_be_flat;
 use super::growable::Growable;
-use super::unchunked::{COMPACT_LIMIT_BYTES, DIRECT_LIMIT_BYTES, chunk_shape_of};
+use super::unchunked::{MAX_COMPACT_BYTES, MAX_DIRECT_BYTES, chunk_shape_of};
 use super::{ColumnPlan, LayoutDecision, Route, Storage};
 use crate::error::{MergeError, Result};
 use crate::options::Link;
@@ -17,7 +17,7 @@ use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
 use crate::plan::layout_rules::UnchunkedStorage;
 use crate::plan::links::can_be_virtual;
 use crate::schema::{ABSENT, Column, ColumnIndex, SchemaEntry, display_path};
-use raddle_codec::Pipeline;
+use raddle_codec::{CodecError, Filter, Pipeline};
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use std::sync::Arc;
@@ -37,6 +37,65 @@ pub(crate) struct Planner<'o> {
     pub growable: Growable,
 }
 
+/// Facts by which the storage of a column is chosen.
+struct StorageRequest<'a> {
+    index: ColumnIndex,
+    column: &'a Column,
+    path: &'a [u8],
+    shape: Shape<'a>,
+    len_bytes: u64,
+    layout: &'a AskedLayout,
+    /// Chunk shape of the output if the dataset is chunked.
+    chunk: Vec<u64>,
+    /// Whether a dimension may grow.
+    is_extendible: bool,
+    /// Whether the second axis, of one element, is left out.
+    is_flat: bool,
+    /// Reason why the chunks of an input cannot be decoded.
+    unknown: Option<&'a CodecError>,
+}
+
+/// Storage of a column, and how its values get there.
+struct ChosenStorage {
+    storage: Storage,
+    route: Route,
+    filters: Vec<Filter>,
+    /// Whether chunks are moved as stored, with their shape.
+    is_moved: bool,
+}
+
+impl ChosenStorage {
+    fn new(storage: Storage, route: Route, filters: Vec<Filter>) -> Self {
+        Self { storage, route, filters, is_moved: false }
+    }
+}
+
+impl StorageRequest<'_> {
+    fn is_empty(&self) -> bool {
+        self.shape.dims.contains(&0)
+    }
+
+    /// Returns whether no input has chunks.
+    fn is_unchunked(&self) -> bool {
+        self.column.templates.iter().all(|template| chunk_shape_of(template).is_none())
+    }
+
+    /// Returns the storage without a request: that of the inputs if possible, and no chunks up to this length.
+    fn usual(&self, contiguous_limit_bytes: u64) -> Storage {
+        let is_unchunked = self.is_unchunked() && !self.is_extendible;
+        match (is_unchunked, &self.column.model().layout) {
+            (true, Layout::Compact(_)) if self.len_bytes <= MAX_COMPACT_BYTES => Storage::Compact,
+            (true, _) if self.is_empty() || self.len_bytes <= contiguous_limit_bytes => Storage::Contiguous,
+            _ => Storage::Chunked(self.chunk.clone()),
+        }
+    }
+
+    /// Returns the requested chunk shape.
+    fn asked_chunk(&self) -> Option<&[u64]> {
+        self.layout.asks_for_chunk().then_some(self.chunk.as_slice())
+    }
+}
+
 impl Planner<'_> {
     /// Plans how a column of a new file is written.
     pub(crate) fn column(
@@ -49,134 +108,146 @@ impl Planner<'_> {
     ) -> Result<ColumnPlan> {
         let path = entry.path.as_slice();
         let refuse = |reason: String| MergeError::Object { object: display_path(path), reason };
-        let model = column.model();
         let (dims, mut max_dims) = column.output_dims(self.growable.includes(column));
-        let element_len_bytes = model.datatype.class.len_bytes();
-        let extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
+        let element_len_bytes = column.model().datatype.class.len_bytes();
+        let is_extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
         let shape = Shape { dims: &dims, element_len_bytes, input_chunk };
-        let is_empty = dims.contains(&0);
         let len_bytes = dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
-        let unchunked = column.templates.iter().all(|template| chunk_shape_of(template).is_none());
         let pipelines = decoders(column);
-        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
 
         let is_flat = self.options.rank_1 && self.link == Link::No && can_be_flat(column, entry);
-        let asked_layout = layouts.of_dataset(entry, dims.len(), is_flat)?;
-        let mut chunk = asked_layout.chunk_shape(shape, table_rows);
+        let layout = layouts.of_dataset(entry, dims.len(), is_flat)?;
+        let mut chunk = layout.chunk_shape(shape, table_rows);
         if is_flat {
             max_dims[1] = 1;
         }
         clamp(&mut chunk, &dims, &max_dims);
-        self.check_chunk(&asked_layout, &chunk, element_len_bytes).map_err(refuse)?;
-        let asked = self.asked_storage(&asked_layout, is_empty, len_bytes, &chunk).map_err(refuse)?;
-        let usual = |chunk: Vec<u64>, contiguous_limit_bytes: u64| match (unchunked && !extendible, &model.layout) {
-            (true, Layout::Compact(_)) if len_bytes <= COMPACT_LIMIT_BYTES => Storage::Compact,
-            (true, _) if is_empty || len_bytes <= contiguous_limit_bytes => Storage::Contiguous,
-            _ => Storage::Chunked(chunk),
+        self.check_chunk(&layout, &chunk, element_len_bytes).map_err(refuse)?;
+        let unknown = pipelines.iter().find_map(|pipeline| pipeline.as_ref().err());
+        let request = StorageRequest {
+            index,
+            column,
+            path,
+            shape,
+            len_bytes,
+            layout: &layout,
+            chunk,
+            is_extendible,
+            is_flat,
+            unknown,
         };
-        let asked_chunk = asked_layout.asks_for_chunk().then_some(chunk.as_slice());
-        let mut decision = LayoutDecision {
-            rules: asked_layout.rules.clone(),
-            keeps_filters: asked_layout.filters.compress == Compress::Keep,
-            ..LayoutDecision::default()
+        let asked = self.asked_storage(&request).map_err(refuse)?;
+        let chosen = self.choose_storage(&request, asked).map_err(refuse)?;
+        let decision = LayoutDecision {
+            chunk: match &chosen.storage {
+                Storage::Chunked(_) if chosen.is_moved => Some(ChunkSource::Stored),
+                Storage::Chunked(_) => Some(layout.source),
+                Storage::Compact | Storage::Contiguous | Storage::Virtual => None,
+            },
+            keeps_filters: layout.filters.compress == Compress::Keep,
+            has_unused_filters: chosen.storage != Storage::Virtual
+                && column.is_file_local()
+                && layout.names_filters(self.options),
+            rules: layout.rules,
         };
-        let mut filters = Vec::new();
-        let (storage, route) = if self.link == Link::Virtual && !is_empty && can_be_virtual(column) {
-            // The dataset has exactly the mapped rows; a reader that extended it would only see fill values.
-            max_dims[0] = dims[0];
-            (Storage::Virtual, Route::Linked)
-        } else if column.is_file_local() {
-            if column.axis > 0 || column.boxes.is_some() {
-                return Err(refuse(
-                    "holds values of variable length, which can be concatenated and selected along axis 0 only; leave it \
-                     out with --exclude, or carry it once with --rule"
-                        .to_owned(),
-                ));
-            }
-            if let Some(error) = unknown {
-                return Err(refuse(format!("{error}; its values cannot be read")));
-            }
-            let storage = asked.unwrap_or_else(|| usual(chunk.clone(), u64::MAX));
-            if matches!(storage, Storage::Chunked(_)) {
-                filters = library_filters(&model.filters);
-            }
-            decision.has_unused_filters = asked_layout.names_filters(self.options);
-            (storage, if is_empty { Route::Empty } else { Route::FileLocal })
-        } else if let Some(storage @ (Storage::Compact | Storage::Contiguous)) = asked {
-            let route = match unknown {
-                _ if is_empty => Route::Empty,
-                Some(error) => {
-                    return Err(refuse(format!(
-                        "{error}, so its values cannot be stored without chunks; leave out {}, or give it a smaller \
-                         size",
-                        asked_layout.unchunked.map_or("--contiguous".to_owned(), |(rule, _)| self.rule(rule)),
-                    )));
-                }
-                // An object header is written as a whole.
-                None if storage == Storage::Compact || unchunked && len_bytes <= DIRECT_LIMIT_BYTES => Route::Direct,
-                None => Route::Raw { array: self.array(index, column, &dims, &run_shape(shape)) },
-            };
-            (storage, route)
-        } else if let Some(chunk) = self
-            .verbatim_chunk(column, &asked_layout.filters, asked_chunk, unknown.is_some())
-            .filter(|chunk| !is_flat || chunk[1] == 1)
-        {
-            if let (Some(error), ChunkSource::Rule(rule)) = (unknown, asked_layout.source)
-                && asked_chunk != Some(&chunk)
-            {
-                let rule = self.rule(rule);
-                return Err(refuse(format!(
-                    "{error}, so its chunks can only be moved as stored; leave it out of {rule}"
-                )));
-            }
-            filters.clone_from(&model.filters);
-            let route = if is_empty {
-                Route::Empty
-            } else {
-                Route::Verbatim { array: self.array(index, column, &dims, &chunk) }
-            };
-            decision.chunk = Some(ChunkSource::Stored);
-            (Storage::Chunked(chunk), route)
-        } else if let Some(error) = unknown {
-            return Err(refuse(format!(
-                "{error}, and its chunks cannot be moved as stored because they do not align with the rows of the inputs, or the \
-                 inputs have different fill values; rewrite the inputs without this filter (h5repack -f {path}:NONE)",
-                path = display_path(path)
-            )));
-        } else {
-            let storage = asked.unwrap_or_else(|| usual(chunk, DIRECT_LIMIT_BYTES));
-            match &storage {
-                Storage::Chunked(chunk) => {
-                    let encoder = filters::encoder(&asked_layout.filters, model);
-                    filters = encoder.filters();
-                    let route = if is_empty {
-                        Route::Empty
-                    } else {
-                        Route::Encoded { array: self.array(index, column, &dims, chunk), encoder }
-                    };
-                    (storage, route)
-                }
-                _ => (storage, if is_empty { Route::Empty } else { Route::Direct }),
-            }
-        };
-        let pipelines = pipelines.into_iter().map(std::result::Result::ok).collect();
-        match storage {
+        match chosen.storage {
             Storage::Compact | Storage::Contiguous => max_dims.clone_from(&dims),
-            Storage::Chunked(_) => decision.chunk = decision.chunk.or(Some(asked_layout.source)),
-            Storage::Virtual => {}
+            // The dataset has exactly the mapped rows; a reader that extended it would only see fill values.
+            Storage::Virtual => max_dims[0] = dims[0],
+            Storage::Chunked(_) => {}
         }
         Ok(ColumnPlan {
             dims,
             max_dims,
             is_flat,
-            storage,
-            filters,
+            storage: chosen.storage,
+            filters: chosen.filters,
             skipped_filters: 0,
-            route,
-            pipelines,
+            route: chosen.route,
+            pipelines: pipelines.into_iter().map(std::result::Result::ok).collect(),
             layout: decision,
         })
+    }
+
+    /// Chooses the storage of a column and the route of its values; `asked` is the requested storage.
+    fn choose_storage(
+        &mut self,
+        request: &StorageRequest<'_>,
+        asked: Option<Storage>,
+    ) -> Result<ChosenStorage, String> {
+        let column = request.column;
+        if self.link == Link::Virtual && !request.is_empty() && can_be_virtual(column) {
+            return Ok(ChosenStorage::new(Storage::Virtual, Route::Linked, Vec::new()));
+        }
+        if column.is_file_local() {
+            return file_local(request, asked);
+        }
+        if let Some(storage @ (Storage::Compact | Storage::Contiguous)) = asked {
+            let route = self.route_without_chunks(request, &storage)?;
+            return Ok(ChosenStorage::new(storage, route, Vec::new()));
+        }
+        let moved =
+            self.verbatim_chunk(column, &request.layout.filters, request.asked_chunk(), request.unknown.is_some());
+        if let Some(chunk) = moved.filter(|chunk| !request.is_flat || chunk[1] == 1) {
+            return self.move_chunks(request, chunk);
+        }
+        if let Some(error) = request.unknown {
+            return Err(format!(
+                "{error}, and its chunks cannot be moved as stored because they do not align with the rows of the inputs, or the \
+                 inputs have different fill values; rewrite the inputs without this filter (h5repack -f {path}:NONE)",
+                path = display_path(request.path)
+            ));
+        }
+        let storage = asked.unwrap_or_else(|| request.usual(MAX_DIRECT_BYTES));
+        let Storage::Chunked(chunk) = &storage else {
+            let route = if request.is_empty() { Route::Empty } else { Route::Direct };
+            return Ok(ChosenStorage::new(storage, route, Vec::new()));
+        };
+        let encoder = filters::encoder(&request.layout.filters, column.model());
+        let filters = encoder.filters();
+        let route = match request.is_empty() {
+            true => Route::Empty,
+            false => Route::Encoded { array: self.array(request.index, column, request.shape.dims, chunk), encoder },
+        };
+        Ok(ChosenStorage::new(storage, route, filters))
+    }
+
+    /// Chooses the route of values to a dataset without chunks.
+    fn route_without_chunks(&mut self, request: &StorageRequest<'_>, storage: &Storage) -> Result<Route, String> {
+        Ok(match request.unknown {
+            _ if request.is_empty() => Route::Empty,
+            Some(error) => {
+                return Err(format!(
+                    "{error}, so its values cannot be stored without chunks; leave out {}, or give it a smaller size",
+                    request.layout.unchunked.map_or("--contiguous".to_owned(), |(rule, _)| self.rule(rule)),
+                ));
+            }
+            // An object header is written as a whole.
+            None if *storage == Storage::Compact || request.is_unchunked() && request.len_bytes <= MAX_DIRECT_BYTES => {
+                Route::Direct
+            }
+            None => {
+                let run = run_shape(request.shape);
+                Route::Raw { array: self.array(request.index, request.column, request.shape.dims, &run) }
+            }
+        })
+    }
+
+    /// Chooses storage in the chunks of the inputs, of this shape, which are moved without decoding them.
+    fn move_chunks(&mut self, request: &StorageRequest<'_>, chunk: Vec<u64>) -> Result<ChosenStorage, String> {
+        if let (Some(error), ChunkSource::Rule(rule)) = (request.unknown, request.layout.source)
+            && request.asked_chunk() != Some(&chunk)
+        {
+            let rule = self.rule(rule);
+            return Err(format!("{error}, so its chunks can only be moved as stored; leave it out of {rule}"));
+        }
+        let route = match request.is_empty() {
+            true => Route::Empty,
+            false => Route::Verbatim { array: self.array(request.index, request.column, request.shape.dims, &chunk) },
+        };
+        let filters = request.column.model().filters.clone();
+        Ok(ChosenStorage { storage: Storage::Chunked(chunk), route, filters, is_moved: true })
     }
 
     /// Returns a layout rule for messages.
@@ -203,13 +274,9 @@ impl Planner<'_> {
     }
 
     /// Returns the storage that options and rules request, regardless of the storage in the inputs.
-    fn asked_storage(
-        &self,
-        asked: &AskedLayout,
-        is_empty: bool,
-        len_bytes: u64,
-        chunk: &[u64],
-    ) -> Result<Option<Storage>, String> {
+    fn asked_storage(&self, request: &StorageRequest<'_>) -> Result<Option<Storage>, String> {
+        let StorageRequest { layout: asked, len_bytes, chunk, .. } = request;
+        let (len_bytes, is_empty) = (*len_bytes, request.is_empty());
         if let Some((rule, unchunked)) = asked.unchunked {
             return match unchunked {
                 _ if asked.needs_chunks => Err(format!(
@@ -218,9 +285,9 @@ impl Planner<'_> {
                     self.rule(rule)
                 )),
                 UnchunkedStorage::Contiguous => Ok(Some(Storage::Contiguous)),
-                UnchunkedStorage::Compact if len_bytes <= COMPACT_LIMIT_BYTES => Ok(Some(Storage::Compact)),
+                UnchunkedStorage::Compact if len_bytes <= MAX_COMPACT_BYTES => Ok(Some(Storage::Compact)),
                 UnchunkedStorage::Compact => Err(format!(
-                    "has {len_bytes} bytes, and an object header holds at most {COMPACT_LIMIT_BYTES} ({}); store it contiguously",
+                    "has {len_bytes} bytes, and an object header holds at most {MAX_COMPACT_BYTES} ({}); store it contiguously",
                     self.rule(rule)
                 )),
             };
@@ -311,6 +378,27 @@ impl Planner<'_> {
         self.column_of_array.push(index);
         self.tiles.len() as u32 - 1
     }
+}
+
+/// Chooses the storage of values that libhdf5 has to write; `asked` is the requested storage.
+fn file_local(request: &StorageRequest<'_>, asked: Option<Storage>) -> Result<ChosenStorage, String> {
+    if request.column.axis > 0 || request.column.boxes.is_some() {
+        return Err(
+            "holds values of variable length, which can be concatenated and selected along axis 0 only; leave it \
+                    out with --exclude, or carry it once with --rule"
+                .to_owned(),
+        );
+    }
+    if let Some(error) = request.unknown {
+        return Err(format!("{error}; its values cannot be read"));
+    }
+    let storage = asked.unwrap_or_else(|| request.usual(u64::MAX));
+    let filters = match &storage {
+        Storage::Chunked(_) => library_filters(&request.column.model().filters),
+        _ => Vec::new(),
+    };
+    let route = if request.is_empty() { Route::Empty } else { Route::FileLocal };
+    Ok(ChosenStorage::new(storage, route, filters))
 }
 
 /// Returns the decoder for the chunks of each template, or the reason why they cannot be decoded.

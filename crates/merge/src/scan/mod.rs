@@ -62,7 +62,7 @@ pub struct ScannedInput {
 pub struct ScannedFile {
     /// Identity of the file at the time of the scan.
     pub identity: FileIdentity,
-    /// Sizes that readers of the file need.
+    /// Base address of the file, and the sizes of the addresses and lengths that it stores.
     pub encoding: Encoding,
     /// Number of bytes before the superblock, which are not merged.
     pub userblock_len_bytes: u64,
@@ -79,7 +79,7 @@ pub struct ScannedFile {
 
 /// Maximum memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over
 /// all of its 20 MB, and it is read twice: first objects, then chunk indexes, each in file order.
-const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+const MAX_VIEW_BYTES: u64 = 64 << 20;
 
 /// Collective. Scans `inputs`, each on one of the `ranks`, and passes all results to `take`, in input order. Inputs
 /// that cannot be read are collected: all of them are in the error, or in the returned list with `skip_bad`.
@@ -99,7 +99,7 @@ pub fn scan(
     let is_alone = ranks.size() == 1;
     let mut bad = Vec::new();
     let forms = HeaderTemplateCache::default();
-    let view_limit_bytes = VIEW_LIMIT_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
+    let view_limit_bytes = MAX_VIEW_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
     let ahead = OrderedQueue::new(local_inputs.len(), options.jobs * 4);
     let output_folder = real_folder(&options.output).ok();
     let work = || {
@@ -208,39 +208,12 @@ impl InputScanner<'_> {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
         }
-        let names_members =
-            self.options.selection.is_partial() && self.options.conventions.convention != Some(Choice::None);
-        if names_members {
-            left_out_members::shorten_lists(&visits.paths, &mut entries);
-        }
-        let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
-        let view = FileView::new(file.path(), &visits.paths, &entries, may_lack_records);
-        let is_alone = self.is_alone || self.options.join.is_union_only();
-        let mut options = Cow::Borrowed(&self.options.conventions);
-        let records = match options.convention {
+        let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),
         };
-        if let Ok(Records { remembered: Some(remembered), .. }) = &records {
-            options = Cow::Owned(remembered.guiding(&options, self.options.selection.patterns()[2]));
-        }
-        let mut recognised = conventions::recognise(&view, &options, is_alone && self.options.rows.is_none());
-        if is_alone && self.options.divides_variables && options.convention.is_none() {
-            recognised.choice = conventions::undivided(&view);
-        }
-        if self.options.rows.is_some() {
-            // Nothing is combined, but values may refer to rows that are left out.
-            recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
-            recognised = Recognition { rules: recognised.rules, ..Recognition::default() };
-        }
-        if names_members {
-            recognised.refusal = recognised.refusal.or_else(|| left_out_members::lacks_signal(&visits.paths, &entries));
-        }
-        if let Err((attribute, reason)) = &records {
-            let reason =
-                format!("the record of the merge cannot be read: {reason}; --convention none merges without it");
-            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
-        }
+        let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
+        let recognised = self.recognise(file, &visits.paths, &mut entries, may_lack_records, &records);
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
         if recognised.choice.is_none() {
             let has_rule = |at: &usize| recognised.rules.binary_search_by_key(&(*at as u32), |(at, _)| *at).is_ok();
@@ -269,5 +242,44 @@ impl InputScanner<'_> {
             records: records.unwrap_or_default(),
         };
         Ok(ScannedInput { paths: visits.paths, entries, file })
+    }
+
+    /// Recognises the conventions of an input, whose own record of an earlier merge is `records`.
+    fn recognise(
+        &self,
+        file: &InputFile,
+        paths: &Paths,
+        entries: &mut [ScannedEntry],
+        may_lack_records: bool,
+        records: &std::result::Result<Records, (&str, String)>,
+    ) -> Recognition {
+        let mut options = Cow::Borrowed(&self.options.conventions);
+        let names_members = self.options.selection.is_partial() && options.convention != Some(Choice::None);
+        if names_members {
+            left_out_members::shorten_lists(paths, entries);
+        }
+        let view = FileView::new(file.path(), paths, entries, may_lack_records);
+        let is_alone = self.is_alone || self.options.join.is_union_only();
+        if let Ok(Records { remembered: Some(remembered), .. }) = records {
+            options = Cow::Owned(remembered.guiding(&options, self.options.selection.patterns()[2]));
+        }
+        let mut recognised = conventions::recognise(&view, &options, is_alone && self.options.rows.is_none());
+        if is_alone && self.options.divides_variables && options.convention.is_none() {
+            recognised.choice = conventions::undivided(&view);
+        }
+        if self.options.rows.is_some() {
+            // Nothing is combined, but values may refer to rows that are left out.
+            recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
+            recognised = Recognition { rules: recognised.rules, ..Recognition::default() };
+        }
+        if names_members {
+            recognised.refusal = recognised.refusal.or_else(|| left_out_members::lacks_signal(paths, entries));
+        }
+        if let Err((attribute, reason)) = records {
+            let reason =
+                format!("the record of the merge cannot be read: {reason}; --convention none merges without it");
+            recognised.refusal = Some(Refusal { object: format!("/_raddle (attribute {attribute})"), reason });
+        }
+        recognised
     }
 }
