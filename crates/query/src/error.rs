@@ -1,6 +1,7 @@
 //! Errors of queries. Each names the column or file, and the remedy if there is one.
 
 use raddle_core::error::CoreError;
+use raddle_core::output::publish::PublishError;
 use raddle_hdf5::Hdf5Error;
 use std::path::PathBuf;
 
@@ -71,6 +72,9 @@ pub enum QueryError {
         /// Reason and remedy.
         reason: String,
     },
+    /// An index cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// An index cannot be read.
     #[error("{}: {reason}", path.display())]
     Index {

@@ -10,6 +10,7 @@ use crate::statistics::{BlockStatistics, Limits, OrderedType};
 use crate::table::{Table, TableColumn, block_rows, groups};
 use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
+use raddle_core::output::publish::{AtomicFile, IfExists};
 use raddle_core::parallel;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::logical::Resolver;
@@ -17,7 +18,7 @@ use raddle_hdf5::open_file::OpenFile;
 use raddle_hdf5::read::{DatasetReader, ReaderLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -327,17 +328,17 @@ impl Index {
         }
     }
 
-    /// Writes the index to a file, which it replaces at once. Returns the length of the file.
+    /// Writes the index to a file, or replaces one, completely or not at all. Returns the length of the file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the file cannot be written, or another process is writing it.
     pub fn write(&self, path: &Path) -> Result<u64> {
         let failed = |reason: String| QueryError::Output { path: path.to_path_buf(), reason };
         let bytes = self.to_bytes().map_err(|error| failed(error.to_string()))?;
-        let mut hidden = path.as_os_str().to_owned();
-        hidden.push(".part");
-        let written = std::fs::write(&hidden, &bytes).and_then(|()| std::fs::rename(&hidden, path));
+        let output = AtomicFile::begin::<QueryError>(path, IfExists::Replace, || Ok(()))?;
+        let written = output.create()?.write_all(&bytes);
         written.map_err(|error| failed(format!("cannot be written: {error}")))?;
+        output.publish()?;
         Ok(bytes.len() as u64)
     }
 

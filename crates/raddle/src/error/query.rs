@@ -3,6 +3,8 @@
 use super::Error;
 use crate::exit::Exit;
 use raddle_core::CoreError;
+use raddle_core::output::LockError;
+use raddle_core::output::publish::PublishError;
 use raddle_query::QueryError;
 
 impl Error {
@@ -14,7 +16,8 @@ impl Error {
             QueryError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
             QueryError::Core(_) => Exit::Internal,
             QueryError::Index { .. } => Exit::InputRefused,
-            QueryError::Output { .. } => Exit::Output,
+            QueryError::Publish(PublishError::Lock(LockError::Held { .. })) => Exit::Locked,
+            QueryError::Output { .. } | QueryError::Publish(_) => Exit::Output,
             _ => Exit::Usage,
         };
         Self::new(exit, &error.to_string())
