@@ -9,7 +9,7 @@ use crate::MpiCommunicator;
 use crate::error::Result;
 use crate::hdf5::{self, Hdf5};
 use raddle_core::engine::SharedIo;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::ranks::datasets::{DatasetSink, Rows, SharedDatasets};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -46,7 +46,8 @@ impl<'a> ParallelHdf5<'a> {
 impl SharedDatasets for ParallelHdf5<'_> {
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn DatasetSink + '_>> {
         let name = CString::new(path.as_os_str().as_bytes())?;
-        let file = agree(self.ranks, self.library.open(self.ranks.raw(), &name))?;
+        let opened = self.library.open(self.ranks.raw(), &name).map_err(Error::other);
+        let file = self.ranks.agree("open the output", opened)?;
         Ok(Box::new(OpenFile { file: ManuallyDrop::new(file), shared: self }))
     }
 }
@@ -65,10 +66,10 @@ impl DatasetSink for OpenFile<'_> {
             let (wanted, got) = (selected.len_bytes, rows.bytes.len() as u64);
             if wanted == got { Ok(selected) } else { Err(format!("its rows take {wanted} bytes, got {got}")) }
         });
-        let selected = agree(ranks, selected)?;
-        let written = self.file.write(&selected, rows.bytes);
+        let selected = ranks.agree("select rows", selected.map_err(Error::other))?;
+        let written = self.file.write(&selected, rows.bytes).map_err(Error::other);
         let deadline = written.is_err().then(|| Instant::now() + PATIENCE);
-        let written = if ranks.meet_until(deadline) { agree(ranks, written) } else { written.map_err(Error::other) };
+        let written = if ranks.meet_until(deadline) { ranks.agree("write rows", written) } else { written };
         self.shared.is_unsound.set(written.is_err());
         written
     }
@@ -80,19 +81,9 @@ impl DatasetSink for OpenFile<'_> {
 
     fn finish(self: Box<Self>) -> std::io::Result<()> {
         let Self { file, shared } = *self;
-        let closed = agree(shared.ranks, ManuallyDrop::into_inner(file).close());
+        let closed = ManuallyDrop::into_inner(file).close().map_err(Error::other);
+        let closed = shared.ranks.agree("close the output", closed);
         shared.is_unsound.set(closed.is_err());
         closed
-    }
-}
-
-/// Collective. Returns the value if all ranks succeeded; otherwise the error of the first rank that failed, on all
-/// ranks.
-fn agree<T>(ranks: &MpiCommunicator, local: std::result::Result<T, String>) -> std::io::Result<T> {
-    let message = local.as_ref().err().map_or(&[][..], |why| why.as_bytes());
-    let received = ranks.all_gather_bytes(message).map_err(Error::other)?;
-    match received.iter().enumerate().find(|(_, why)| !why.is_empty()) {
-        Some((rank, why)) => Err(Error::other(format!("rank {rank}: {}", String::from_utf8_lossy(why)))),
-        None => local.map_err(Error::other),
     }
 }

@@ -64,6 +64,16 @@ impl AgreedError for CoreError {
     }
 }
 
+impl AgreedError for std::io::Error {
+    fn message(&self) -> String {
+        self.to_string()
+    }
+
+    fn of_ranks(error: CoreError) -> Self {
+        Self::other(error)
+    }
+}
+
 /// Typed collectives, written once over [`Communicator`].
 pub trait CommunicatorExt: Communicator {
     /// Collective. Returns the values of all ranks, in rank order.
