@@ -6,7 +6,7 @@ use crate::fault::CallError;
 use raddle_core::error::{CoreError, Result};
 use raddle_core::pause::pause_after;
 use raddle_core::ranks::communicator::{Communicator, Rank};
-use raddle_core::ranks::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
+use raddle_core::ranks::pieces::{self, MAX_PIECE_BYTES, PieceRow, PieceTransport};
 use std::ffi::{c_int, c_void};
 
 /// The ranks that write together, as functions that this library calls; raddle_idx_mpi.h implements them for an MPI
@@ -122,7 +122,7 @@ impl PieceTransport for CallerRanks {
         self.outcome("all_to_all_words", code).map(|()| got)
     }
 
-    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
+    fn all_gather_pieces(&self, local: &[u8], got: &mut PieceRow) -> Result<()> {
         let (context, receive) = (self.functions.context, got.bytes.as_mut_ptr().cast());
         let (counts, starts) = (got.counts.as_ptr(), got.starts.as_ptr());
         // Core ensures that a piece's length fits 31 bits.
@@ -133,7 +133,7 @@ impl PieceTransport for CallerRanks {
         self.outcome("all_gather_pieces", code)
     }
 
-    fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()> {
+    fn all_to_all_pieces(&self, row: &PieceRow, got: &mut PieceRow) -> Result<()> {
         let (context, send, receive) =
             (self.functions.context, row.bytes.as_ptr().cast(), got.bytes.as_mut_ptr().cast());
         let (counts, starts) = (row.counts.as_ptr(), row.starts.as_ptr());
@@ -160,11 +160,11 @@ impl Communicator for CallerRanks {
     }
 
     fn all_gather_bytes(&self, send: &[u8]) -> Result<Vec<Vec<u8>>> {
-        pieces::all_gather(self, PIECE_LIMIT_BYTES, send)
+        pieces::all_gather(self, MAX_PIECE_BYTES, send)
     }
 
     fn exchange_bytes(&self, send: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        pieces::exchange(self, PIECE_LIMIT_BYTES, &send)
+        pieces::exchange(self, MAX_PIECE_BYTES, &send)
     }
 }
 

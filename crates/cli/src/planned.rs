@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use raddle::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_hdf5::child::OwnProgram;
-use raddle_tune::planned::{Case, PlannedTable, ResultTable, Row};
+use raddle_tune::planned::{Case, PlannedRow, PlannedTable, ResultTable};
 use std::process::{Command, Stdio};
 
 /// Computes the tables; rows for more processes than this machine has are included only if `simulates`.
@@ -29,7 +29,7 @@ pub fn carry_out(planned: &[PlannedTable], simulates: bool, cancel: &CancelToken
 }
 
 /// Runs a command and extracts its numbers.
-fn row(case: &Case) -> Result<Row, Error> {
+fn row(case: &Case) -> Result<PlannedRow, Error> {
     let not_started =
         |cause: std::io::Error| Error::new(Exit::Internal, &format!("raddle cannot be started again: {cause}"));
     let program = OwnProgram::find().map_err(not_started)?;

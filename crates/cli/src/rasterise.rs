@@ -22,7 +22,7 @@ pub struct Rasteriser {
 }
 
 impl Rasteriser {
-    /// Finds the first of [`PROGRAMS`] on `PATH`.
+    /// Finds the first of the programs that raddle can use on `PATH`.
     pub fn find() -> Option<Self> {
         let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
         let of = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());

@@ -3,7 +3,7 @@
 
 use raddle_hdf5::model::TypeClass;
 use raddle_testing::content::{Content, Node};
-use raddle_testing::hostile::{self, Expectation, TIME_LIMIT_S};
+use raddle_testing::hostile::{self, Expectation, MAX_TIME_S};
 use raddle_testing::plain::{self, numbers, storage::create_compressed_group};
 use raddle_testing::spec::{DatasetSpec, FileSpec, Format};
 use std::path::Path;
@@ -26,7 +26,7 @@ fn merge(input: &Path, output: &Path, is_read: bool) -> Result<Content, String> 
         .output()
         .map_err(|error| error.to_string())?;
     let reported = String::from_utf8_lossy(&run.stderr).into_owned();
-    if started.elapsed().as_secs() >= TIME_LIMIT_S {
+    if started.elapsed().as_secs() >= MAX_TIME_S {
         panic!("{}: took {:?}", input.display(), started.elapsed());
     }
     match run.status.code() {

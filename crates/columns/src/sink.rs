@@ -33,7 +33,7 @@ pub trait Sink: Send {
     /// There is not enough memory for a compressor.
     fn preparer(&self) -> Result<Self::Preparer>;
 
-    /// Returns the maximum memory that the sink itself keeps, in addition to the blocks and tiles on their way.
+    /// Returns the maximum memory that the sink itself keeps, in addition to the blocks and tiles in flight.
     fn kept_len_bytes(&self) -> u64 {
         0
     }

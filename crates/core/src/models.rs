@@ -10,7 +10,7 @@ use crate::plan::{ArrayPlan, Plan, Tile};
 use crate::ranks::threads::Threads;
 use crate::regrouping::Regrouping;
 use crate::regrouping::groups::TileGroups;
-use crate::regrouping::phases::{Phased, Phases};
+use crate::regrouping::phases::{PhaseWork, Phases};
 use crate::regrouping::slots::Slots;
 use crate::regrouping::store::{FillGroup, GroupStore, TakeOutcome, TileGroup};
 use crate::sync::Arc;
@@ -227,7 +227,7 @@ struct TwoPhases {
     failing: Option<(usize, usize)>,
 }
 
-impl Phased for TwoPhases {
+impl PhaseWork for TwoPhases {
     type Error = (usize, usize);
 
     fn begin(&mut self, phase: usize) -> Result<Option<usize>, Self::Error> {

@@ -43,7 +43,7 @@ fn bytes_of(hexadecimal: &str) -> Option<Vec<u8>> {
 
 /// Maximum output of the deflate target: more than the decoder for small chunks takes, and more than the largest match
 /// distance.
-const INFLATED_LIMIT_BYTES: usize = 10 * 4096;
+const MAX_INFLATED_BYTES: usize = 10 * 4096;
 
 fn adler32(bytes: &[u8]) -> u32 {
     let (low, high) = bytes.iter().fold((1_u32, 0_u32), |(low, high), byte| {
@@ -56,7 +56,7 @@ fn adler32(bytes: &[u8]) -> u32 {
 /// Runs the target whose input is a deflate stream without header and checksum. With the right ones added, all decoders
 /// that accept it must agree.
 pub(crate) fn deflate(bytes: &[u8]) {
-    let mut judged = vec![0; INFLATED_LIMIT_BYTES];
+    let mut judged = vec![0; MAX_INFLATED_BYTES];
     let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
     let (status, consumed, produced) = decompress(&mut DecompressorOxide::new(), bytes, &mut judged, 0, flags);
     let accepted = status == TINFLStatus::Done;
@@ -77,7 +77,7 @@ pub(crate) fn deflate(bytes: &[u8]) {
     for (len_bytes, is_right) in
         [(judged.len(), true), (judged.len() + 1, false), (judged.len().wrapping_sub(1), false)]
     {
-        if len_bytes > INFLATED_LIMIT_BYTES {
+        if len_bytes > MAX_INFLATED_BYTES {
             continue;
         }
         let mut chunk = vec![0xA5; len_bytes];

@@ -19,7 +19,7 @@ const LIMITS: ReadLimits =
     ReadLimits { objects: 100_000, links: 100_000, depth: 1000, work_len_bytes: 4 << 20, cache_len_bytes: 1 << 20 };
 
 /// Maximum length of a dataset that is read, and of a chunk.
-const VALUES_LIMIT_BYTES: u64 = 1 << 20;
+const MAX_VALUES_BYTES: u64 = 1 << 20;
 
 /// Runs the target whose input is a file.
 pub(crate) fn file(bytes: &[u8]) {
@@ -82,12 +82,12 @@ fn read_values(file: &InputFile, tree: &FileTree, dataset: &Dataset) {
     let checked = check_chunks(&mut MetadataView::new(file, LIMITS.cache_len_bytes), encoding, dataset);
     let class = &dataset.datatype.class;
     let len_bytes = dataset.dataspace.element_count().and_then(|count| count.checked_mul(class.len_bytes()));
-    let Some(len_bytes) = len_bytes.filter(|len_bytes| *len_bytes <= VALUES_LIMIT_BYTES) else { return };
+    let Some(len_bytes) = len_bytes.filter(|len_bytes| *len_bytes <= MAX_VALUES_BYTES) else { return };
     let Ok(pipeline) = Pipeline::new(&dataset.filters, class.len_bytes() as usize) else { return };
     let (source, dims) = (DatasetSource { file, encoding, dataset, pipeline: &pipeline }, dataset.dataspace.dims());
     let origin = vec![0; dims.len()];
     let target = BoxRead { start: &origin, count: dims, out_shape: dims, out_origin: &origin };
-    let limits = ReaderLimits { chunk_len_bytes: VALUES_LIMIT_BYTES, ..ReaderLimits::default() };
+    let limits = ReaderLimits { chunk_len_bytes: MAX_VALUES_BYTES, ..ReaderLimits::default() };
     let read = |fill| {
         let mut values = vec![fill; len_bytes as usize];
         DatasetReader::new(limits).read_box(&source, &target, &mut values).ok().map(|_| values)
@@ -99,8 +99,7 @@ fn read_values(file: &InputFile, tree: &FileTree, dataset: &Dataset) {
         for element in values.chunks_exact(class.len_bytes().max(1) as usize) {
             // Texts may be shared, so that a small file can represent many long values; readers need the same limit as
             // here.
-            if canonical.len() as u64 > VALUES_LIMIT_BYTES
-                || resolver.canonical(class, element, &mut canonical).is_err()
+            if canonical.len() as u64 > MAX_VALUES_BYTES || resolver.canonical(class, element, &mut canonical).is_err()
             {
                 break;
             }
@@ -114,7 +113,7 @@ fn options(output: &Path) -> MergeOptions {
         resume: false,
         jobs: 1,
         memory_limit_bytes: 32 << 20,
-        max_output_len_bytes: Some(VALUES_LIMIT_BYTES),
+        max_output_len_bytes: Some(MAX_VALUES_BYTES),
         ..MergeOptions::new(output)
     }
 }

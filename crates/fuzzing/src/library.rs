@@ -8,7 +8,7 @@ use raddle_hdf5::model::ObjectKind;
 use std::time::{Duration, Instant};
 
 /// Maximum length of an answer.
-const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
+const MAX_ANSWER_LEN_BYTES: u64 = 1 << 20;
 
 /// Maximum number of datasets whose values are requested.
 const MAX_DATASETS: usize = 8;
@@ -27,7 +27,7 @@ pub(crate) fn library(bytes: &[u8]) {
         timeout: MAX_DURATION / 3,
         cpu_time: CPU_TIME,
         patience: CPU_TIME,
-        answer_limit_len_bytes: ANSWER_LIMIT_LEN_BYTES,
+        answer_limit_len_bytes: MAX_ANSWER_LEN_BYTES,
         ..ChildOptions::default()
     };
     let started = Instant::now();

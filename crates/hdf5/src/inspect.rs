@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// Memory for cached metadata blocks while a file is being inspected.
-const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+const MAX_VIEW_BYTES: u64 = 64 << 20;
 
 /// Contents and space usage of a file.
 #[derive(Debug, Clone, Serialize)]
@@ -193,7 +193,7 @@ pub struct UnreadableObject {
 /// # Errors
 /// If the file is not an HDF5 file, is truncated, or has unreadable groups.
 pub fn inspect(file: &InputFile, limits: &ReadLimits, library: Option<&ChildReader>) -> Result<Inspection> {
-    let mut view = MetadataView::recording(file, VIEW_LIMIT_BYTES);
+    let mut view = MetadataView::recording(file, MAX_VIEW_BYTES);
     let native = native::read_tree_through(&mut view, limits);
     let known: HashSet<u64> = match &native {
         Ok(tree) => tree.objects.iter().filter(|object| !is_unknown(object)).map(|object| object.address).collect(),

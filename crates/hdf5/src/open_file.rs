@@ -28,7 +28,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// Memory for cached metadata blocks while a file is opened. Objects are read in file order, so few blocks are in use
 /// at a time, and reused memory already has its pages.
-const VIEW_LIMIT_BYTES: u64 = 2 << 20;
+const MAX_VIEW_BYTES: u64 = 2 << 20;
 
 /// Templates of datasets, shared by all files that this process opens, because files of one kind are often opened one
 /// after the other.
@@ -91,7 +91,7 @@ impl OpenFile {
         let (tree, child) = match ReaderCommand::of_this_program().map(child) {
             Some(child) => {
                 let reader = Reader::new(native, child);
-                let tree = reader.read_outline(&mut MetadataView::new(&file, VIEW_LIMIT_BYTES), &FORMS)?;
+                let tree = reader.read_outline(&mut MetadataView::new(&file, MAX_VIEW_BYTES), &FORMS)?;
                 (tree, Some(reader.into_child()))
             }
             None => (native.read_tree(path)?, None),
@@ -335,7 +335,7 @@ impl OpenFile {
                 places.extend([*address, *len_bytes, 0]);
             }
             Layout::Chunked { chunk_shape, partial_chunks_unfiltered, .. } => {
-                let mut view = MetadataView::new(&self.file, VIEW_LIMIT_BYTES);
+                let mut view = MetadataView::new(&self.file, MAX_VIEW_BYTES);
                 for_each_chunk(&mut view, Encoding::of(&self.tree), dataset, Some(rows), &mut |chunk| {
                     let ends = chunk.origin.iter().zip(chunk_shape).map(|(&origin, &side)| origin.saturating_add(side));
                     let is_edge = ends.zip(dims).any(|(end, &dim)| end > dim);

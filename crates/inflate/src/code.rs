@@ -10,13 +10,13 @@ use crate::format::{END_OF_BLOCK, MAX_DISTANCE, MAX_MATCH, MIN_MATCH, distance_s
 
 /// Maximum length of words in the table. A table of 2^12 entries is filled only if there are words of 12 bits and they
 /// are to be looked up.
-const TABLE_LIMIT_BITS: u32 = 12;
-const TABLE_ENTRIES: usize = 1 << TABLE_LIMIT_BITS;
+const MAX_TABLE_BITS: u32 = 12;
+const TABLE_ENTRIES: usize = 1 << MAX_TABLE_BITS;
 /// Number of spare entries: entries are written several at a time.
 const TABLE_ROOM_ENTRIES: usize = 8;
 
 /// Maximum length of a word in any code for data.
-pub(super) const WORD_LIMIT_BITS: usize = 15;
+pub(super) const MAX_WORD_BITS: usize = 15;
 
 /// Decoded meaning of a word. The lowest 6 bits hold its length including extra bits, bits 8 to 11 its length alone,
 /// and bits 16 and up the literal, or the match length or distance without extra bits.
@@ -113,25 +113,25 @@ impl CodeEntry {
 /// Logarithm of the length of each list, which has room for all symbols of a code.
 const LIST_ENTRIES_LOG2: usize = 9;
 const LIST_ENTRIES: usize = 1 << LIST_ENTRIES_LOG2;
-const LISTS_ENTRIES: usize = (WORD_LIMIT_BITS + 1) * LIST_ENTRIES;
+const LISTS_ENTRIES: usize = (MAX_WORD_BITS + 1) * LIST_ENTRIES;
 /// Number of symbols that are appended at a time; a repeat has at most 6.
 const RUN_ENTRIES: usize = 8;
 
 /// Symbols by the length of their word, ascending. Length 0 also has a list, with arbitrary contents.
 pub(super) struct Lengths {
     lists: [u16; LISTS_ENTRIES + RUN_ENTRIES],
-    counts: [u16; WORD_LIMIT_BITS + 1],
+    counts: [u16; MAX_WORD_BITS + 1],
 }
 
 impl Lengths {
     pub(super) fn clear(&mut self) {
-        self.counts = [0; WORD_LIMIT_BITS + 1];
+        self.counts = [0; MAX_WORD_BITS + 1];
     }
 
     /// Appends `repeat` symbols starting at `first`.
     #[inline(always)]
     pub(super) fn append(&mut self, first: usize, word_bits: usize, repeat: usize) {
-        let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
+        let count = &mut self.counts[word_bits & MAX_WORD_BITS];
         let at = (word_bits << LIST_ENTRIES_LOG2).wrapping_add(usize::from(*count)) & (LISTS_ENTRIES - 1);
         let run: [u16; RUN_ENTRIES] = array::from_fn(|step| (first as u16).wrapping_add(step as u16));
         self.lists[at..at + RUN_ENTRIES].copy_from_slice(&run);
@@ -140,7 +140,7 @@ impl Lengths {
 
     /// Removes the last `symbols` symbols with words of `word_bits` bits.
     pub(super) fn shorten(&mut self, word_bits: usize, symbols: usize) {
-        let count = &mut self.counts[word_bits & WORD_LIMIT_BITS];
+        let count = &mut self.counts[word_bits & MAX_WORD_BITS];
         *count = count.wrapping_sub(symbols as u16);
     }
 }
@@ -157,7 +157,7 @@ impl Code {
         Self {
             table: [NONE; TABLE_ENTRIES + TABLE_ROOM_ENTRIES],
             shift: 63,
-            lengths: Lengths { lists: [0; LISTS_ENTRIES + RUN_ENTRIES], counts: [0; WORD_LIMIT_BITS + 1] },
+            lengths: Lengths { lists: [0; LISTS_ENTRIES + RUN_ENTRIES], counts: [0; MAX_WORD_BITS + 1] },
         }
     }
 
@@ -171,10 +171,10 @@ impl Code {
         let Self { table, shift, lengths: Lengths { lists, counts } } = self;
         let (mut space, mut used) = (0u32, 0u32);
         for (word_bits, &count) in counts.iter().enumerate().skip(1) {
-            space = space.wrapping_add(u32::from(count) << (WORD_LIMIT_BITS - word_bits));
+            space = space.wrapping_add(u32::from(count) << (MAX_WORD_BITS - word_bits));
             used |= u32::from(count != 0) << word_bits;
         }
-        if space != 1 << WORD_LIMIT_BITS {
+        if space != 1 << MAX_WORD_BITS {
             let is_single = used == 1 << 1 && counts[1] == 1;
             let symbol = if is_single { lists[LIST_ENTRIES] } else { 0 };
             *shift = 63;
@@ -182,7 +182,7 @@ impl Code {
             return may_be_single && (is_single || used == 0);
         }
         let max_bits = 31 - used.leading_zeros();
-        let table_bits = max_bits.min(limit_bits).min(TABLE_LIMIT_BITS);
+        let table_bits = max_bits.min(limit_bits).min(MAX_TABLE_BITS);
         *shift = 64 - table_bits;
         let mut at = 0usize;
         used &= (2 << table_bits) - 1;
@@ -190,7 +190,7 @@ impl Code {
             let word_bits = used.trailing_zeros();
             used &= used.wrapping_sub(1);
             let start = (word_bits as usize) << LIST_ENTRIES_LOG2 & (LISTS_ENTRIES - 1);
-            let count = usize::from(counts[word_bits as usize & WORD_LIMIT_BITS]) % LIST_ENTRIES;
+            let count = usize::from(counts[word_bits as usize & MAX_WORD_BITS]) % LIST_ENTRIES;
             let span = 1usize << (table_bits.wrapping_sub(word_bits) & 15);
             // Too many entries are written for each word; the following words overwrite them.
             for &symbol in &lists[start..start + count] {
@@ -225,7 +225,7 @@ impl Code {
         let is_complete = longer > 0 || counts[1] == 2;
         let single = (!is_complete && counts[1] == 1).then_some(lists[LIST_ENTRIES]);
         let mut next = 0u16;
-        let words = (1..=limit_bits.min(WORD_LIMIT_BITS)).filter(move |_| is_complete).flat_map(move |word_bits| {
+        let words = (1..=limit_bits.min(MAX_WORD_BITS)).filter(move |_| is_complete).flat_map(move |word_bits| {
             let first = next << 1;
             next = first + counts[word_bits];
             let symbols = &lists[word_bits * LIST_ENTRIES..][..usize::from(counts[word_bits])];
@@ -255,10 +255,10 @@ impl Code {
     #[cold]
     #[inline(never)]
     pub(super) fn long_entry(&self, templates: &Templates, window: u64) -> CodeEntry {
-        let word = (window >> (64 - WORD_LIMIT_BITS)) as u32;
+        let word = (window >> (64 - MAX_WORD_BITS)) as u32;
         let mut first = 0;
-        for word_bits in 1..=WORD_LIMIT_BITS {
-            let unused_bits = WORD_LIMIT_BITS - word_bits;
+        for word_bits in 1..=MAX_WORD_BITS {
+            let unused_bits = MAX_WORD_BITS - word_bits;
             let end = first + (u32::from(self.lengths.counts[word_bits]) << unused_bits);
             if word < end {
                 let index = (word - first) as usize >> unused_bits;
@@ -315,7 +315,7 @@ mod tests {
             for (symbol, &word_bits) in lengths.iter().enumerate() {
                 code.lengths.append(symbol, word_bits, 1);
             }
-            assert!(code.build(&DISTANCE_TEMPLATES, true, TABLE_LIMIT_BITS));
+            assert!(code.build(&DISTANCE_TEMPLATES, true, MAX_TABLE_BITS));
             assert_eq!(code.words(11).collect::<Vec<_>>(), expected);
             for (symbol, bits, word_bits) in code.words(11) {
                 let entry = code.entry(u64::from(bits).reverse_bits());
@@ -326,17 +326,17 @@ mod tests {
 
     #[test]
     fn words_longer_than_the_table_are_found() {
-        const LIMIT_BITS: u32 = 10;
+        const MAX_BITS: u32 = 10;
         let mut code = Code::new();
         for (symbol, word_bits) in (1..=15).chain([15]).enumerate() {
             code.lengths.append(symbol, word_bits, 1);
         }
-        assert!(code.build(&LITLEN_TEMPLATES, false, LIMIT_BITS));
+        assert!(code.build(&LITLEN_TEMPLATES, false, MAX_BITS));
         for symbol in 0..16u32 {
             // As many ones as the symbol's number, then a zero (except for the last symbol).
             let window = !(u64::MAX >> symbol);
             let mut entry = code.entry(window);
-            assert_eq!(entry == LONG, symbol >= LIMIT_BITS);
+            assert_eq!(entry == LONG, symbol >= MAX_BITS);
             if entry == LONG {
                 entry = code.long_entry(&LITLEN_TEMPLATES, window);
             }

@@ -21,7 +21,7 @@ pub const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] = [16, 17, 18, 0, 8, 7, 9, 6, 
 /// Number of symbols of the code for lengths.
 pub const PRECODE_SYMBOLS: usize = 19;
 /// Length of its longest word.
-pub const PRECODE_LIMIT_BITS: usize = 7;
+pub const MAX_PRECODE_BITS: usize = 7;
 
 /// Length of the Adler-32 checksum (big-endian) that ends a zlib stream.
 pub const ADLER_LEN_BYTES: usize = 4;

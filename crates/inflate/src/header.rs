@@ -4,7 +4,7 @@
 //! 318.
 
 use crate::code::{Code, DISTANCE_TEMPLATES, LITLEN_TEMPLATES, Lengths};
-use crate::format::{PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
+use crate::format::{MAX_PRECODE_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 use crate::stream::BitSource;
 
 /// Creates the fixed Huffman codes, whose code words have at most 9 bits.
@@ -27,7 +27,7 @@ pub(super) fn fixed_codes() -> (Code, Code) {
     (litlen, distance)
 }
 
-const PRECODE_ENTRIES: usize = 1 << PRECODE_LIMIT_BITS;
+const PRECODE_ENTRIES: usize = 1 << MAX_PRECODE_BITS;
 const PRECODE_RUN_ENTRIES: usize = 8;
 
 /// Table of precode words. Bits 0 to 2 hold the length of the word, bits 8 to 11 this length including extra bits, bits
@@ -114,10 +114,10 @@ fn build_precode(lengths: u64, table: &mut PrecodeTable) -> Option<u32> {
     }
     counts &= !0xff;
     let mut space = 0;
-    for word_bits in 1..=PRECODE_LIMIT_BITS {
-        space += (counts >> (8 * word_bits) & 0xff) << (PRECODE_LIMIT_BITS - word_bits);
+    for word_bits in 1..=MAX_PRECODE_BITS {
+        space += (counts >> (8 * word_bits) & 0xff) << (MAX_PRECODE_BITS - word_bits);
     }
-    if space != 1 << PRECODE_LIMIT_BITS {
+    if space != 1 << MAX_PRECODE_BITS {
         return None;
     }
     let table_bits = (63 - counts.leading_zeros()) >> 3;

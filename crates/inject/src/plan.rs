@@ -37,14 +37,14 @@ pub struct ApplyRequest {
     pub auto_chunk_cache_bytes: u64,
     /// Whether caches and alignment follow the program's behaviour, up to `auto_chunk_cache_bytes` of cache; if absent,
     /// caches follow shapes alone.
-    pub adapt: Option<Adapt>,
+    pub adapt: Option<AdaptOptions>,
     /// Destination of a line per file: a file, or `-` for standard error; absent for no log.
     pub log: Option<PathBuf>,
 }
 
 /// Options of adapting to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adapt {
+pub struct AdaptOptions {
     /// Stripe or block size of the file system, to which large objects of new files are aligned; 0 for none.
     pub block_bytes: u64,
     /// Whether the block size applies to all file systems, and not only to the file system of the folder in which the
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_program_is_adapted_to_where_its_accesses_pass_by() {
         let objects = Objects::within(Path::new("/objects")).unwrap();
-        let adapt = Adapt { block_bytes: 1 << 20, is_block_everywhere: true };
+        let adapt = AdaptOptions { block_bytes: 1 << 20, is_block_everywhere: true };
         let wishes = ApplyRequest { adapt: Some(adapt), ..ApplyRequest::default() };
         let plan = ApplyPlan::new(&wishes, &program(preload(), false), &objects, |_| None);
         let reported = "auto_chunk_cache=268435456;adapt=1;!adapt_block=1048576";

@@ -16,7 +16,7 @@ pub enum Route {
     /// Through the preloaded object, before these libraries.
     Preload {
         /// The HDF5 libraries it is linked with; empty if it may load one later, like Python.
-        libraries: Vec<Library>,
+        libraries: Vec<LoadedLibrary>,
     },
     /// Through the driver plugin: the program contains an HDF5.
     Driver {
@@ -32,7 +32,7 @@ pub enum Route {
 
 /// A libhdf5 that a program is linked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Library {
+pub struct LoadedLibrary {
     /// Path of the file.
     pub path: PathBuf,
     /// Version, if it can be found.
@@ -142,7 +142,7 @@ fn route(path: &Path) -> Result<(Route, bool)> {
 
 /// Returns the HDF5 libraries that the dynamic linker loads with the program, and whether MPI is among the others. The
 /// linker itself is queried, as by `ldd`, without starting the program.
-fn linked(path: &Path) -> (Vec<Library>, bool) {
+fn linked(path: &Path) -> (Vec<LoadedLibrary>, bool) {
     let reported = Command::new(path).env("LD_TRACE_LOADED_OBJECTS", "1").env_remove("LD_PRELOAD").output();
     let reported = reported.map(|reported| String::from_utf8_lossy(&reported.stdout).into_owned()).unwrap_or_default();
     let (mut libraries, mut has_mpi) = (Vec::new(), false);
@@ -154,7 +154,7 @@ fn linked(path: &Path) -> (Vec<Library>, bool) {
         let found = found.split(" (").next().unwrap_or_default();
         if is_hdf5 && found.starts_with('/') {
             let version = elf::hdf5_inside(Path::new(found)).ok().and_then(|inside| inside.version);
-            libraries.push(Library { path: found.into(), version });
+            libraries.push(LoadedLibrary { path: found.into(), version });
         }
     }
     (libraries, has_mpi)

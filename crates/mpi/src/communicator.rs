@@ -11,7 +11,7 @@ use mpi::traits::{Communicator as _, CommunicatorCollectives};
 use raddle_core::error::Result;
 use raddle_core::pause::Pauses;
 use raddle_core::ranks::communicator::{Communicator, Rank};
-use raddle_core::ranks::pieces::{self, PIECE_LIMIT_BYTES, PieceTransport, Row};
+use raddle_core::ranks::pieces::{self, MAX_PIECE_BYTES, PieceRow, PieceTransport};
 use std::time::{Duration, Instant};
 
 /// MPI ranks that act collectively.
@@ -29,7 +29,7 @@ impl std::fmt::Debug for MpiCommunicator {
 impl MpiCommunicator {
     /// Collective. Creates a communicator of the ranks of `ranks`, with separate messages.
     pub fn among(ranks: &SimpleCommunicator) -> Self {
-        Self { ranks: ranks.duplicate(), piece_limit_bytes: PIECE_LIMIT_BYTES }
+        Self { ranks: ranks.duplicate(), piece_limit_bytes: MAX_PIECE_BYTES }
     }
 
     /// Returns the same ranks, but splits messages into pieces of a different maximum length; for tests.
@@ -90,13 +90,13 @@ impl PieceTransport for MpiCommunicator {
         Ok(got)
     }
 
-    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
+    fn all_gather_pieces(&self, local: &[u8], got: &mut PieceRow) -> Result<()> {
         let mut parts = PartitionMut::new(&mut got.bytes[..], &got.counts[..], &got.starts[..]);
         mpi::request::scope(|scope| wait(self.ranks.immediate_all_gather_varcount_into(scope, local, &mut parts)));
         Ok(())
     }
 
-    fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()> {
+    fn all_to_all_pieces(&self, row: &PieceRow, got: &mut PieceRow) -> Result<()> {
         let sent = Partition::new(&row.bytes[..], &row.counts[..], &row.starts[..]);
         let mut parts = PartitionMut::new(&mut got.bytes[..], &got.counts[..], &got.starts[..]);
         mpi::request::scope(|scope| wait(self.ranks.immediate_all_to_all_varcount_into(scope, &sent, &mut parts)));

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum bytes per rank in one collective write: MPI uses 31-bit lengths, and MPI-IO adds some of them up.
-const STEP_LIMIT_BYTES: usize = 1 << 30;
+const MAX_STEP_BYTES: usize = 1 << 30;
 
 /// Files of a communicator's ranks, opened with the same hints.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'a> MpiFiles<'a> {
             pair.ok_or_else(|| MpiError::Hint { key: key.clone(), limits: HINT_LIMITS })
         };
         let hints = hints.iter().map(of_pair).collect::<crate::Result<_>>()?;
-        Ok(Self { ranks, hints, step_limit_bytes: STEP_LIMIT_BYTES })
+        Ok(Self { ranks, hints, step_limit_bytes: MAX_STEP_BYTES })
     }
 
     /// Returns the same files, but splits writes into steps of a different maximum length; for tests.

@@ -1,4 +1,4 @@
-//! Names of columns as conditions write them: plain words, or text in backticks.
+//! Names of columns as written in conditions: plain words, or text in backticks.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match is_bare(self.0) {
             true => f.write_str(self.0),
-            false => Quoted(self.0).fmt(f),
+            false => QuotedName(self.0).fmt(f),
         }
     }
 }
 
 /// Name or path in backticks.
-pub(crate) struct Quoted<'n>(pub &'n str);
+pub(crate) struct QuotedName<'n>(pub &'n str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.0.replace('\\', "\\\\").replace('`', "\\`"))
     }

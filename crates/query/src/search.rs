@@ -1,6 +1,6 @@
 //! Searches as plain data, which name tables instead of holding them.
 
-use crate::column_name::Quoted;
+use crate::column_name::QuotedName;
 use crate::error::{QueryError, Result};
 use crate::events::{EventSet, SearchContext, events_of, key_of, row_count, rows_of};
 use crate::expression::Expression;
@@ -185,7 +185,7 @@ impl fmt::Display for TableCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &self.table;
         match table.contains(':') || table.starts_with('`') || table.trim() != table {
-            true => write!(f, "{}: {}", Quoted(table), self.condition),
+            true => write!(f, "{}: {}", QuotedName(table), self.condition),
             false => write!(f, "{table}: {}", self.condition),
         }
     }

@@ -17,15 +17,15 @@ use std::sync::Arc;
 /// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the
 /// length of a chunk of most files.
 const BLOCK_LEN_BYTES: u64 = 128 << 10;
-/// Length of values that is always plausible, and number of bytes that a byte of the file may stand for: sparse or
-/// malicious dimensions claim more. Deflate compresses at most 1,032 times.
+/// Length up to which values are plausible in a file of any size. Sparse or malicious dimensions claim more.
 const MIN_IMPLAUSIBLE_LEN_BYTES: u64 = 1 << 40;
+/// Maximum plausible ratio of the length of values to that of the file. Deflate reaches 1,032.
 const MAX_RATIO: u64 = 2000;
 /// Maximum number of soft links in one path, as in libhdf5 (`H5L_NUM_LINKS`).
 const MAX_LINKS: u32 = 16;
 /// Similarity from which a name is offered in place of an unknown one.
 const MIN_SIMILARITY: f64 = 0.7;
-/// Name of the group of the root in which raddle stores digests.
+/// Name of the group in the root group in which raddle stores digests.
 const PROVENANCE_GROUP: &[u8] = b"_raddle";
 /// Reason to refuse values that a scan cannot return.
 pub(crate) const IS_VARIABLE: &str = "holds values of variable length; read it with the row numbers of the scan";
@@ -309,7 +309,7 @@ impl<'f> Table<'f> {
         Ok(QueryError::Unknown { table: self.path.clone(), what: "column", name: name.to_owned(), alternatives })
     }
 
-    /// Returns the error for values that cannot be located.
+    /// Returns the error for a failed read of `column`, with its path.
     pub(crate) fn failed(&self, column: &TableColumn, error: Hdf5Error) -> QueryError {
         QueryError::Hdf5(error.in_object(self.path_of(&column.name)))
     }

@@ -97,7 +97,7 @@ pub struct MergeRequest {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub preview: MergePreviewOptions,
-    /// Index of the output.
+    /// Options of the index of the output.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub indexing: MergeIndexOptions,

@@ -1,4 +1,4 @@
-//! Numbers of HDF5 as numbers of IDX.
+//! Conversion of number types of HDF5 to those of IDX.
 
 use raddle_hdf5::model::TypeClass;
 use raddle_hdf5::number::NumberType;

@@ -9,7 +9,9 @@ use crate::text::quantity;
 use raddle_core::plan::extent::{BoxSource, Extent};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::Watch;
-use raddle_idx::preview::{Candidate, Preview, PreviewFolder, PreviewOptions, PreviewPlan, PreviewReport, is_worth};
+use raddle_idx::preview::{
+    Preview, PreviewCandidate, PreviewFolder, PreviewOptions, PreviewPlan, PreviewReport, is_worth,
+};
 use raddle_idx::{IdxError, IfExists, WriteOptions};
 use raddle_merge::Link;
 use raddle_merge::options::MergeOptions;
@@ -85,7 +87,7 @@ impl MergePreview {
             dataset_of.push(number.map(|_| candidates.len()));
             candidates.extend(number.map(|(number, is_big_endian)| {
                 let path = display_path(plan.schema.column_path(column));
-                Candidate { path, shape: planned.dims.clone(), number, is_big_endian }
+                PreviewCandidate { path, shape: planned.dims.clone(), number, is_big_endian }
             }));
         }
         if candidates.is_empty() {

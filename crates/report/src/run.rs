@@ -47,7 +47,7 @@ pub struct Run {
     /// Memory use of the run.
     pub memory: Memory,
     /// Prediction of the plan.
-    pub prediction: Option<Prediction>,
+    pub prediction: Option<RunPrediction>,
     /// Stages outside of the engine.
     pub stages: Vec<StageResult>,
     /// Report of the engine; empty if it was not used.
@@ -238,7 +238,7 @@ pub struct StageResult {
 /// Prediction of a plan.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Prediction {
+pub struct RunPrediction {
     /// Bytes of chunks.
     pub stored_len_bytes: Option<u64>,
     /// Bytes of everything else.
@@ -251,7 +251,7 @@ pub struct Prediction {
     pub memory_len_bytes: Option<u64>,
 }
 
-/// An HDF5 file.
+/// Sizes and chunks of an HDF5 file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct FileResult {

@@ -11,7 +11,7 @@ pub struct ReassemblyError {
     /// Location of the product.
     pub place: Location,
     /// Reason why the product cannot be reassembled.
-    pub why: Apart,
+    pub why: SplitReason,
 }
 
 impl From<ReassemblyError> for ColumnsError {
@@ -22,7 +22,7 @@ impl From<ReassemblyError> for ColumnsError {
 
 /// Reason why a product cannot be reassembled from its branches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Apart {
+pub enum SplitReason {
     /// The contents of a branch are unknown.
     #[error("branch {branch}: {why}")]
     Unreadable {
@@ -100,11 +100,11 @@ pub enum Apart {
 }
 
 /// Returns the refusal of a branch with unknown contents.
-pub(super) fn unknown(branch: &Branch, why: Unreadable) -> Apart {
-    Apart::Unreadable { branch: branch.path.clone(), why }
+pub(super) fn unknown(branch: &Branch, why: Unreadable) -> SplitReason {
+    SplitReason::Unreadable { branch: branch.path.clone(), why }
 }
 
 /// Returns the refusal of a branch of an unexpected kind.
-pub(super) fn kind(branch: &Branch, element: &ElementBranch) -> Apart {
-    Apart::Kind { branch: branch.path.clone(), class: element.class.clone(), kind: element.kind }
+pub(super) fn kind(branch: &Branch, element: &ElementBranch) -> SplitReason {
+    SplitReason::Kind { branch: branch.path.clone(), class: element.class.clone(), kind: element.kind }
 }

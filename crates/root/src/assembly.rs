@@ -5,7 +5,7 @@
 //! branch below the product's branch exactly once; anything else is refused, and the refusal names the unexpected
 //! branch or member.
 
-use super::apart::{Apart, kind, unknown};
+use super::apart::{SplitReason, kind, unknown};
 use super::front::Front;
 use super::item::Item;
 use super::layout::{self, Layout, Unreadable};
@@ -70,7 +70,7 @@ impl Assembly {
         number: usize,
         infos: &StreamerInfos,
         has_entries: &dyn Fn(usize) -> bool,
-    ) -> Result<Self, Apart> {
+    ) -> Result<Self, SplitReason> {
         let mut planner = Planner { tree, infos, has_entries, stored: Vec::new(), scope: None, depth: 0, classes: 0 };
         let (part, serialization) = planner.product(number)?;
         Ok(Self { stored: planner.stored, part, serialization })
@@ -98,9 +98,9 @@ struct Below<'b> {
 }
 
 impl<'t> Planner<'t> {
-    fn product(&mut self, number: usize) -> Result<(ProductPart, Serialization), Apart> {
+    fn product(&mut self, number: usize) -> Result<(ProductPart, Serialization), SplitReason> {
         let branch = &self.tree.branches[number];
-        let Some(element) = &branch.element else { return Err(Apart::NoClass { branch: branch.path.clone() }) };
+        let Some(element) = &branch.element else { return Err(SplitReason::NoClass { branch: branch.path.clone() }) };
         match element.kind {
             4 => {
                 let part = self.collection(number, &element.class)?;
@@ -117,7 +117,7 @@ impl<'t> Planner<'t> {
     }
 
     /// Plans a product that ROOT stored whole.
-    fn unsplit(&mut self, number: usize, element: &ElementBranch) -> Result<(ProductPart, Serialization), Apart> {
+    fn unsplit(&mut self, number: usize, element: &ElementBranch) -> Result<(ProductPart, Serialization), SplitReason> {
         let branch = &self.tree.branches[number];
         let stored = self.stored(number)?;
         let part = ProductPart::Stored(stored);
@@ -137,20 +137,20 @@ impl<'t> Planner<'t> {
     }
 
     /// Adds a branch of values, and returns its index.
-    fn stored(&mut self, number: usize) -> Result<usize, Apart> {
+    fn stored(&mut self, number: usize) -> Result<usize, SplitReason> {
         let branch = &self.tree.branches[number];
         if !(self.has_entries)(number) {
-            return Err(Apart::Entries { branch: branch.path.clone() });
+            return Err(SplitReason::Entries { branch: branch.path.clone() });
         }
         let Layout { item, form, .. } = layout::of_branch(branch, self.infos).map_err(|why| unknown(branch, why))?;
         if let Some(class) = item.reference() {
-            return Err(Apart::Reference { branch: branch.path.clone(), class });
+            return Err(SplitReason::Reference { branch: branch.path.clone(), class });
         }
         let item = match (item, self.scope) {
             (Item::Rest { content, .. }, Some(_)) => *content,
             (item, None) => item,
             (_, Some(_)) => {
-                return Err(Apart::Kind { branch: branch.path.clone(), class: branch.name.clone(), kind: 0 });
+                return Err(SplitReason::Kind { branch: branch.path.clone(), class: branch.name.clone(), kind: 0 });
             }
         };
         self.stored.push(ReassembledBranch { branch: number, item, form, count: self.scope, counter: None });
@@ -158,7 +158,7 @@ impl<'t> Planner<'t> {
     }
 
     /// Plans an object whose members are in the branches below `number`.
-    fn object(&mut self, number: usize, class: &str, info: &'t StreamerInfo) -> Result<ProductPart, Apart> {
+    fn object(&mut self, number: usize, class: &str, info: &'t StreamerInfo) -> Result<ProductPart, SplitReason> {
         let branch = &self.tree.branches[number];
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
         let front = self.front(branch, class, info)?;
@@ -168,11 +168,11 @@ impl<'t> Planner<'t> {
     }
 
     /// Fails if any of the branches has not been matched.
-    fn finish(&self, below: &Below<'_>, class: &str) -> Result<(), Apart> {
+    fn finish(&self, below: &Below<'_>, class: &str) -> Result<(), SplitReason> {
         match below.numbers.get(below.found) {
             None => Ok(()),
             Some(&left) => {
-                Err(Apart::NoMember { branch: self.tree.branches[left].path.clone(), class: class.to_owned() })
+                Err(SplitReason::NoMember { branch: self.tree.branches[left].path.clone(), class: class.to_owned() })
             }
         }
     }
@@ -184,11 +184,11 @@ impl<'t> Planner<'t> {
         info: &'t StreamerInfo,
         below: &mut Below<'t>,
         prefix: &str,
-    ) -> Result<Vec<ProductPart>, Apart> {
+    ) -> Result<Vec<ProductPart>, SplitReason> {
         self.depth += 1;
         self.classes += 1;
         if self.depth > MAX_DEPTH || self.classes > MAX_CLASSES {
-            return Err(Apart::Depth { branch: below.branch.path.clone() });
+            return Err(SplitReason::Depth { branch: below.branch.path.clone() });
         }
         let mut members = Vec::with_capacity(info.elements.len());
         for (id, element) in info.elements.iter().enumerate() {
@@ -220,7 +220,7 @@ impl<'t> Planner<'t> {
         class: &str,
         below: &mut Below<'t>,
         prefix: &str,
-    ) -> Result<ProductPart, Apart> {
+    ) -> Result<ProductPart, SplitReason> {
         let next = below.numbers.get(below.found).map(|&number| &self.tree.branches[number]);
         // If the next branch belongs to another class, this one has no members.
         let info = match self.described(name, next, element) {
@@ -239,7 +239,7 @@ impl<'t> Planner<'t> {
         element: &Element,
         info: &StreamerInfo,
         before: &[ProductPart],
-    ) -> Result<ProductPart, Apart> {
+    ) -> Result<ProductPart, SplitReason> {
         let branch = &self.tree.branches[number];
         let Some(of) = &branch.element else { return Err(unknown(branch, Unreadable::NoLeaf)) };
         match (of.kind, self.scope) {
@@ -275,7 +275,7 @@ impl<'t> Planner<'t> {
 
     /// Plans a collection: branch `number` holds the number of objects, the branches below it the members of the
     /// objects.
-    fn collection(&mut self, number: usize, type_name: &str) -> Result<ProductPart, Apart> {
+    fn collection(&mut self, number: usize, type_name: &str) -> Result<ProductPart, SplitReason> {
         let branch = &self.tree.branches[number];
         let count = self.stored(number)?;
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
@@ -303,13 +303,13 @@ impl<'t> Planner<'t> {
 
     /// Plans a member that is a `TClonesArray`. Its name, first index and bits are not in any branch; the ones used are
     /// those of the array that ROOT creates when it reads the tree.
-    fn clones(&mut self, number: usize, of: &ElementBranch) -> Result<ProductPart, Apart> {
+    fn clones(&mut self, number: usize, of: &ElementBranch) -> Result<ProductPart, SplitReason> {
         let branch = &self.tree.branches[number];
         let (class, array) = (&of.clones, self.only("TClonesArray"));
         let version = array.map_or(0, |info| info.version);
         if version != CLONES_VERSION {
             let class = "TClonesArray".to_owned();
-            return Err(Apart::Version { branch: branch.path.clone(), class, version: i64::from(version) });
+            return Err(SplitReason::Version { branch: branch.path.clone(), class, version: i64::from(version) });
         }
         let count = self.stored(number)?;
         let mut below = Below { branch, numbers: self.tree.children(number), found: 0 };
@@ -334,7 +334,7 @@ impl<'t> Planner<'t> {
         class: &str,
         count: usize,
         below: &mut Below<'t>,
-    ) -> Result<(Front, Vec<ProductPart>), Apart> {
+    ) -> Result<(Front, Vec<ProductPart>), SplitReason> {
         let first = below.numbers.first().map(|&number| &self.tree.branches[number]);
         let info = self.statement(class, first).or_else(|| self.only(class));
         let info = info.filter(|_| layout::is_as_described(class));
@@ -346,13 +346,13 @@ impl<'t> Planner<'t> {
         self.finish(below, class)?;
         // Without members, nothing would limit the number of objects.
         if self.stored.len() == count + 1 {
-            return Err(Apart::NoMember { branch: branch.path.clone(), class: class.to_owned() });
+            return Err(SplitReason::NoMember { branch: branch.path.clone(), class: class.to_owned() });
         }
         Ok((front, members))
     }
 
-    fn front(&self, branch: &Branch, class: &str, info: &StreamerInfo) -> Result<Front, Apart> {
-        Front::of_class(class, info, self.infos).ok_or_else(|| Apart::Version {
+    fn front(&self, branch: &Branch, class: &str, info: &StreamerInfo) -> Result<Front, SplitReason> {
+        Front::of_class(class, info, self.infos).ok_or_else(|| SplitReason::Version {
             branch: branch.path.clone(),
             class: class.to_owned(),
             version: i64::from(info.version),
@@ -360,8 +360,8 @@ impl<'t> Planner<'t> {
     }
 
     /// Returns the description of the class version that a branch states.
-    fn info_of(&self, branch: &Branch, element: &ElementBranch) -> Result<&'t StreamerInfo, Apart> {
-        layout::info_of(element, self.infos).ok_or_else(|| Apart::Version {
+    fn info_of(&self, branch: &Branch, element: &ElementBranch) -> Result<&'t StreamerInfo, SplitReason> {
+        layout::info_of(element, self.infos).ok_or_else(|| SplitReason::Version {
             branch: branch.path.clone(),
             class: element.class.clone(),
             version: element.version,
@@ -408,8 +408,8 @@ fn object_class(element: &Element) -> &str {
     element.type_name.trim_end_matches('*')
 }
 
-fn no_branch(below: &Below<'_>, class: &str, element: &Element) -> Apart {
-    Apart::NoBranch {
+fn no_branch(below: &Below<'_>, class: &str, element: &Element) -> SplitReason {
+    SplitReason::NoBranch {
         branch: below.branch.path.clone(),
         class: class.to_owned(),
         member: element.name.clone(),

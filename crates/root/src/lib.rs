@@ -64,7 +64,7 @@ mod whole;
 mod written_infos;
 mod xz;
 
-pub use apart::{Apart, ReassemblyError};
+pub use apart::{ReassemblyError, SplitReason};
 pub use blob::BlobDecoder;
 pub use compress::RootCodec;
 pub use file::{RootFile, TreeName};
@@ -74,6 +74,6 @@ pub use ntuple::{
     NtupleSummary, renamed,
 };
 pub use raddle_columns as columns;
-pub use source::{RootOptions, TreeSource, Unread, WhyUnread};
+pub use source::{RootOptions, TreeSource, UnreadBranch, UnreadReason};
 pub use type_name::is_collection;
 pub use whole::WholeTree;

@@ -37,7 +37,7 @@ pub struct TreeSource {
     schema: Schema,
     /// Plan of each product.
     plans: Vec<ProductPlan>,
-    unread: Vec<Unread>,
+    unread: Vec<UnreadBranch>,
     /// Branches of run, subrun and event, if the tree has them.
     ids: Option<IdBranches>,
 }
@@ -45,16 +45,16 @@ pub struct TreeSource {
 /// Branch that is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
-pub struct Unread {
+pub struct UnreadBranch {
     /// Names from the top-level branch down, joined by `/`.
     pub path: String,
     /// Reason why it is not read.
-    pub why: WhyUnread,
+    pub why: UnreadReason,
 }
 
 /// Reason why a branch is not read as a product.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyUnread {
+pub enum UnreadReason {
     /// The branch has no baskets, or a different number of entries than the tree.
     #[error("it has no entries, or a different number of them than the tree")]
     Entries,
@@ -92,7 +92,7 @@ impl TreeSource {
             if !has_data || branch.len_entries != tree.len_entries {
                 // Branches that only contain branches have no entries.
                 if !branch.has_branches {
-                    unread.push(Unread { path: branch.path.clone(), why: WhyUnread::Entries });
+                    unread.push(UnreadBranch { path: branch.path.clone(), why: UnreadReason::Entries });
                 }
                 continue;
             }
@@ -120,7 +120,7 @@ impl TreeSource {
             plans.push(ProductPlan { branch: number, item, unknown, lengths, counts });
         }
         let unsupported = tree.unsupported.iter().cloned();
-        unread.extend(unsupported.map(|(path, why)| Unread { path, why: WhyUnread::Metadata(why) }));
+        unread.extend(unsupported.map(|(path, why)| UnreadBranch { path, why: UnreadReason::Metadata(why) }));
         let ids = IdBranches::find(&tree, file.infos());
         Ok(Self { name: path.to_owned(), file, schema, plans, unread, ids, tree })
     }
@@ -132,7 +132,7 @@ impl TreeSource {
     }
 
     /// Returns the branches that are not read as products, and why.
-    pub fn unread(&self) -> &[Unread] {
+    pub fn unread(&self) -> &[UnreadBranch] {
         &self.unread
     }
 

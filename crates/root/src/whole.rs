@@ -3,12 +3,12 @@
 //! [`super::assembly`] plans which bytes go where. Invariant: a product is reassembled from all of its branches, or
 //! requesting it is an error; the other products can still be read.
 
-use super::apart::{Apart, ReassemblyError};
+use super::apart::{ReassemblyError, SplitReason};
 use super::assembly::{Assembly, ProductPart, ReassembledBranch};
 use super::file::RootFile;
 use super::item::Item;
 use super::pieces::{Pieces, cut_exactly};
-use super::source::{RootOptions, TreeSource, Unread, distinct};
+use super::source::{RootOptions, TreeSource, UnreadBranch, distinct};
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::bytes::Bytes;
 use raddle_columns::error::{Location, Result, UnlocatedError};
@@ -36,7 +36,7 @@ enum ProductOrigin {
     /// Reassembled from products of the tree, one for each stored branch.
     Assembled(Assembly, Vec<usize>),
     /// Cannot be reassembled.
-    Refused(Apart),
+    Refused(SplitReason),
 }
 
 impl ProductOrigin {
@@ -109,7 +109,7 @@ impl WholeTree {
     }
 
     /// Returns the products that cannot be reassembled, with the reasons.
-    pub fn refused(&self) -> impl Iterator<Item = (&Product, &Apart)> {
+    pub fn refused(&self) -> impl Iterator<Item = (&Product, &SplitReason)> {
         let makings = self.schema.products.iter().zip(&self.makings);
         makings.filter_map(|(product, making)| match making {
             ProductOrigin::Refused(why) => Some((product, why)),
@@ -118,7 +118,7 @@ impl WholeTree {
     }
 
     /// Returns the branches that are not read, with the reasons.
-    pub fn unread(&self) -> &[Unread] {
+    pub fn unread(&self) -> &[UnreadBranch] {
         self.tree.unread()
     }
 

@@ -10,7 +10,7 @@ use crate::fingerprint::{FileSystem, Machine};
 use crate::kernel::Kernel;
 use crate::planned::ResultTable;
 use crate::profile::{FORM, MeasuredLibrary, Profile};
-use crate::search::{self, Limits, Search, share_of};
+use crate::search::{self, Search, SearchLimits, share_of};
 use crate::summary::Line;
 use crate::workload::{Experiment, Scale, Workload};
 use raddle_core::report::progress::{Event, Stage};
@@ -38,7 +38,7 @@ pub struct Measurement {
     /// Whether waiting for the disk was included.
     pub syncs: bool,
     /// Limits on the cost of settings; absent without a search.
-    pub limits: Option<Limits>,
+    pub limits: Option<SearchLimits>,
     /// Elapsed seconds in total.
     pub elapsed_s: f64,
     /// Experiments of the workload, in order.
@@ -78,7 +78,7 @@ pub struct MeasuredExperiment {
 /// As for [`crate::campaign::carry_out`].
 pub fn measure(
     workload: &Workload,
-    limits: Option<&Limits>,
+    limits: Option<&SearchLimits>,
     conditions: &TrialConditions,
     bench: &Bench<'_>,
     reported: &mut dyn FnMut(&MeasuredExperiment),
@@ -298,13 +298,13 @@ knobs = { alignment = [4096], meta_block = [65536] }
         }
     }
 
-    fn measured(limits: Option<&Limits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
+    fn measured(limits: Option<&SearchLimits>, time: Option<Duration>) -> (Measurement, Vec<String>) {
         measured_by(&SimulatedRuns::default(), limits, time)
     }
 
     fn measured_by(
         simulated: &SimulatedRuns,
-        limits: Option<&Limits>,
+        limits: Option<&SearchLimits>,
         time: Option<Duration>,
     ) -> (Measurement, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
@@ -322,7 +322,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
 
     #[test]
     fn what_won_twice_becomes_the_profile() {
-        let (done, reported) = measured(Some(&Limits::default()), None);
+        let (done, reported) = measured(Some(&SearchLimits::default()), None);
         assert_eq!(reported, ["one", "two"]);
         assert!(done.experiments[0].search.proof.is_none() && done.experiments[1].search.proof.is_some());
         let profile = done.profile("raddle 0", 7).unwrap();
@@ -361,7 +361,7 @@ knobs = { alignment = [4096], meta_block = [65536] }
 
     #[test]
     fn unmeasured_settings_are_not_reported() {
-        let (done, _) = measured(Some(&Limits::default()), Some(Duration::ZERO));
+        let (done, _) = measured(Some(&SearchLimits::default()), Some(Duration::ZERO));
         let sweeps: Vec<usize> = done.experiments.iter().map(|experiment| experiment.search.sweep.runs()).collect();
         assert_eq!((sweeps, done.profile("raddle 0", 7)), (vec![0, 0], None));
         let json = serde_json::to_value(&done).unwrap();

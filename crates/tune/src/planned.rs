@@ -43,7 +43,7 @@ pub struct Case {
 
 /// Result of a command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct PlannedRow {
     /// Name of the row.
     pub name: String,
     /// Command that was run.
@@ -66,7 +66,7 @@ pub struct ResultTable {
     /// Place in the paper and its result.
     pub paper: Option<String>,
     /// Rows of the table.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PlannedRow>,
 }
 
 /// Whether numbers agree with the paper's.
@@ -105,7 +105,7 @@ impl Case {
     ///
     /// # Errors
     /// If a number is missing.
-    pub fn row(&self, answer: &serde_json::Value) -> Result<Row, NoNumber> {
+    pub fn row(&self, answer: &serde_json::Value) -> Result<PlannedRow, NoNumber> {
         let number = |pointer: &String| {
             let found = answer.pointer(pointer).and_then(serde_json::Value::as_f64);
             found.ok_or_else(|| NoNumber { command: self.command.clone(), pointer: pointer.clone() })
@@ -120,7 +120,13 @@ impl Case {
             false if self.paper.iter().all(agrees) => Agreement::Equal,
             false => Agreement::Differs,
         };
-        Ok(Row { name: self.name.clone(), command: self.command.clone(), here, paper: self.paper.clone(), verdict })
+        Ok(PlannedRow {
+            name: self.name.clone(),
+            command: self.command.clone(),
+            here,
+            paper: self.paper.clone(),
+            verdict,
+        })
     }
 }
 

@@ -19,7 +19,7 @@ pub struct SampleBoxes {
     pub components: Vec<u64>,
     /// Type of the components.
     #[serde(default)]
-    pub number: Number,
+    pub number: SampleNumber,
     /// Format that is written.
     #[serde(default)]
     pub output: OutputFormat,
@@ -40,7 +40,7 @@ pub struct SampleBoxes {
 /// Type of a number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Number {
+pub enum SampleNumber {
     /// 4-byte floating point.
     #[default]
     Float32,
@@ -48,7 +48,7 @@ pub enum Number {
     Float64,
 }
 
-impl Number {
+impl SampleNumber {
     /// Returns the length in bytes.
     pub fn len_bytes(self) -> u64 {
         match self {

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Limits on the cost of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limits {
+pub struct SearchLimits {
     /// Maximum ratio of the file length to that of the default.
     pub max_inflation: f64,
     /// Maximum memory of a run.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub readable_by: Option<LibraryVersion>,
 }
 
-impl Default for Limits {
+impl Default for SearchLimits {
     /// Lets files grow by a tenth, and requires that HDF5 1.10 can read them.
     fn default() -> Self {
         Self { max_inflation: 1.1, memory_bytes: None, readable_by: Some(LibraryVersion(1, 10)) }
@@ -60,7 +60,7 @@ pub struct Search {
     pub proof: Option<Findings>,
 }
 
-impl Limits {
+impl SearchLimits {
     /// Returns whether the arm may be chosen.
     pub fn allow(&self, finding: &Finding) -> bool {
         let Some(medians) = &finding.medians else { return false };
@@ -74,7 +74,7 @@ impl Limits {
 }
 
 /// Returns the settings that a sweep found to help, each with its better values, best first.
-pub fn living(sweep: &Findings, limits: &Limits) -> BTreeMap<Knob, Vec<SettingValue>> {
+pub fn living(sweep: &Findings, limits: &SearchLimits) -> BTreeMap<Knob, Vec<SettingValue>> {
     let mut better: BTreeMap<Knob, Vec<(f64, SettingValue)>> = BTreeMap::new();
     let first = sweep.arms.first().map(|finding| &finding.arm.candidate.case);
     for finding in &sweep.arms {
@@ -119,7 +119,7 @@ pub fn combinations(living: &BTreeMap<Knob, Vec<SettingValue>>, limit: usize) ->
 }
 
 /// Returns the better half of the arms of a round, best first, without those whose interval lies above the best one's.
-pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
+pub fn survivors(round: &Findings, limits: &SearchLimits) -> Vec<Candidate> {
     let mut allowed: Vec<(&Finding, Estimate)> = round.arms[1..]
         .iter()
         .filter(|finding| limits.allow(finding))
@@ -138,7 +138,7 @@ pub fn survivors(round: &Findings, limits: &Limits) -> Vec<Candidate> {
 /// See [`campaign::carry_out`].
 pub fn search(
     experiment: &Experiment,
-    limits: &Limits,
+    limits: &SearchLimits,
     conditions: &TrialConditions,
     bench: &Bench<'_>,
 ) -> Result<Search> {
@@ -196,7 +196,7 @@ impl Search {
     }
 
     /// Returns the winner with the evidence for all its settings together; `None` if it did not win again.
-    pub fn winner(&self, limits: &Limits) -> Option<(&Settings, Evidence)> {
+    pub fn winner(&self, limits: &SearchLimits) -> Option<(&Settings, Evidence)> {
         let proof = self.proof.as_ref()?;
         let finding = proof.arms.get(1)?;
         let is_proven = finding.verdict == Some(Verdict::Better) && limits.allow(finding);
@@ -204,7 +204,7 @@ impl Search {
     }
 
     /// Returns the settings in which the winner differs from the default, each with the evidence of the sweep.
-    pub fn measured(&self, limits: &Limits) -> Vec<(Knob, MeasuredValue)> {
+    pub fn measured(&self, limits: &SearchLimits) -> Vec<(Knob, MeasuredValue)> {
         let Some((settings, _)) = self.winner(limits) else { return Vec::new() };
         let changed = settings.0.iter().filter(|(knob, value)| self.sweep.base().get(**knob) != Some(*value));
         let of = |knob: &Knob, value: &SettingValue| {
@@ -289,7 +289,7 @@ mod tests {
         Experiment { name: "made".to_owned(), knobs: knobs.into(), ..experiment }
     }
 
-    fn found(limits: &Limits) -> Search {
+    fn found(limits: &SearchLimits) -> Search {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::in_folder(folder.path(), 1).unwrap();
         let (simulated, cancel) = (SimulatedRuns::default(), CancelToken::new());
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_best_combination_within_the_limits_is_found() {
-        let limits = Limits::default();
+        let limits = SearchLimits::default();
         let search = found(&limits);
         let (settings, together) = search.winner(&limits).unwrap();
         let expected = [(Knob::Gzip, 1), (Knob::ChunkCache, 4 << 20), (Knob::MetaBlock, 1 << 20)];
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_lifted_lets_more_win() {
-        let limits = Limits { max_inflation: 10.0, ..Limits::default() };
+        let limits = SearchLimits { max_inflation: 10.0, ..SearchLimits::default() };
         let search = found(&limits);
         let (settings, together) = search.winner(&limits).unwrap();
         assert_eq!(settings.whole(Knob::Gzip), Some(0));
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn where_nothing_may_be_chosen_nothing_is() {
-        let limits = Limits { memory_bytes: Some(1000), ..Limits::default() };
+        let limits = SearchLimits { memory_bytes: Some(1000), ..SearchLimits::default() };
         let search = found(&limits);
         assert!(search.proof.is_none() && search.rounds.is_empty());
         assert!(search.winner(&limits).is_none() && search.measured(&limits).is_empty());

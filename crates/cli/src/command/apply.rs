@@ -10,7 +10,7 @@ use raddle::options::profile::newest;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
 use raddle_inject::emit::{Language, source};
 use raddle_inject::install::{Objects, default_folder};
-use raddle_inject::plan::{Adapt, ApplyPlan, ApplyRequest};
+use raddle_inject::plan::{AdaptOptions, ApplyPlan, ApplyRequest};
 use raddle_inject::program::{Program, Route, find};
 use raddle_inject::{InjectError, patch};
 use raddle_mpi::launcher;
@@ -162,7 +162,7 @@ impl ApplyArgs {
         wishes.take_auto();
         wishes.auto_chunk_cache_bytes = self.auto_cache.unwrap_or(wishes.auto_chunk_cache_bytes);
         wishes.forced.extend(&self.forced);
-        wishes.adapt = self.adapt.then(|| Adapt {
+        wishes.adapt = self.adapt.then(|| AdaptOptions {
             block_bytes: self.block.map_or_else(block_of_folder, |size| size.0),
             is_block_everywhere: self.block.is_some(),
         });

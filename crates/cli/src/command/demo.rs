@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::options::running::RuntimeArgs;
 use crate::render::plan::{Detail, text};
 use crate::render::quantity;
-use crate::render::table::{Align, Columns};
+use crate::render::table::{CellAlign, Columns};
 use crate::session::Session;
 use crate::text_file::NO_FILES;
 use raddle::Error;
@@ -171,11 +171,11 @@ fn show(
 /// Formats the final table.
 fn comparison(report: &MergeReport, compress: Compress, looped: Option<&h5py::Loop>) -> String {
     let titles = [
-        ("", Align::Left),
-        ("time", Align::Right),
-        ("speed", Align::Right),
-        ("output", Align::Right),
-        ("of the inputs", Align::Right),
+        ("", CellAlign::Left),
+        ("time", CellAlign::Right),
+        ("speed", CellAlign::Right),
+        ("output", CellAlign::Right),
+        ("of the inputs", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     let mut row = |name: &str, elapsed_s: f64, len_bytes: u64| {

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::exit::Exit;
-use crate::options::running::{VerbosityArgs, Warnings, When};
+use crate::options::running::{VerbosityArgs, Visibility, Warnings};
 use crate::render::{escape, quantity};
 use crate::self_test::{self, FailedStep, Step};
 use crate::session::Session;
@@ -64,7 +64,7 @@ struct SelfTest {
 pub fn run(arguments: &SelfTestArgs) -> Result<Exit, Error> {
     let SelfTestArgs { folder, jobs, quiet, report } = arguments;
     let verbosity = VerbosityArgs {
-        progress: When::Never,
+        progress: Visibility::Never,
         quiet: *quiet,
         verbose: 0,
         log_json: None,

@@ -16,7 +16,7 @@ use raddle_tune::kernel::Verify;
 use raddle_tune::knob::{Knob, LibraryVersion, SettingValue};
 use raddle_tune::measurement::{Measurement, profile_path};
 use raddle_tune::profile::{Profile, user_profile_folder};
-use raddle_tune::search::Limits;
+use raddle_tune::search::SearchLimits;
 use raddle_tune::workload::Workload;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -62,7 +62,7 @@ pub struct TuneArgs {
     force: bool,
 
     /// Maximum growth of files, as a ratio to their size with the defaults
-    #[arg(long, value_name = "RATIO", default_value_t = Limits::default().max_inflation, value_parser = ratio, help_heading = "Limits")]
+    #[arg(long, value_name = "RATIO", default_value_t = SearchLimits::default().max_inflation, value_parser = ratio, help_heading = "Limits")]
     max_inflation: f64,
 
     /// Maximum memory of a run
@@ -122,7 +122,7 @@ fn reader(text: &str) -> Result<LibraryVersion, String> {
 pub fn run(arguments: &TuneArgs) -> Result<Exit, Error> {
     let workload = arguments.workload()?;
     let path = arguments.path(&workload.name)?;
-    let limits = Limits {
+    let limits = SearchLimits {
         max_inflation: arguments.max_inflation,
         memory_bytes: arguments.max_memory.map(|size| size.0),
         readable_by: Some(arguments.readable_by),

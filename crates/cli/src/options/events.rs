@@ -84,7 +84,7 @@ pub enum EventForm {
 
 /// Data that the framework compresses in its batch layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Choice {
+pub enum CompressionScope {
     /// Nothing
     None,
     /// Each event
@@ -134,8 +134,8 @@ pub struct EventLayoutArgs {
     pub codec: Option<EventCodec>,
 
     /// Data that --compat cce compresses in the batch layout
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Choice::Events)]
-    pub choice: Choice,
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = CompressionScope::Events)]
+    pub choice: CompressionScope,
 
     /// Reserialise products [default: as stored, or as ROOT does if the layout supports nothing else]
     #[arg(long, value_name = "HOW", value_enum)]
@@ -169,10 +169,10 @@ impl EventLayoutArgs {
             compat: self.compat.map(|EventForm::Cce| Compat::Cce),
             codec: self.codec,
             choice: match self.choice {
-                Choice::None => CompressionChoice::None,
-                Choice::Events => CompressionChoice::Events,
-                Choice::Batch => CompressionChoice::Batch,
-                Choice::Both => CompressionChoice::Both,
+                CompressionScope::None => CompressionChoice::None,
+                CompressionScope::Events => CompressionChoice::Events,
+                CompressionScope::Batch => CompressionChoice::Batch,
+                CompressionScope::Both => CompressionChoice::Both,
             },
             serialize: self.serialize.map(|serialized| match serialized {
                 SerializationArg::Root => Serialization::Root,

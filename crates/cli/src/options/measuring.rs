@@ -13,7 +13,7 @@ use raddle_tune::kernel::Kernel;
 use raddle_tune::knob::{Knob, SettingValue};
 use raddle_tune::measurement::{MeasuredExperiment, Measurement, measure, needed_len_bytes};
 use raddle_tune::runner::{Executor, LAUNCHER, Scratch, Workers};
-use raddle_tune::search::Limits;
+use raddle_tune::search::SearchLimits;
 use raddle_tune::statistics::{DEFAULT_MARGIN, StopRule};
 use raddle_tune::worker::{Answer, Request};
 use raddle_tune::workload::{self, Workload};
@@ -204,7 +204,7 @@ impl MeasurementArgs {
     pub fn measure(
         &self,
         workload: &Workload,
-        limits: Option<&Limits>,
+        limits: Option<&SearchLimits>,
         session: &Session,
         watch: &Watch<'_>,
     ) -> Result<Measurement, Error> {

@@ -43,8 +43,8 @@ pub struct RuntimeArgs {
 #[command(next_help_heading = "Running")]
 pub struct VerbosityArgs {
     /// Show progress bars; auto: bars on a terminal, one line per stage elsewhere
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
-    pub progress: When,
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Visibility::Auto)]
+    pub progress: Visibility,
 
     /// Print only errors
     #[arg(short, long, conflicts_with = "verbose")]
@@ -176,7 +176,7 @@ struct ReportEnvelope<'a, T> {
 
 /// Condition for showing something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum When {
+pub enum Visibility {
     /// If output is a terminal
     Auto,
     /// Even if output is not a terminal

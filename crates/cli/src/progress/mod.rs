@@ -7,7 +7,7 @@ mod bars;
 mod json_log;
 mod lines;
 
-use crate::options::running::{VerbosityArgs, Warnings, When};
+use crate::options::running::{VerbosityArgs, Visibility, Warnings};
 use crate::render::{escape, quantity};
 use raddle::Error;
 use raddle_core::report::progress::{Event, Observer, Severity, Stage};
@@ -67,10 +67,10 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let display: Box<dyn Display> = match arguments.progress {
             _ if arguments.quiet => Box::new(lines::MessagesOnly::quiet()),
-            When::Never => Box::new(lines::MessagesOnly::default()),
-            When::Auto | When::Always if terminal => Box::new(bars::Bars::new()),
-            When::Auto => Box::new(lines::Lines::new(None)),
-            When::Always => Box::new(lines::Lines::new(Some(lines::HEARTBEAT))),
+            Visibility::Never => Box::new(lines::MessagesOnly::default()),
+            Visibility::Auto | Visibility::Always if terminal => Box::new(bars::Bars::new()),
+            Visibility::Auto => Box::new(lines::Lines::new(None)),
+            Visibility::Always => Box::new(lines::Lines::new(Some(lines::HEARTBEAT))),
         };
         let threshold = match (arguments.quiet, arguments.verbose) {
             (true, _) => None,

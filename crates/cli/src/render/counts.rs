@@ -1,6 +1,6 @@
 //! Counters of runs of raddle's own writers: rates, shares of steps, messages, files.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_tune::findings::{Finding, Findings};
 use raddle_tune::kernel::Kernel;
@@ -50,8 +50,8 @@ pub fn text(findings: &Findings) -> String {
     let steps: Vec<_> = STEPS.into_iter().filter(|(name, _)| has(name)).collect();
     let counts: Vec<_> = COUNTS.into_iter().filter(|(name, _)| has(name)).collect();
     let head = |all: &[(&'static str, &'static str)]| {
-        let titles = all.iter().map(|(_, title)| (*title, Align::Right));
-        [("setting", Align::Left), ("rate", Align::Right)].into_iter().chain(titles).collect::<Vec<_>>()
+        let titles = all.iter().map(|(_, title)| (*title, CellAlign::Right));
+        [("setting", CellAlign::Left), ("rate", CellAlign::Right)].into_iter().chain(titles).collect::<Vec<_>>()
     };
     let (mut shares, mut numbers) = (Columns::new(&head(&steps)), Columns::new(&head(&counts)));
     for finding in &findings.arms {

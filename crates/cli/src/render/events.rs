@@ -1,6 +1,6 @@
 //! Events as text: written files, contents of files, measurements.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_events::ConversionReport;
 use raddle_events::formats::WrittenEvents;
@@ -44,9 +44,9 @@ pub fn inspection(inspection: &EventsInspection) -> String {
         quantity::size(inspection.mean_len_bytes),
     );
     let has_sizes = inspection.products.iter().any(|product| product.len_bytes.is_some());
-    let mut titles = vec![("product", Align::Left), ("class", Align::Left), ("type", Align::Left)];
+    let mut titles = vec![("product", CellAlign::Left), ("class", CellAlign::Left), ("type", CellAlign::Left)];
     if has_sizes {
-        titles.extend([("mean", Align::Right), ("share", Align::Right)]);
+        titles.extend([("mean", CellAlign::Right), ("share", CellAlign::Right)]);
     }
     let mut columns = Columns::new(&titles);
     let total: u64 = inspection.products.iter().filter_map(|product| product.len_bytes).sum();
@@ -81,18 +81,18 @@ pub fn inspection(inspection: &EventsInspection) -> String {
 /// Formats the table of a measurement.
 pub fn bench(measured: &[MeasuredConversion]) -> String {
     let titles = [
-        ("layout", Align::Left),
-        ("threads", Align::Right),
-        ("time", Align::Right),
-        ("events/s", Align::Right),
-        ("in memory", Align::Right),
-        ("file", Align::Right),
-        ("read", Align::Right),
-        ("prepare", Align::Right),
-        ("encode", Align::Right),
-        ("write", Align::Right),
-        ("metadata", Align::Right),
-        ("other", Align::Right),
+        ("layout", CellAlign::Left),
+        ("threads", CellAlign::Right),
+        ("time", CellAlign::Right),
+        ("events/s", CellAlign::Right),
+        ("in memory", CellAlign::Right),
+        ("file", CellAlign::Right),
+        ("read", CellAlign::Right),
+        ("prepare", CellAlign::Right),
+        ("encode", CellAlign::Right),
+        ("write", CellAlign::Right),
+        ("metadata", CellAlign::Right),
+        ("other", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     for MeasuredConversion { sink, number_of_ranks, threads, len_bytes, converted } in measured {
@@ -122,16 +122,16 @@ pub fn bench(measured: &[MeasuredConversion]) -> String {
 /// Formats the work of each rank; empty for a single rank.
 fn ranks(measured: &[MeasuredConversion]) -> String {
     let titles = [
-        ("layout", Align::Left),
-        ("threads", Align::Right),
-        ("rank", Align::Right),
-        ("events", Align::Right),
-        ("read", Align::Right),
-        ("prepare", Align::Right),
-        ("encode", Align::Right),
-        ("write", Align::Right),
-        ("messages", Align::Right),
-        ("of its time", Align::Right),
+        ("layout", CellAlign::Left),
+        ("threads", CellAlign::Right),
+        ("rank", CellAlign::Right),
+        ("events", CellAlign::Right),
+        ("read", CellAlign::Right),
+        ("prepare", CellAlign::Right),
+        ("encode", CellAlign::Right),
+        ("write", CellAlign::Right),
+        ("messages", CellAlign::Right),
+        ("of its time", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     let rows = measured.iter().flat_map(|case| case.converted.ranks.iter().enumerate().map(move |rank| (case, rank)));

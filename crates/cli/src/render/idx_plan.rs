@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Simulation of one box size.
 #[derive(Debug, Serialize)]
-pub struct Choice {
+pub struct SimulatedBox {
     /// Name of the box size.
     #[serde(rename = "box")]
     pub imposed: String,
@@ -26,7 +26,7 @@ pub struct Plan {
     /// Sample types of the fields.
     pub fields: Vec<String>,
     /// Result for each box size.
-    pub boxes: Vec<Choice>,
+    pub boxes: Vec<SimulatedBox>,
 }
 
 /// Formats the report: the part shared by all choices, then each of them.
@@ -45,7 +45,7 @@ pub fn text(plan: &Plan) -> String {
     text
 }
 
-fn of_choice(choice: &Choice) -> String {
+fn of_choice(choice: &SimulatedBox) -> String {
     let simulation = &choice.simulation;
     let mut text = match &simulation.imposed_counts {
         Some(counts) => {

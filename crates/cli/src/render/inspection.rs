@@ -1,6 +1,6 @@
 //! An inspected file as text.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, histogram, quantity};
 use raddle_hdf5::inspect::{Bucket, DatasetStatistics, Inspection, SpaceUse, StorageKind, Sum};
 use std::path::Path;
@@ -47,11 +47,11 @@ pub fn total(sum: &Sum) -> String {
         quantity::counted(sum.chunks, "chunk")
     ));
     let titles = [
-        ("datasets", Align::Left),
-        ("per file", Align::Right),
-        ("raw", Align::Right),
-        ("stored", Align::Right),
-        ("ratio", Align::Right),
+        ("datasets", CellAlign::Left),
+        ("per file", CellAlign::Right),
+        ("raw", CellAlign::Right),
+        ("stored", CellAlign::Right),
+        ("ratio", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     for (what, kind) in [("one value a row", sum.narrow), ("wider rows", sum.wide), ("all", all)] {
@@ -112,8 +112,11 @@ fn header(path: &Path, inspection: &Inspection) -> String {
 
 /// Formats the use of the bytes of files.
 fn uses(space: &SpaceUse, all_len_bytes: u64) -> String {
-    let mut columns =
-        Columns::new(&[("where the bytes are", Align::Left), ("size", Align::Right), ("share", Align::Right)]);
+    let mut columns = Columns::new(&[
+        ("where the bytes are", CellAlign::Left),
+        ("size", CellAlign::Right),
+        ("share", CellAlign::Right),
+    ]);
     let rows = [
         ("raw data", space.raw_len_bytes),
         ("metadata", space.metadata_len_bytes),
@@ -161,13 +164,13 @@ fn groups(inspection: &Inspection, detail: Detail) -> String {
         return String::new();
     }
     let titles = [
-        ("group", Align::Left),
-        ("datasets", Align::Right),
-        ("empty", Align::Right),
-        ("rows", Align::Right),
-        ("raw", Align::Right),
-        ("stored", Align::Right),
-        ("ratio", Align::Right),
+        ("group", CellAlign::Left),
+        ("datasets", CellAlign::Right),
+        ("empty", CellAlign::Right),
+        ("rows", CellAlign::Right),
+        ("raw", CellAlign::Right),
+        ("stored", CellAlign::Right),
+        ("ratio", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     let mut groups: Vec<_> = inspection.groups.iter().collect();
@@ -192,13 +195,13 @@ fn datasets(inspection: &Inspection, detail: Detail) -> String {
         return String::new();
     }
     let titles = [
-        ("dataset", Align::Left),
-        ("shape", Align::Left),
-        ("stored as", Align::Left),
-        ("chunks", Align::Right),
-        ("raw", Align::Right),
-        ("stored", Align::Right),
-        ("ratio", Align::Right),
+        ("dataset", CellAlign::Left),
+        ("shape", CellAlign::Left),
+        ("stored as", CellAlign::Left),
+        ("chunks", CellAlign::Right),
+        ("raw", CellAlign::Right),
+        ("stored", CellAlign::Right),
+        ("ratio", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     datasets.sort_by_key(|dataset| std::cmp::Reverse(dataset.stored_len_bytes));
@@ -243,7 +246,7 @@ fn faults(inspection: &Inspection) -> String {
     if inspection.faults.is_empty() {
         return String::new();
     }
-    let mut columns = Columns::new(&[("cannot be read", Align::Left), ("why", Align::Left)]);
+    let mut columns = Columns::new(&[("cannot be read", CellAlign::Left), ("why", CellAlign::Left)]);
     for fault in &inspection.faults {
         let path = escape::bytes(&fault.path);
         columns.row(&[escape::shorten(&path), escape::shorten(&escape::text(&fault.reason))]);

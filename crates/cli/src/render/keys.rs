@@ -1,6 +1,6 @@
 //! Partition keys as text: created keys, results of checks, problems with ids.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, histogram, quantity};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::check::KeysReport;
@@ -29,11 +29,11 @@ pub fn summary(derived: &DerivedColumns) -> String {
 /// Formats the shares of readers: a line per reader and group.
 pub fn shares(shares: &[EventShare]) -> String {
     let titles = [
-        ("rank", Align::Right),
-        ("group", Align::Left),
-        ("first row", Align::Right),
-        ("rows", Align::Right),
-        ("found by", Align::Left),
+        ("rank", CellAlign::Right),
+        ("group", CellAlign::Left),
+        ("first row", CellAlign::Right),
+        ("rows", CellAlign::Right),
+        ("found by", CellAlign::Left),
     ];
     let mut columns = Columns::new(&titles);
     for share in shares {
@@ -86,7 +86,8 @@ pub fn checked(report: &KeysReport) -> String {
     if report.faults.is_empty() {
         return format!("in order: {looked_at}");
     }
-    let mut columns = Columns::new(&[("key", Align::Left), ("row", Align::Right), ("what is wrong", Align::Left)]);
+    let mut columns =
+        Columns::new(&[("key", CellAlign::Left), ("row", CellAlign::Right), ("what is wrong", CellAlign::Left)]);
     for fault in report.faults.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&fault.path)).into_owned(),
@@ -117,11 +118,11 @@ pub fn sizes(sizes: &EventSizes) -> String {
         text.push_str(&format!("\n events by size (from)\n{}", histogram::lines(&bars)));
     }
     let titles = [
-        ("group", Align::Left),
-        ("rows", Align::Right),
-        ("bytes a row", Align::Right),
-        ("events with rows", Align::Right),
-        ("most rows", Align::Right),
+        ("group", CellAlign::Left),
+        ("rows", CellAlign::Right),
+        ("bytes a row", CellAlign::Right),
+        ("events with rows", CellAlign::Right),
+        ("most rows", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     for table in &sizes.tables {
@@ -139,12 +140,12 @@ pub fn sizes(sizes: &EventSizes) -> String {
 /// Formats the chunk reads of a partition.
 pub fn shared_chunks(tables: &[SharedChunks]) -> String {
     let titles = [
-        ("group", Align::Left),
-        ("datasets", Align::Right),
-        ("chunks", Align::Right),
-        ("of several readers", Align::Right),
-        ("reads", Align::Right),
-        ("reads a chunk", Align::Right),
+        ("group", CellAlign::Left),
+        ("datasets", CellAlign::Right),
+        ("chunks", CellAlign::Right),
+        ("of several readers", CellAlign::Right),
+        ("reads", CellAlign::Right),
+        ("reads a chunk", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     let mut all = SharedChunks { group: "all".to_owned(), ..SharedChunks::default() };

@@ -1,6 +1,6 @@
 //! HDF5 measurements as tables of verdicts.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{counts, escape, quantity};
 use raddle_tune::findings::{ArmFailure, Finding, Findings, PhaseFindings, WrittenValues};
 use raddle_tune::kernel::Kernel;
@@ -21,7 +21,8 @@ pub fn workloads(all: &[Workload]) -> String {
             text.push_str(&format!(" all of {}\n\n", workload.parts.join(", ")));
             continue;
         }
-        let mut columns = Columns::new(&[("experiment", Align::Left), ("", Align::Left), ("settings", Align::Right)]);
+        let mut columns =
+            Columns::new(&[("experiment", CellAlign::Left), ("", CellAlign::Left), ("settings", CellAlign::Right)]);
         for experiment in &workload.experiments {
             let count = experiment.candidates().len() - experiment.cases.len();
             columns.row(&[experiment.name.clone(), experiment.title.clone(), count.to_string()]);
@@ -69,14 +70,14 @@ fn of_experiment(experiment: &MeasuredExperiment, max_blocks: usize) -> String {
     text.push_str(&notes(sweep, max_blocks));
     let what = if sweep.metric == Metric::CpuS { "cpu time" } else { "time" };
     let mut columns = Columns::new(&[
-        ("setting", Align::Left),
-        (what, Align::Right),
-        ("calls", Align::Right),
-        ("file", Align::Right),
-        ("ratio", Align::Right),
-        ("95 % interval", Align::Right),
-        ("runs", Align::Right),
-        ("verdict", Align::Left),
+        ("setting", CellAlign::Left),
+        (what, CellAlign::Right),
+        ("calls", CellAlign::Right),
+        ("file", CellAlign::Right),
+        ("ratio", CellAlign::Right),
+        ("95 % interval", CellAlign::Right),
+        ("runs", CellAlign::Right),
+        ("verdict", CellAlign::Left),
     ]);
     sweep.arms.iter().for_each(|finding| columns.row(&cells(finding, sweep.metric)));
     text.push_str(&columns.render());
@@ -113,11 +114,11 @@ fn of_phase(findings: &Findings, half: &PhaseFindings) -> String {
     let mut text = format!("  {name}{doubt}:\n");
     let what = if half.metric == Metric::CpuS { "cpu time" } else { "time" };
     let mut columns = Columns::new(&[
-        ("setting", Align::Left),
-        (what, Align::Right),
-        ("ratio", Align::Right),
-        ("95 % interval", Align::Right),
-        ("verdict", Align::Left),
+        ("setting", CellAlign::Left),
+        (what, CellAlign::Right),
+        ("ratio", CellAlign::Right),
+        ("95 % interval", CellAlign::Right),
+        ("verdict", CellAlign::Left),
     ]);
     for finding in &findings.arms {
         let Some(found) = finding.phases.iter().find(|found| found.phase == half.phase) else { continue };
@@ -158,8 +159,8 @@ fn of_stages(findings: &Findings) -> String {
     if stages.is_empty() {
         return String::new();
     }
-    let titles = stages.iter().map(|(_, title)| (*title, Align::Right));
-    let mut columns = Columns::new(&std::iter::once(("setting", Align::Left)).chain(titles).collect::<Vec<_>>());
+    let titles = stages.iter().map(|(_, title)| (*title, CellAlign::Right));
+    let mut columns = Columns::new(&std::iter::once(("setting", CellAlign::Left)).chain(titles).collect::<Vec<_>>());
     for finding in &findings.arms {
         let times = stages
             .iter()
@@ -296,12 +297,12 @@ pub fn profile(done: &Measurement, profile: Option<&Profile>, path: &Path) -> St
     let all =
         profile.settings.iter().map(|found| (found, "")).chain(profile.layout.iter().map(|found| (found, "layout")));
     let mut columns = Columns::new(&[
-        ("profile", Align::Left),
-        ("ratio", Align::Right),
-        ("95 % interval", Align::Right),
-        ("runs", Align::Right),
-        ("file", Align::Right),
-        ("", Align::Left),
+        ("profile", CellAlign::Left),
+        ("ratio", CellAlign::Right),
+        ("95 % interval", CellAlign::Right),
+        ("runs", CellAlign::Right),
+        ("file", CellAlign::Right),
+        ("", CellAlign::Left),
     ]);
     let cells = |name: String, evidence: &Evidence, kind: &str| {
         let Evidence { ratio, interval: bounds, blocks, inflation, .. } = *evidence;
@@ -327,7 +328,7 @@ mod tests {
     use raddle_tune::knob::{Knob, Settings};
     use raddle_tune::measurement::measure;
     use raddle_tune::runner::{Executor, Scratch};
-    use raddle_tune::search::Limits;
+    use raddle_tune::search::SearchLimits;
     use raddle_tune::statistics::StopRule;
     use raddle_tune::worker::{Answer, KernelOutcome, Request, RunStage, StageTime};
     use std::collections::BTreeSet;
@@ -371,7 +372,7 @@ mod tests {
         }
     }
 
-    fn reported(elsewhere: f64, limits: &Limits) -> String {
+    fn reported(elsewhere: f64, limits: &SearchLimits) -> String {
         let text = "name = \"mine\"\ntitle = \"A test\"\nprofile_from = \"one\"\n[[experiment]]\nname = \"one\"\ntitle = \"One\"\n\
                     kernel = { kind = \"vpic\", particles = 10 }\nknobs = { meta_block = [65536] }\n";
         let workload = Workload::parse(Path::new("mine.toml"), text, Scale::Tiny).unwrap();
@@ -389,12 +390,12 @@ mod tests {
 
     #[test]
     fn the_reason_for_no_profile_is_reported() {
-        let won = reported(0.7, &Limits::default());
+        let won = reported(0.7, &SearchLimits::default());
         assert!(won.contains("meta_block=64KiB") && won.contains("written to mine.toml"), "{won}");
-        let lost = reported(1.0, &Limits::default());
+        let lost = reported(1.0, &SearchLimits::default());
         let words = "one: meta_block=64KiB won the search, but measured again on other values it took 1.00 (";
         assert!(lost.contains(words) && lost.contains("no effect: no profile is written."), "{lost}");
-        let limited = reported(0.7, &Limits { max_inflation: 0.5, ..Limits::default() });
+        let limited = reported(0.7, &SearchLimits { max_inflation: 0.5, ..SearchLimits::default() });
         assert!(limited.contains("one: no setting was found to help within the limits: no profile"), "{limited}");
     }
 }

@@ -1,6 +1,6 @@
 //! A plan as text for people.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{differences, escape, quantity};
 use raddle::summary::{Convention, SkippedFile, Summary};
 use raddle_core::output::stripes::StripeSource;
@@ -167,16 +167,16 @@ pub fn text(summary: &Summary, detail: Detail) -> String {
 
 fn datasets_table(summary: &Summary) -> String {
     let mut titles = vec![
-        ("dataset", Align::Left),
-        ("type", Align::Left),
-        ("shape", Align::Left),
-        ("stored", Align::Left),
-        ("filters", Align::Left),
-        ("raw", Align::Right),
+        ("dataset", CellAlign::Left),
+        ("type", CellAlign::Left),
+        ("shape", CellAlign::Left),
+        ("stored", CellAlign::Left),
+        ("filters", CellAlign::Left),
+        ("raw", CellAlign::Right),
     ];
     let is_decided = summary.output.datasets.iter().any(|dataset| dataset.decided_by.is_some());
     if is_decided {
-        titles.push(("decided by", Align::Left));
+        titles.push(("decided by", CellAlign::Left));
     }
     let mut columns = Columns::new(&titles);
     let or_dash =
@@ -205,12 +205,12 @@ fn datasets_table(summary: &Summary) -> String {
 fn groups_table(summary: &Summary) -> String {
     let mut groups = groups(summary);
     let titles = [
-        ("group", Align::Left),
-        ("datasets", Align::Right),
-        ("empty", Align::Right),
-        ("rows", Align::Right),
-        ("rows per chunk", Align::Right),
-        ("raw", Align::Right),
+        ("group", CellAlign::Left),
+        ("datasets", CellAlign::Right),
+        ("empty", CellAlign::Right),
+        ("rows", CellAlign::Right),
+        ("rows per chunk", CellAlign::Right),
+        ("raw", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     let count = groups.len();

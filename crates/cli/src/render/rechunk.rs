@@ -1,6 +1,6 @@
 //! Results of `raddle rechunk` with many files as text.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle::rechunk::{FilesSummary, RechunkedFiles};
 
@@ -9,8 +9,13 @@ const MAX_TABLE_ROWS: usize = 100;
 
 /// Formats the files that would be written.
 pub fn planned(summary: &FilesSummary<'_>) -> String {
-    let titles = [("file", Align::Left), ("datasets", Align::Right), ("chunks", Align::Right), ("size", Align::Right)];
-    let mut columns = Columns::new(&[titles.as_slice(), &[("uncompressed", Align::Right)]].concat());
+    let titles = [
+        ("file", CellAlign::Left),
+        ("datasets", CellAlign::Right),
+        ("chunks", CellAlign::Right),
+        ("size", CellAlign::Right),
+    ];
+    let mut columns = Columns::new(&[titles.as_slice(), &[("uncompressed", CellAlign::Right)]].concat());
     for file in summary.files.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::path(&file.input),

@@ -1,7 +1,7 @@
 //! Short summary of a merge, rechunk or verification.
 
 use super::plan::alignment;
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
 use raddle_merge::verify::VerifyReport;
@@ -124,7 +124,8 @@ fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String 
         return format!("{good}: {compared}");
     }
     let count = report.mismatches.len();
-    let mut columns = Columns::new(&[("object", Align::Left), ("what differs", Align::Left), ("input", Align::Left)]);
+    let mut columns =
+        Columns::new(&[("object", CellAlign::Left), ("what differs", CellAlign::Left), ("input", CellAlign::Left)]);
     for mismatch in report.mismatches.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[
             escape::shorten(&escape::text(&mismatch.path)).into_owned(),

@@ -3,7 +3,7 @@
 use super::plan::alignment;
 use super::quantity::{count, counted, seconds, size};
 use super::spreads::SpreadTable;
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use raddle_merge::ReadBy;
 use raddle_merge::simulate::Simulation;
 
@@ -91,13 +91,13 @@ pub fn text(simulation: &Simulation) -> String {
 /// Formats the strategies of reading the inputs.
 fn readings(simulation: &Simulation) -> String {
     let titles = [
-        ("reading", Align::Left),
-        ("files per rank", Align::Right),
-        ("opens", Align::Right),
-        ("sent", Align::Right),
-        ("messages", Align::Right),
-        ("execute", Align::Right),
-        ("", Align::Left),
+        ("reading", CellAlign::Left),
+        ("files per rank", CellAlign::Right),
+        ("opens", CellAlign::Right),
+        ("sent", CellAlign::Right),
+        ("messages", CellAlign::Right),
+        ("execute", CellAlign::Right),
+        ("", CellAlign::Left),
     ];
     let mut columns = Columns::new(&titles);
     for way in &simulation.readings {

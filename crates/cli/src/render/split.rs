@@ -1,6 +1,6 @@
 //! Results of `raddle split` as text.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle::split::{SplitReport, SplitSummary};
 
@@ -10,10 +10,10 @@ const MAX_TABLE_ROWS: usize = 100;
 /// Formats the files that would be written.
 pub fn planned(summary: &SplitSummary<'_>) -> String {
     let mut columns = Columns::new(&[
-        ("file", Align::Left),
-        ("elements", Align::Left),
-        ("inputs", Align::Right),
-        ("uncompressed", Align::Right),
+        ("file", CellAlign::Left),
+        ("elements", CellAlign::Left),
+        ("inputs", CellAlign::Right),
+        ("uncompressed", CellAlign::Right),
     ]);
     for file in summary.files.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[

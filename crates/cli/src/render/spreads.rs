@@ -1,7 +1,7 @@
 //! Table of quantities over ranks: minimum, mean and maximum.
 
 use super::quantity::{count, size};
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use raddle_core::report::spread::Spread;
 
 /// Rows of a quantity each.
@@ -11,8 +11,12 @@ pub(super) struct SpreadTable {
 
 impl SpreadTable {
     pub fn new() -> Self {
-        let titles =
-            [("per rank", Align::Left), ("least", Align::Right), ("mean", Align::Right), ("most", Align::Right)];
+        let titles = [
+            ("per rank", CellAlign::Left),
+            ("least", CellAlign::Right),
+            ("mean", CellAlign::Right),
+            ("most", CellAlign::Right),
+        ];
         Self { columns: Columns::new(&titles) }
     }
 

@@ -1,9 +1,9 @@
 //! Comparison of a workload with its paper: predicted numbers, followed by a paragraph for each experiment.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_tune::measurement::Measurement;
-use raddle_tune::planned::{ResultTable, Row};
+use raddle_tune::planned::{PlannedRow, ResultTable};
 use raddle_tune::profile::Metric;
 use raddle_tune::summary::{Here, Line, Tally};
 use std::collections::BTreeSet;
@@ -41,8 +41,9 @@ fn of_table(table: &ResultTable) -> String {
     }
     let names: BTreeSet<&String> = table.rows.iter().flat_map(|row| row.here.keys()).collect();
     let words: Vec<String> = names.iter().map(|name| quantity::of_name(name)).collect();
-    let heads = std::iter::once(("", Align::Left)).chain(words.iter().map(|name| (name.as_str(), Align::Right)));
-    let mut columns = Columns::new(&heads.chain([("verdict", Align::Left)]).collect::<Vec<_>>());
+    let heads =
+        std::iter::once(("", CellAlign::Left)).chain(words.iter().map(|name| (name.as_str(), CellAlign::Right)));
+    let mut columns = Columns::new(&heads.chain([("verdict", CellAlign::Left)]).collect::<Vec<_>>());
     for row in &table.rows {
         let mut cells = vec![escape::text(&row.name).into_owned()];
         cells.extend(names.iter().map(|name| number(row, name)));
@@ -53,7 +54,7 @@ fn of_table(table: &ResultTable) -> String {
 }
 
 /// Formats a number, followed by the paper's number if it differs.
-fn number(row: &Row, name: &str) -> String {
+fn number(row: &PlannedRow, name: &str) -> String {
     let Some(here) = row.here.get(name) else { return "-".to_owned() };
     let text = quantity::named(name, *here);
     match row.paper.get(name).map(|paper| quantity::named(name, *paper)) {

@@ -2,7 +2,7 @@
 
 use super::bits::BitWriter;
 use super::huffman::Code;
-use raddle_inflate::format::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS, PRECODE_LIMIT_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
+use raddle_inflate::format::{DISTANCE_SYMBOLS, LITLEN_SYMBOLS, MAX_PRECODE_BITS, PRECODE_ORDER, PRECODE_SYMBOLS};
 
 /// Symbol that repeats the previous length 3 to 6 times.
 const REPEAT: u16 = 16;
@@ -41,7 +41,7 @@ impl DynamicHeader {
             frequencies[0] += 1;
             frequencies[1] += 1;
         }
-        let precode = Code::new(&frequencies, PRECODE_LIMIT_BITS);
+        let precode = Code::new(&frequencies, MAX_PRECODE_BITS);
         let last_used = PRECODE_ORDER.iter().rposition(|&symbol| precode.lengths_bits[symbol] > 0);
         let precode_count = last_used.map_or(0, |at| at + 1).max(4);
         let items_bits: u64 =

@@ -9,9 +9,9 @@ use raddle_inflate::format::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITLEN_SYMBOLS};
 const GROUP: usize = 4;
 
 /// Maximum length of a word, so that a group of them fits between two flushes.
-const LIMIT_BITS: usize = 14;
+const MAX_LEN_BITS: usize = 14;
 
-const _: () = assert!(GROUP * LIMIT_BITS <= MAX_BITS_PER_FLUSH as usize);
+const _: () = assert!(GROUP * MAX_LEN_BITS <= MAX_BITS_PER_FLUSH as usize);
 
 /// Code of a block for a sequence of bytes.
 pub(super) struct Literals {
@@ -26,7 +26,7 @@ impl Literals {
         let mut frequencies = [0; LITLEN_SYMBOLS];
         frequencies[..256].copy_from_slice(&counts(raw));
         frequencies[END_OF_BLOCK] = 1;
-        let code = Code::new(&frequencies, LIMIT_BITS);
+        let code = Code::new(&frequencies, MAX_LEN_BITS);
         // No distance is used, but old decoders refuse codes of fewer than two words.
         let mut distances = [0; DISTANCE_SYMBOLS];
         distances[..2].fill(1);

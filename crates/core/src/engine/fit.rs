@@ -1,6 +1,6 @@
 //! Batches of a plan, and the threads and memory with which a rank can execute them.
 
-use super::window::{Limits, LocalBatch};
+use super::window::{LocalBatch, WindowLimits};
 use super::{Checkpoint, EngineOptions, Placement, TileWork};
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
@@ -186,7 +186,7 @@ pub fn claims_len_bytes(plan: &Plan, memory_len_bytes: u64) -> u64 {
 /// Threads and memory of this rank.
 pub(super) struct MemoryFit {
     pub(super) jobs: u64,
-    pub(super) limits: Limits,
+    pub(super) limits: WindowLimits,
     pub(super) raw_len_bytes: u64,
     pub(super) permit: Permit,
 }
@@ -224,7 +224,7 @@ impl MemoryFit {
         let fixed = shared + jobs * per_worker;
         let window = largest.saturating_mul(WINDOW_BATCHES_PER_JOB).saturating_mul(jobs);
         let buffers_bytes = window.min(available_bytes - fixed);
-        let limits = Limits { buffers_bytes, buffer_len_bytes, tiles };
+        let limits = WindowLimits { buffers_bytes, buffer_len_bytes, tiles };
         let permit = budget.try_acquire(fixed + buffers_bytes, "the engine")?;
         Ok(Self { jobs, limits, raw_len_bytes, permit })
     }

@@ -6,7 +6,7 @@
 use super::fit::{BatchFootprint, MemoryFit, RankInfo};
 use super::schedule::{AssignOptions, Schedule, lanes};
 use super::status::agree_at_start;
-use super::window::{Limits, LocalBatch};
+use super::window::{LocalBatch, WindowLimits};
 use super::{Checkpoint, Context, EngineError, EngineOptions, TileWork};
 use crate::error::CoreError;
 use crate::memory::Permit;
@@ -20,7 +20,7 @@ pub(super) struct ExecutionSetup {
     pub jobs: usize,
     /// Batches of this rank.
     pub local_batches: Vec<LocalBatch>,
-    pub limits: Limits,
+    pub limits: WindowLimits,
     /// Length of the largest tile.
     pub raw_len_bytes: usize,
     /// Permit for the memory of the whole execution.

@@ -146,7 +146,7 @@ pub(super) enum Addressing {
 
 /// Limits of a window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct WindowLimits {
     /// Maximum memory of all batch buffers and received pieces.
     pub buffers_bytes: u64,
     /// Length of one buffer. All are equal, allocated once and reused: with buffers of varying lengths, the allocator
@@ -188,7 +188,7 @@ struct State<E: std::error::Error + 'static> {
 pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
     batches: Vec<LocalBatch>,
     addressing: Addressing,
-    limits: Limits,
+    limits: WindowLimits,
     state: Mutex<State<E>>,
     /// Condition on which workers wait.
     work: Condvar,
@@ -199,7 +199,12 @@ pub(super) struct InFlightWindow<E: std::error::Error + 'static> {
 }
 
 impl<E: std::error::Error + 'static> InFlightWindow<E> {
-    pub(super) fn new(batches: Vec<LocalBatch>, addressing: Addressing, limits: Limits, addresses: Addresses) -> Self {
+    pub(super) fn new(
+        batches: Vec<LocalBatch>,
+        addressing: Addressing,
+        limits: WindowLimits,
+        addresses: Addresses,
+    ) -> Self {
         let by_rounds = matches!(addressing, Addressing::Collective | Addressing::CollectiveIo);
         let opened = if by_rounds { 0 } else { batches.len() };
         let state = State {

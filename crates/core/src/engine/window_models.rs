@@ -5,7 +5,7 @@
 //! the calling thread's polling does not hide a missing wake-up.
 
 use super::EngineError;
-use super::window::{Addressing, InFlightWindow, Job, Limits, LocalBatch};
+use super::window::{Addressing, InFlightWindow, Job, LocalBatch, WindowLimits};
 use crate::cancel::CancelToken;
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;
@@ -29,8 +29,11 @@ fn window(batches: u64, addressing: Addressing, buffers: u64) -> Shared {
         lane: 0,
         received_len_bytes: 0,
     };
-    let limits =
-        Limits { buffers_bytes: buffers * STORED_LEN_BYTES, buffer_len_bytes: STORED_LEN_BYTES, tiles: 2 * buffers };
+    let limits = WindowLimits {
+        buffers_bytes: buffers * STORED_LEN_BYTES,
+        buffer_len_bytes: STORED_LEN_BYTES,
+        tiles: 2 * buffers,
+    };
     Arc::new(InFlightWindow::new(
         (0..batches).map(local_batch).collect(),
         addressing,

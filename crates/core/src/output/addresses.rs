@@ -14,13 +14,13 @@ pub(crate) struct Addresses {
     next: BTreeMap<u32, u64>,
     arenas: Option<Arenas>,
     /// Unused part of the current arena of each file and lane.
-    left: BTreeMap<(u32, u32), Left>,
+    left: BTreeMap<(u32, u32), FreeSpan>,
     len_bytes: u64,
 }
 
 /// Unused part of an arena.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct FreeSpan {
     next: u64,
     end: u64,
 }
@@ -54,10 +54,10 @@ impl Addresses {
     fn take_in_arena(&mut self, arenas: Arenas, file: u32, lane: u32, len_bytes: u64) -> Option<u64> {
         let first = self.start.checked_next_multiple_of(arenas.stripe_len_bytes)?;
         let free = self.next.entry(file).or_insert(first);
-        let left = self.left.entry((file, lane)).or_insert(Left { next: *free, end: *free });
+        let left = self.left.entry((file, lane)).or_insert(FreeSpan { next: *free, end: *free });
         if left.end - left.next < len_bytes {
             if left.end != *free {
-                *left = Left { next: *free, end: *free };
+                *left = FreeSpan { next: *free, end: *free };
             }
             let missing = (len_bytes - (left.end - left.next)).checked_next_multiple_of(arenas.stripe_len_bytes)?;
             *free = free.checked_add(missing.max(arenas.arena_len_bytes))?;

@@ -43,7 +43,7 @@ const LUSTRE_DEFAULT_LEN_BYTES: u64 = 1 << 20;
 
 /// Extended attribute with the layout, and the maximum length of an attribute on Linux.
 const LUSTRE_LAYOUT: &str = "lustre.lov";
-const LAYOUT_LIMIT_BYTES: usize = 64 << 10;
+const MAX_LAYOUT_BYTES: usize = 64 << 10;
 
 /// Longest plausible stripe; Lustre's own limit is 4 GiB.
 const MAX_LEN_BYTES: u64 = 4 << 30;
@@ -81,7 +81,7 @@ fn of_block(len_bytes: u64, source: StripeSource) -> Stripes {
 #[cfg(target_os = "linux")]
 fn of_lustre(folder: &Path) -> Stripes {
     let default = of_block(LUSTRE_DEFAULT_LEN_BYTES, StripeSource::LustreDefault);
-    let mut layout = vec![0; LAYOUT_LIMIT_BYTES];
+    let mut layout = vec![0; MAX_LAYOUT_BYTES];
     let len = rustix::fs::getxattr(folder, LUSTRE_LAYOUT, &mut layout[..]);
     len.ok().and_then(|len| layout_stripes(layout.get(..len)?)).unwrap_or(default)
 }

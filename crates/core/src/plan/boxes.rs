@@ -46,10 +46,10 @@ impl PlacedBox {
 /// A list of placed boxes, sorted along the axis that separates most of them, and shared by its clones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Vec<PlacedBox>", into = "Vec<PlacedBox>")]
-pub struct Boxes(Arc<Sorted>);
+pub struct Boxes(Arc<BoxOrder>);
 
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-struct Sorted {
+struct BoxOrder {
     boxes: Vec<PlacedBox>,
     /// Axis along which the boxes are sorted by their start.
     axis: usize,
@@ -78,7 +78,7 @@ impl From<Vec<PlacedBox>> for Boxes {
             end
         });
         let ends = ends.collect();
-        Self(Arc::new(Sorted { boxes, axis, ends }))
+        Self(Arc::new(BoxOrder { boxes, axis, ends }))
     }
 }
 
@@ -115,7 +115,7 @@ impl Boxes {
 
     /// Returns consecutive boxes, among them all that have elements in `tile`.
     fn candidates(&self, tile: &Extent) -> &[PlacedBox] {
-        let Sorted { boxes, axis, ends } = &*self.0;
+        let BoxOrder { boxes, axis, ends } = &*self.0;
         let Some(&start) = tile.start.get(*axis) else { return &[] };
         let from = ends.partition_point(|end| *end <= start);
         let to = boxes.partition_point(|one| one.start[*axis] < tile.end(*axis));

@@ -9,14 +9,14 @@ use crate::error::{CoreError, Result};
 use crate::ranks::communicator::Communicator;
 
 /// Maximum number of bytes that one collective moves to or from a rank; longer messages are split.
-pub const PIECE_LIMIT_BYTES: usize = 1 << 30;
+pub const MAX_PIECE_BYTES: usize = 1 << 30;
 
 /// Length or offset of a piece.
 pub type Count = i32;
 
 /// One piece per rank.
 #[derive(Debug)]
-pub struct Row {
+pub struct PieceRow {
     /// All pieces, back to back.
     pub bytes: Vec<u8>,
     /// Length of each piece.
@@ -34,10 +34,10 @@ pub trait PieceTransport: Communicator {
     fn all_to_all_words(&self, words: &[u64]) -> Result<Vec<u64>>;
 
     /// Collective. Gathers the pieces of all ranks in `got`; `local` is this rank's piece.
-    fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()>;
+    fn all_gather_pieces(&self, local: &[u8], got: &mut PieceRow) -> Result<()>;
 
     /// Collective. Sends piece `i` of `row` to rank `i`; `got` has space for the pieces for this rank.
-    fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()>;
+    fn all_to_all_pieces(&self, row: &PieceRow, got: &mut PieceRow) -> Result<()>;
 }
 
 /// Collective. Implements [`Communicator::all_gather_bytes`].
@@ -93,7 +93,7 @@ fn steps(lens: &[u64], step_len_bytes: usize) -> u64 {
 }
 
 /// Allocates a row for piece number `step` of messages of these lengths.
-fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> Row {
+fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> PieceRow {
     let step_len_bytes = step_len_bytes as u64;
     // Each is at most its share of a limit that fits 31 bits.
     let counts: Vec<Count> = lens
@@ -107,7 +107,7 @@ fn row(lens: &[u64], step: u64, step_len_bytes: usize) -> Row {
     });
     let starts: Vec<Count> = starts.collect();
     let total = counts.iter().map(|count| *count as usize).sum();
-    Row { bytes: buffer(total), counts, starts }
+    PieceRow { bytes: buffer(total), counts, starts }
 }
 
 /// Allocates a buffer of `len_bytes` with memory behind it, even if the length is zero.
@@ -116,7 +116,7 @@ fn buffer(len_bytes: usize) -> Vec<u8> {
 }
 
 /// Appends the received piece of each message.
-fn take_pieces(messages: &mut [Vec<u8>], got: &Row) {
+fn take_pieces(messages: &mut [Vec<u8>], got: &PieceRow) {
     for ((message, count), start) in messages.iter_mut().zip(&got.counts).zip(&got.starts) {
         message.extend_from_slice(&got.bytes[*start as usize..][..*count as usize]);
     }
@@ -135,7 +135,7 @@ mod tests {
         limit_bytes: usize,
     }
 
-    fn place(all: &[Vec<u8>], got: &mut Row) {
+    fn place(all: &[Vec<u8>], got: &mut PieceRow) {
         for (rank, piece) in all.iter().enumerate() {
             assert_eq!(piece.len(), got.counts[rank] as usize);
             got.bytes[got.starts[rank] as usize..][..piece.len()].copy_from_slice(piece);
@@ -156,14 +156,14 @@ mod tests {
             Ok(self.ranks.exchange_bytes(send)?.iter().map(|bytes| word(bytes)).collect())
         }
 
-        fn all_gather_pieces(&self, local: &[u8], got: &mut Row) -> Result<()> {
+        fn all_gather_pieces(&self, local: &[u8], got: &mut PieceRow) -> Result<()> {
             let limit = self.limit_bytes.max(self.size());
             assert!(got.counts.iter().map(|count| *count as usize).sum::<usize>() <= limit && !got.bytes.is_empty());
             place(&self.ranks.all_gather_bytes(local)?, got);
             Ok(())
         }
 
-        fn all_to_all_pieces(&self, row: &Row, got: &mut Row) -> Result<()> {
+        fn all_to_all_pieces(&self, row: &PieceRow, got: &mut PieceRow) -> Result<()> {
             let limit = self.limit_bytes.max(self.size());
             assert!(row.counts.iter().map(|count| *count as usize).sum::<usize>() <= limit && !row.bytes.is_empty());
             let piece = |(start, count): (&Count, &Count)| row.bytes[*start as usize..][..*count as usize].to_vec();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn messages_in_pieces_conform() {
-        for limit_bytes in [20_000, 65_537, PIECE_LIMIT_BYTES] {
+        for limit_bytes in [20_000, 65_537, MAX_PIECE_BYTES] {
             for size in [1, 2, 3, 5] {
                 Threads::run(size, |ranks| conformance::all(&PieceRanks { ranks, limit_bytes }));
             }

@@ -8,7 +8,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::sync::PoisonError;
 
 /// Work in phases.
-pub trait Phased {
+pub trait PhaseWork {
     /// Error of a phase or a job.
     type Error;
 
@@ -58,7 +58,7 @@ impl Phases {
     ///
     /// # Errors
     /// The error of a phase or a job.
-    pub fn help<W: Phased>(&self, work: &mut W, is_stopped: impl Fn() -> bool) -> Result<bool, W::Error> {
+    pub fn help<W: PhaseWork>(&self, work: &mut W, is_stopped: impl Fn() -> bool) -> Result<bool, W::Error> {
         let mut state = self.lock();
         while !state.is_complete {
             if is_stopped() {
@@ -124,7 +124,7 @@ mod tests {
         failing: Option<(usize, usize)>,
     }
 
-    impl Phased for CountedPhases<'_> {
+    impl PhaseWork for CountedPhases<'_> {
         type Error = (usize, usize);
 
         fn begin(&mut self, phase: usize) -> Result<Option<usize>, Self::Error> {

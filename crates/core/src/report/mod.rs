@@ -229,7 +229,7 @@ impl MemoryReport {
 
 /// A prediction of the plan and the actual value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
+pub struct PredictionOutcome {
     /// Predicted quantity, for example `output_len_bytes`.
     pub quantity: String,
     /// Predicted value.
@@ -256,7 +256,7 @@ pub struct RunReport {
     /// Memory use of rank 0.
     pub memory: MemoryReport,
     /// Predictions with the actual values.
-    pub predictions: Vec<Prediction>,
+    pub predictions: Vec<PredictionOutcome>,
 }
 
 #[cfg(all(test, not(loom)))]
@@ -304,7 +304,11 @@ mod tests {
             ranks: 1,
             stages: StageTable::default().reports(0),
             memory: MemoryReport { budget_bytes: 1, budget_peak_bytes: 2, peak_rss_bytes: None },
-            predictions: vec![Prediction { quantity: "output_len_bytes".to_owned(), predicted: 1.0, actual: 2.0 }],
+            predictions: vec![PredictionOutcome {
+                quantity: "output_len_bytes".to_owned(),
+                predicted: 1.0,
+                actual: 2.0,
+            }],
         };
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<RunReport>(&text).unwrap(), report);

@@ -78,7 +78,7 @@ impl StoredEvents {
 
     /// Returns the arrangement of the stored bytes in datasets.
     pub(super) fn arrangement(&self) -> Box<dyn EventArrangement> {
-        Box::new(AsStored { plan: self.plan.clone() })
+        Box::new(StoredArrangement { plan: self.plan.clone() })
     }
 }
 
@@ -204,11 +204,11 @@ impl RangeReader for StoredReader<'_> {
 }
 
 /// Arrangement that puts stored bytes back into the datasets that they come from.
-struct AsStored {
+struct StoredArrangement {
     plan: FilePlan,
 }
 
-impl EventArrangement for AsStored {
+impl EventArrangement for StoredArrangement {
     fn plan(&self) -> &FilePlan {
         &self.plan
     }

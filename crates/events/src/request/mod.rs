@@ -1,4 +1,4 @@
-//! Requests: plain data that describe what to open, convert, merge, write or inspect, and that carry it out.
+//! Requests to open, convert, merge, write or inspect: plain data with methods that carry them out.
 //!
 //! Fields have the names and words of the command's options, also as JSON. Every field has a default; fields that are
 //! missing in JSON keep it. Every `run` is collective: all ranks call it with the same request.

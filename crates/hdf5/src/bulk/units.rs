@@ -11,7 +11,7 @@ use raddle_core::plan::extent::Coordinates;
 pub(super) const UNIT_LEN_BYTES: u64 = 512 * 1024;
 
 /// Maximum total length of two chunks that form one unit because interleaved decoding is faster.
-const CHUNK_LIMIT_LEN_BYTES: u64 = 4 << 20;
+const MAX_CHUNK_LEN_BYTES: u64 = 4 << 20;
 
 /// A box and its bytes.
 pub(super) struct DirectUnit<'a> {
@@ -76,7 +76,7 @@ pub(super) fn split<'a>(request: Request<'a>, units: &mut Vec<DirectUnit<'a>>) {
     let block = block_len(&source, 0);
     let chunk_len_bytes = row_len_bytes.saturating_mul(block);
     let are_decoded_in_turn =
-        chunk_len_bytes <= CHUNK_LIMIT_LEN_BYTES && source.pipeline.prefers_pairs(chunk_len_bytes as usize);
+        chunk_len_bytes <= MAX_CHUNK_LEN_BYTES && source.pipeline.prefers_pairs(chunk_len_bytes as usize);
     let min_blocks = if are_decoded_in_turn { 2 } else { 1 };
     let blocks_per_unit = (UNIT_LEN_BYTES / chunk_len_bytes.max(1)).max(min_blocks);
     let rows_per_unit = blocks_per_unit.saturating_mul(block);

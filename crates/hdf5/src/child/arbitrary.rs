@@ -10,7 +10,7 @@ use crate::wire_error::WireError;
 use std::path::Path;
 
 /// Maximum length of an answer accepted here.
-const ANSWER_LIMIT_LEN_BYTES: u64 = 1 << 20;
+const MAX_ANSWER_LEN_BYTES: u64 = 1 << 20;
 
 /// Reads `bytes` as each kind of frame that either side may receive, and processes an answer as the parent would. Must
 /// never panic, which is the property under test.
@@ -18,7 +18,7 @@ pub fn read(bytes: &[u8]) {
     let _ = protocol::receive::<Hello>(&mut &*bytes);
     let _ = protocol::receive::<Request>(&mut &*bytes);
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_LEN_BYTES>() else { return };
-    let Ok(header) = FrameHeader::parse(header, ANSWER_LIMIT_LEN_BYTES) else { return };
+    let Ok(header) = FrameHeader::parse(header, MAX_ANSWER_LEN_BYTES) else { return };
     let Some(message) = usize::try_from(header.len_bytes).ok().and_then(|len_bytes| rest.get(..len_bytes)) else {
         return;
     };

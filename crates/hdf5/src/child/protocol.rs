@@ -23,7 +23,7 @@ const KIND_MESSAGE: u8 = 1;
 const KIND_VALUES: u8 = 2;
 
 /// Maximum length of a request: ten million addresses.
-pub(super) const REQUEST_LIMIT_LEN_BYTES: u64 = 100 << 20;
+pub(super) const MAX_REQUEST_LEN_BYTES: u64 = 100 << 20;
 
 /// Address or path that identifies an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,7 +189,7 @@ pub(super) fn receive<M: DeserializeOwned>(from: &mut impl Read) -> io::Result<O
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    let header = FrameHeader::parse(&header, REQUEST_LIMIT_LEN_BYTES).map_err(invalid)?;
+    let header = FrameHeader::parse(&header, MAX_REQUEST_LEN_BYTES).map_err(invalid)?;
     let mut bytes = Vec::new();
     from.take(header.len_bytes).read_to_end(&mut bytes)?;
     if bytes.len() as u64 != header.len_bytes {

@@ -253,10 +253,10 @@ fn percent(part: u64, whole: u64) -> u64 {
 impl Serialize for Advice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Named {
+        struct AdviceRecord {
             rule: &'static str,
             text: String,
         }
-        Named { rule: self.name(), text: self.to_string() }.serialize(serializer)
+        AdviceRecord { rule: self.name(), text: self.to_string() }.serialize(serializer)
     }
 }

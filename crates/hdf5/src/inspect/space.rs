@@ -32,7 +32,7 @@ const COLLECTION_SIZE_AT: usize = COLLECTION_SIGNATURE.len();
 const BLOCK_LEN_BYTES: u64 = 64 << 10;
 /// Maximum number of bytes searched outside of collections, about 1 s of work. If a file has more leftovers, some of
 /// its heap may be counted as unused.
-const SEARCH_LIMIT_BYTES: u64 = 1 << 30;
+const MAX_SEARCH_BYTES: u64 = 1 << 30;
 
 /// Ranges found by an inspection, before they are counted.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl SpaceFindings {
     /// Returns the bytes of global heap collections in the gaps between `known` ranges. Collections may begin anywhere:
     /// since version 2 of the superblock nothing in a file is aligned.
     fn heap_len_bytes(&self, file: &InputFile, known: &mut Ranges) -> Result<u64> {
-        let (mut found, mut left_len_bytes) = (0, SEARCH_LIMIT_BYTES);
+        let (mut found, mut left_len_bytes) = (0, MAX_SEARCH_BYTES);
         let mut block = Vec::new();
         for (start, end) in known.gaps(file.len_bytes()) {
             let mut at = start;

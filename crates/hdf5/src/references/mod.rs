@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// Memory for cached metadata blocks.
-const VIEW_LIMIT_BYTES: u64 = 64 << 20;
+const MAX_VIEW_BYTES: u64 = 64 << 20;
 
 /// Attributes for internal use by HDF5 and netCDF-4.
 const HIDDEN: [&[u8]; 8] = [
@@ -72,7 +72,7 @@ pub fn for_each_reference(
     library: Option<&ChildReader>,
     visit: &mut dyn FnMut(&str, Reference<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<OmittedObject>> {
-    let mut view = MetadataView::new(file, VIEW_LIMIT_BYTES);
+    let mut view = MetadataView::new(file, MAX_VIEW_BYTES);
     let native = native::read_tree_through(&mut view, limits);
     let tree = match library {
         Some(library) => complete(native, file.path(), library)?,

@@ -9,5 +9,5 @@ mod outcome;
 mod run;
 
 pub use compared::{ComparedArrays, Tolerance};
-pub use outcome::{Comparison, NotCompared, RoundedField, StepRuns, Unequal};
+pub use outcome::{Comparison, RoundedField, StepRuns, UncomparedSteps, Unequal};
 pub use run::compare;

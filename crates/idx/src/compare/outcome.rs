@@ -34,7 +34,7 @@ pub type StepRuns = Vec<Option<(u64, u64)>>;
 
 /// Time steps of a field that were not compared with any input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NotCompared {
+pub struct UncomparedSteps {
     /// Field.
     pub field: String,
     /// First and last of the consecutive steps, if there are time steps.
@@ -49,7 +49,7 @@ pub struct Comparison {
     /// Fields that differ from their inputs within the limits of their compression.
     pub rounded: Vec<RoundedField>,
     /// Parts of the dataset that were not compared.
-    pub not_compared: Vec<NotCompared>,
+    pub not_compared: Vec<UncomparedSteps>,
 }
 
 impl Comparison {

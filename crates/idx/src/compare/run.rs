@@ -1,7 +1,7 @@
 //! Comparison of an output with its inputs, piece by piece.
 
 use super::compared::{ComparedArrays, Tolerance};
-use super::outcome::{Comparison, NotCompared, RoundedField, Unequal};
+use super::outcome::{Comparison, RoundedField, UncomparedSteps, Unequal};
 use crate::dataset::sample::Number;
 use crate::error::IdxError;
 use crate::inputs::{InputLayout, Inputs, RowArray};
@@ -91,16 +91,18 @@ fn differences<'s>(number: Number, one: &'s [u8], other: &'s [u8]) -> impl Itera
 }
 
 /// Returns the parts of the output that correspond to none of `inputs`.
-fn not_compared(output: &(impl ComparedArrays + ?Sized), inputs: &InputLayout) -> Vec<NotCompared> {
+fn not_compared(output: &(impl ComparedArrays + ?Sized), inputs: &InputLayout) -> Vec<UncomparedSteps> {
     let steps: BTreeSet<u64> = inputs.steps.iter().filter_map(|(step, _)| *step).collect();
     let mut left = Vec::new();
     for (field, runs) in output.contents(inputs) {
         let is_input = inputs.fields.iter().any(|(name, _)| *name == field);
         for run in runs {
             match run {
-                _ if !is_input => left.push(NotCompared { field: field.clone(), time: run }),
+                _ if !is_input => left.push(UncomparedSteps { field: field.clone(), time: run }),
                 Some(run) => left.extend(
-                    gaps(run, &steps).into_iter().map(|time| NotCompared { field: field.clone(), time: Some(time) }),
+                    gaps(run, &steps)
+                        .into_iter()
+                        .map(|time| UncomparedSteps { field: field.clone(), time: Some(time) }),
                 ),
                 None => {}
             }

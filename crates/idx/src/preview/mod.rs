@@ -10,7 +10,7 @@ mod plan;
 mod samples;
 
 pub use folder::PreviewFolder;
-pub use plan::{Candidate, MIN_SAMPLES, PlannedPreview, PreviewOptions, PreviewPlan, is_worth};
+pub use plan::{MIN_SAMPLES, PlannedPreview, PreviewCandidate, PreviewOptions, PreviewPlan, is_worth};
 
 use crate::error::{IdxError, Result};
 use crate::write::exchange::BoxData;

@@ -27,7 +27,7 @@ pub fn is_worth(shape: &[u64]) -> bool {
 
 /// An array that can have a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PreviewCandidate {
     /// Path for names and headers, without control characters.
     pub path: String,
     /// Elements per axis, slowest first.
@@ -77,7 +77,7 @@ pub struct PreviewPlan {
 }
 
 impl PlannedPreview {
-    fn new(of: &Candidate, name: String, folder: &Path, (level, bitmask): (u32, &Bitmask)) -> Result<Self> {
+    fn new(of: &PreviewCandidate, name: String, folder: &Path, (level, bitmask): (u32, &Bitmask)) -> Result<Self> {
         let file = folder.join(file_name(&name));
         let refused = |source: HeaderError| IdxError::Header { path: file.clone(), source };
         let rank = of.shape.len();
@@ -131,7 +131,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Returns the highest level with at most `max_samples` samples.
-fn level_within(bitmask: &Bitmask, of: &Candidate, max_samples: u64) -> u32 {
+fn level_within(bitmask: &Bitmask, of: &PreviewCandidate, max_samples: u64) -> u32 {
     let mut end = [1; MAX_RANK];
     end.iter_mut().zip(of.shape.iter().rev()).for_each(|(end, count)| *end = *count);
     let fits = |level: &u32| {
@@ -146,7 +146,7 @@ impl PreviewPlan {
     ///
     /// # Errors
     /// If an array has more elements than IDX can address.
-    pub fn new(candidates: &[Candidate], options: &PreviewOptions) -> Result<Option<Self>> {
+    pub fn new(candidates: &[PreviewCandidate], options: &PreviewOptions) -> Result<Option<Self>> {
         let names = names::of_paths(candidates.iter().map(|of| of.path.as_str()));
         let mut max_samples = options.max_samples.max(MIN_SAMPLES);
         loop {

@@ -9,11 +9,11 @@ use raddle_core::plan::ArrayPlan;
 use raddle_core::ranks::threads::Threads;
 use std::path::Path;
 
-fn candidate(path: &str, shape: &[u64], is_big_endian: bool) -> Candidate {
-    Candidate { path: path.to_owned(), shape: shape.to_vec(), number: Number::Uint16, is_big_endian }
+fn candidate(path: &str, shape: &[u64], is_big_endian: bool) -> PreviewCandidate {
+    PreviewCandidate { path: path.to_owned(), shape: shape.to_vec(), number: Number::Uint16, is_big_endian }
 }
 
-fn planned(folder: &Path, candidates: &[Candidate], max_samples: u64) -> PreviewPlan {
+fn planned(folder: &Path, candidates: &[PreviewCandidate], max_samples: u64) -> PreviewPlan {
     let options = PreviewOptions { folder: folder.to_path_buf(), max_samples, max_len_bytes: 1 << 20 };
     PreviewPlan::new(candidates, &options).unwrap().unwrap()
 }

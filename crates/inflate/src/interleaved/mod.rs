@@ -30,12 +30,12 @@ const MIN_BLOCK_LEN_BYTES: usize = 1 << 13;
 const SHORT_BLOCKS: usize = 8;
 
 /// Maximum length of words in the tables; longer ones are searched by length.
-const TABLE_LIMIT_BITS: u32 = 12;
+const MAX_TABLE_BITS: u32 = 12;
 
 /// Maximum number of streams that are inflated interleaved.
 pub(crate) const LANES: usize = 2;
 
-/// Tables, reused from stream to stream.
+/// Inflater whose tables are reused from stream to stream.
 pub(crate) struct InterleavedInflater {
     tables: [Tables; LANES],
 }
@@ -176,7 +176,7 @@ impl<'a> Stream<'a> {
         if self.blocks > SHORT_BLOCKS + self.lane.at.produced / MIN_BLOCK_LEN_BYTES {
             return;
         }
-        let Some(start) = self.tables.codes.read(&Bits(self.stored), at_bit, TABLE_LIMIT_BITS) else { return };
+        let Some(start) = self.tables.codes.read(&Bits(self.stored), at_bit, MAX_TABLE_BITS) else { return };
         let BlockStart { litlen, distance, at_bit, is_last } = start;
         // An empty block may be followed by another: only the end of the stream ends the sequence.
         if at_bit <= 8 * self.stored.len() {

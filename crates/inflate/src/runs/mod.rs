@@ -20,10 +20,10 @@ use crate::stream::{BitSource, MIN_STREAM_LEN_BYTES, is_sum_right, is_zlib};
 const MIN_RATIO: usize = 12;
 
 /// Maximum length of a stream: it is copied twice, which no memory budget accounts for.
-const STREAM_LIMIT_LEN_BYTES: usize = 1 << 20;
+const MAX_STREAM_LEN_BYTES: usize = 1 << 20;
 
 /// Maximum length of words in the tables; longer ones are searched by length. In a long stream hardly any are longer.
-const TABLE_LIMIT_BITS: u32 = 12;
+const MAX_TABLE_BITS: u32 = 12;
 
 /// Range of distances that repeat an element, or a row of a few elements.
 const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
@@ -32,7 +32,7 @@ const ELEMENT_LEN_BYTES: RangeInclusive<usize> = 2..=32;
 /// distant matches in whole words, and decodes the rest faster.
 const MAX_EXCESS_OTHERS: isize = 32;
 
-/// Tables, and the bits of the current stream; reused from stream to stream.
+/// Inflater whose tables and buffer of bits are reused from stream to stream.
 pub(crate) struct RepetitiveInflater {
     bits: StreamBits,
     codes: Codes,
@@ -45,7 +45,7 @@ impl RepetitiveInflater {
 
     /// Returns whether a stream that is to fill `limit_len_bytes` is of the kind that is inflated faster here.
     pub(crate) fn is_for(stored: &[u8], limit_len_bytes: usize) -> bool {
-        stored.len() <= STREAM_LIMIT_LEN_BYTES && stored.len() <= limit_len_bytes / MIN_RATIO
+        stored.len() <= MAX_STREAM_LEN_BYTES && stored.len() <= limit_len_bytes / MIN_RATIO
     }
 
     /// Inflates the zlib stream at the front of `stored` into the front of `out`. Returns the number of bytes written,
@@ -81,7 +81,7 @@ impl RepetitiveInflater {
         self.bits.fill(stored);
         let (mut at_bit, mut produced, mut excess_others) = (16, 0, 0);
         loop {
-            let start = self.codes.read(&self.bits, at_bit, TABLE_LIMIT_BITS)?;
+            let start = self.codes.read(&self.bits, at_bit, MAX_TABLE_BITS)?;
             let BlockStart { litlen, distance, at_bit: data_at_bit, is_last } = start;
             // An empty block may be followed by another: only the end of the stream ends the sequence.
             if data_at_bit > 8 * stored.len() {

@@ -5,10 +5,10 @@
 
 use std::array;
 
-use super::LIMIT_LEN_BYTES;
+use super::MAX_LEN_BYTES;
 use crate::stream::BitSource;
 
-const WRAP_LEN_BYTES: usize = 2 * LIMIT_LEN_BYTES;
+const WRAP_LEN_BYTES: usize = 2 * MAX_LEN_BYTES;
 pub(super) const MASK: usize = WRAP_LEN_BYTES - 1;
 /// Total length, with room for a whole word at the last index.
 pub(super) const BUFFER_LEN_BYTES: usize = WRAP_LEN_BYTES + WORD_LEN_BYTES;
@@ -40,7 +40,7 @@ impl Bits {
         Self { stored: [0; BUFFER_LEN_BYTES], reversed: [0; BUFFER_LEN_BYTES] }
     }
 
-    /// Copies up to [`LIMIT_LEN_BYTES`]. The bytes after them keep their former values.
+    /// Copies up to [`MAX_LEN_BYTES`]. The bytes after them keep their former values.
     #[inline(always)]
     pub(super) fn fill(&mut self, stored: &[u8]) {
         self.stored[..stored.len()].copy_from_slice(stored);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{LIMIT_LEN_BYTES, MIN_STREAM_LEN_BYTES, STREAM_LIMIT_LEN_BYTES, SmallChunkInflater};
+use super::{MAX_LEN_BYTES, MAX_STREAM_LEN_BYTES, MIN_STREAM_LEN_BYTES, SmallChunkInflater};
 use crate::Inflater;
 use crate::samples::{Noise, ReferenceInflaters, TestedInflater, streams};
 
@@ -34,11 +34,11 @@ fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
     let mut pair = Pair::new();
     for rows in [1, 2, 3, 8, 31, 64, 128, 200, 512, 1024] {
         for (stored, raw) in streams(rows) {
-            if stored.len() > LIMIT_LEN_BYTES || raw.len() > LIMIT_LEN_BYTES {
+            if stored.len() > MAX_LEN_BYTES || raw.len() > MAX_LEN_BYTES {
                 continue;
             }
             let first_block_is_stored = stored[2] >> 1 & 3 == 0;
-            let fits = (MIN_STREAM_LEN_BYTES..=STREAM_LIMIT_LEN_BYTES).contains(&stored.len());
+            let fits = (MIN_STREAM_LEN_BYTES..=MAX_STREAM_LEN_BYTES).contains(&stored.len());
             let taken = pair.compare(&stored, raw.len());
             if first_block_is_stored || !fits {
                 assert!(!taken);
@@ -50,10 +50,10 @@ fn streams_of_all_encoders_are_inflated_as_by_libdeflate() {
             // Too little room, and more than enough.
             pair.compare(&stored, raw.len() - 1);
             pair.compare(&stored, raw.len() / 2);
-            pair.compare(&stored, (raw.len() + 100).min(LIMIT_LEN_BYTES));
+            pair.compare(&stored, (raw.len() + 100).min(MAX_LEN_BYTES));
             pair.compare(&stored, 0);
             let padded: Vec<u8> = stored.iter().copied().chain([0xa5; 9]).collect();
-            assert_eq!(pair.compare(&padded, raw.len()), taken && padded.len() <= STREAM_LIMIT_LEN_BYTES);
+            assert_eq!(pair.compare(&padded, raw.len()), taken && padded.len() <= MAX_STREAM_LEN_BYTES);
         }
     }
 }
@@ -140,7 +140,7 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
         let mut stored = miniz_oxide::deflate::compress_to_vec_zlib(&raw, level);
-        prop_assume!(stored.len() <= LIMIT_LEN_BYTES);
+        prop_assume!(stored.len() <= MAX_LEN_BYTES);
         let mut pair = Pair::new();
         pair.compare(&stored, raw.len());
         for (at, value) in damage {

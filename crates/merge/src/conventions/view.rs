@@ -93,7 +93,7 @@ impl<'a> FileView<'a> {
         Some(dims)
     }
 
-    /// Returns whether each axis of a dataset can grow without limit.
+    /// Returns, for each axis of a dataset, whether it can grow without limit.
     pub fn unlimited(&self, at: usize) -> Vec<bool> {
         match self.column(at).map(|(template, _)| &template.dataspace) {
             Some(Dataspace::Simple { max_dims, .. }) => max_dims.iter().map(|&max| max == u64::MAX).collect(),

@@ -24,14 +24,14 @@ pub enum RowLimit {
 
 /// Positions at which a merge can be divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Along {
+pub(super) enum DivisionPoints {
     /// At any element of the dimension with this path and this length.
     Dimension(Vec<u8>, u64),
     /// Between inputs.
     Inputs,
 }
 
-impl Along {
+impl DivisionPoints {
     /// Determines where the merge of `plan` can be divided: along the dimension of all datasets that are concatenated,
     /// if there is only one. A single input is divided along its unlimited dimension, or along the dimension of
     /// `--dim`.

@@ -16,8 +16,8 @@ use crate::options::MergeOptions;
 use crate::plan::MergePlan;
 use crate::schema::ColumnIndex;
 use crate::schema::{display_path, is_named};
-use crate::subset::{DimensionRange, Limits};
-use along::Along;
+use crate::subset::{DimensionLimits, DimensionRange};
+use along::DivisionPoints;
 use std::ops::Range;
 use std::path::PathBuf;
 use variables::{OutputVariable, variables};
@@ -107,7 +107,7 @@ pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
         true => variables(plan),
         false => vec![OutputVariable::all(plan)],
     };
-    let along = criteria.limit.map(|limit| (Along::of(plan), limit));
+    let along = criteria.limit.map(|limit| (DivisionPoints::of(plan), limit));
     let mut parts = Vec::new();
     for variable in of_variables {
         let only_input = variable.only_input(plan);
@@ -132,7 +132,7 @@ pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
 /// Returns the range of a dimension with these elements.
 fn range_of(dimension: &[u8], elements: &Range<u64>) -> DimensionRange {
     let number = |position: u64| Some(i64::try_from(position).unwrap_or(i64::MAX));
-    let limits = Limits::Elements { start: number(elements.start), end: number(elements.end) };
+    let limits = DimensionLimits::Elements { start: number(elements.start), end: number(elements.end) };
     DimensionRange { dimension: String::from_utf8_lossy(dimension).into_owned(), limits }
 }
 

@@ -22,7 +22,7 @@ pub struct InputReader {
     native: NativeReader,
     composed: Option<Reader>,
     selection: Selection,
-    /// Maximum memory for the chunks of a dataset of which the output stores a single copy.
+    /// Maximum memory for the chunks of a dataset that the output stores once.
     value_limit_bytes: u64,
 }
 

@@ -36,7 +36,7 @@ pub struct MatchedRows {
     /// short in a message.
     runs: Vec<(i64, u64)>,
     last_event: u64,
-    /// Rows that are not in the index; for the index itself, rows with ids that an earlier row has.
+    /// Rows that are not in the index; for the index itself, rows that repeat the ids of an earlier row.
     pub fault: Option<KeyFault>,
 }
 

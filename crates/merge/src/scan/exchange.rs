@@ -36,7 +36,7 @@ const MAX_SHAPE_LEN_BYTES: usize = 16 << 10;
 
 /// Description of an object without its rows and address, common to the objects of many inputs.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shape {
+struct ExchangedShape {
     utf8: bool,
     attributes: Arc<[AttributeValue]>,
     attribute_order: CreationOrder,
@@ -136,7 +136,7 @@ impl Sender {
             },
             ScannedRole::Other(role) => ShapeRole::Other(role.clone()),
         };
-        let shape = Shape {
+        let shape = ExchangedShape {
             utf8: entry.utf8,
             attributes: Arc::clone(&entry.attributes),
             attribute_order: entry.attribute_order,
@@ -175,14 +175,14 @@ fn to_bytes(value: &impl Serialize) -> Vec<u8> {
 /// Decoder of the inputs of all ranks.
 struct Receiver {
     /// Shapes by their encoded bytes, shared by the inputs of all ranks.
-    shapes: HashMap<Vec<u8>, Arc<Shape>>,
+    shapes: HashMap<Vec<u8>, Arc<ExchangedShape>>,
     ranks: Vec<ReceivedData>,
 }
 
 /// Data received from one rank so far.
 #[derive(Default)]
 struct ReceivedData {
-    shapes: Vec<Arc<Shape>>,
+    shapes: Vec<Arc<ExchangedShape>>,
     paths: Paths,
 }
 
@@ -201,7 +201,7 @@ impl Receiver {
                     let shape = match self.shapes.get(&bytes) {
                         Some(shape) => Arc::clone(shape),
                         None => {
-                            let shape: Arc<Shape> = Arc::new(postcard::from_bytes(&bytes).ok()?);
+                            let shape: Arc<ExchangedShape> = Arc::new(postcard::from_bytes(&bytes).ok()?);
                             self.shapes.insert(bytes, Arc::clone(&shape));
                             shape
                         }
@@ -220,7 +220,7 @@ impl Receiver {
     }
 }
 
-impl Shape {
+impl ExchangedShape {
     /// Returns the entry with this shape and place.
     fn entry(&self, place: Option<(u64, u64, u64)>) -> Option<ScannedEntry> {
         let role = match (&self.role, place) {

@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Maximum size of a scalar dataset or attribute that is kept in memory while planning.
-const CONSTANT_LIMIT_BYTES: u64 = 64 << 20;
+const MAX_CONSTANT_BYTES: u64 = 64 << 20;
 
 /// Reader of the entries of one file.
 pub(super) struct Scanner<'a, 'f> {
@@ -272,9 +272,9 @@ impl Scanner<'_, '_> {
             return Ok(Vec::new());
         }
         let elements = dataset.dataspace.element_count().unwrap_or(u64::MAX);
-        if elements.saturating_mul(dataset.datatype.class.len_bytes()) > CONSTANT_LIMIT_BYTES {
+        if elements.saturating_mul(dataset.datatype.class.len_bytes()) > MAX_CONSTANT_BYTES {
             let (path, what) = (self.view.file().path().to_path_buf(), "a value that is stored once".to_owned());
-            return Err(Hdf5Error::Limit { path, what, limit: CONSTANT_LIMIT_BYTES });
+            return Err(Hdf5Error::Limit { path, what, limit: MAX_CONSTANT_BYTES });
         }
         let mut source = ValueSource::new(self.view.file(), self.encoding, self.reader);
         source.all_values(dataset, self.visits.paths.get(at), &mut self.resolver)

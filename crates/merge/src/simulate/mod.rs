@@ -83,7 +83,7 @@ impl PlannerCost {
     }
 }
 
-/// Distributions over ranks of the work they do.
+/// Distribution of each kind of work across ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RankSpreads {
     /// Number of tiles written.
@@ -207,7 +207,7 @@ pub struct Simulation {
     pub engine_len_bytes: u64,
     /// Arenas in which chunks would be placed, if alignment is requested.
     pub alignment: Option<Alignment>,
-    /// Distributions over ranks of the work they do.
+    /// Distribution of each kind of work across ranks.
     pub ranks: RankSpreads,
     /// Cost of planning in this process.
     pub planner: PlannerCost,
@@ -236,7 +236,7 @@ pub fn simulate(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<Simulation> {
-    let joined = Joined::of(inputs, files, options, watch)?;
+    let joined = SimulatedSchema::of(inputs, files, options, watch)?;
     let started = Instant::now();
     let mut plan = plan_found(joined.found, OutputState::New, options, watch, &SingleProcess)?;
     plan.alignment = alignment::decide(&plan, &SingleProcess)?;
@@ -329,8 +329,8 @@ fn stored_len_bytes(plan: &MergePlan) -> u64 {
     stored.fold(0, u64::saturating_add)
 }
 
-/// Simulated inputs, joined.
-struct Joined {
+/// Schema of the simulated inputs, and the time that finding it takes.
+struct SimulatedSchema {
     found: FoundInputs,
     files: u32,
     /// Number of objects in all inputs.
@@ -339,7 +339,7 @@ struct Joined {
     join_s: f64,
 }
 
-impl Joined {
+impl SimulatedSchema {
     fn of(inputs: SimulatedInputs<'_>, files: Option<u32>, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
         let source = Source::open(inputs, options, watch)?;
         let files = files.unwrap_or(source.count());

@@ -22,12 +22,12 @@ pub struct DimensionRange {
     /// Name of the dimension: the path of its dimension scale or the last part of it, or a label.
     pub dimension: String,
     /// Limits of the range.
-    pub limits: Limits,
+    pub limits: DimensionLimits,
 }
 
 /// Limits of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Limits {
+pub enum DimensionLimits {
     /// Numbers of elements, from 0. Negative numbers count from the end.
     Elements {
         /// First element; `None` for the first of all.
@@ -61,7 +61,7 @@ impl FromStr for DimensionRange {
         let parse = || {
             let (dimension, limits) = text.rsplit_once('=')?;
             let dimension = dimension.trim().to_owned();
-            (!dimension.is_empty()).then_some(Self { dimension, limits: Limits::parse(limits.trim())? })
+            (!dimension.is_empty()).then_some(Self { dimension, limits: DimensionLimits::parse(limits.trim())? })
         };
         parse().ok_or_else(|| ParseRangeError { text: text.to_owned() })
     }
@@ -74,7 +74,7 @@ impl DimensionRange {
     }
 }
 
-impl Limits {
+impl DimensionLimits {
     fn parse(text: &str) -> Option<Self> {
         if let Some((from, to)) = text.split_once("..") {
             let bound = |text: &str| match text.trim() {
@@ -104,8 +104,10 @@ impl fmt::Display for DimensionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |number: &Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         match &self.limits {
-            Limits::Elements { start, end } => write!(f, "{}={}:{}", self.dimension, number(start), number(end)),
-            Limits::Values { from, to } => {
+            DimensionLimits::Elements { start, end } => {
+                write!(f, "{}={}:{}", self.dimension, number(start), number(end))
+            }
+            DimensionLimits::Values { from, to } => {
                 let [from, to] = [from, to].map(|bound| bound.as_deref().unwrap_or_default());
                 write!(f, "{}={from}..{to}", self.dimension)
             }
@@ -134,14 +136,14 @@ mod tests {
     #[test]
     fn ranges_are_of_elements_or_values() {
         let limits = |text: &str| text.parse::<DimensionRange>().unwrap().limits;
-        assert_eq!(limits("time=0:100"), Limits::Elements { start: Some(0), end: Some(100) });
-        assert_eq!(limits("time = -12:"), Limits::Elements { start: Some(-12), end: None });
-        assert_eq!(limits("time=:"), Limits::Elements { start: None, end: None });
-        assert_eq!(limits("lev=3"), Limits::Elements { start: Some(3), end: Some(4) });
-        assert_eq!(limits("lev=-1"), Limits::Elements { start: Some(-1), end: None });
+        assert_eq!(limits("time=0:100"), DimensionLimits::Elements { start: Some(0), end: Some(100) });
+        assert_eq!(limits("time = -12:"), DimensionLimits::Elements { start: Some(-12), end: None });
+        assert_eq!(limits("time=:"), DimensionLimits::Elements { start: None, end: None });
+        assert_eq!(limits("lev=3"), DimensionLimits::Elements { start: Some(3), end: Some(4) });
+        assert_eq!(limits("lev=-1"), DimensionLimits::Elements { start: Some(-1), end: None });
         let values = |from: &str, to: &str| {
             let bound = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            Limits::Values { from: bound(from), to: bound(to) }
+            DimensionLimits::Values { from: bound(from), to: bound(to) }
         };
         assert_eq!(limits("lat=-30..30"), values("-30", "30"));
         assert_eq!(limits("/grid/lat=..30.5"), values("", "30.5"));

@@ -118,7 +118,7 @@ fn parse_limit(text: &str) -> Result<f64, String> {
 struct SelectedTimes {
     from_ns: Option<i128>,
     to_ns: Option<i128>,
-    /// Whether `to_ns` itself is not selected.
+    /// Whether `to_ns` itself is excluded.
     excludes_end: bool,
     /// Nanoseconds per unit.
     unit_ns: i128,

@@ -2,7 +2,7 @@
 
 use super::of_values;
 use super::selected::SelectedElements;
-use super::{DimensionRange, Limits};
+use super::{DimensionLimits, DimensionRange};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
 use crate::rules::packed::STORED_OTHERWISE;
@@ -34,8 +34,10 @@ pub(crate) fn resolve(plan: &MergePlan) -> Result<SelectedElements> {
                 reason: format!("{reason} (--select {range})"),
             };
             let elements = match &range.limits {
-                Limits::Elements { start, end } => of_elements(len, *start, *end).map_err(refuse)?,
-                Limits::Values { from, to } => of_coordinate(plan, path, (from.as_deref(), to.as_deref()), range)?,
+                DimensionLimits::Elements { start, end } => of_elements(len, *start, *end).map_err(refuse)?,
+                DimensionLimits::Values { from, to } => {
+                    of_coordinate(plan, path, (from.as_deref(), to.as_deref()), range)?
+                }
             };
             if selected.0.insert(path.clone(), elements).is_some() {
                 return Err(refuse("is selected twice".to_owned()));

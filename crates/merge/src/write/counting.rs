@@ -1,4 +1,4 @@
-//! Counting of selected elements, whose numbers the merge needs to be planned again.
+//! Counting of selected elements, after which the merge is planned a second time.
 
 use crate::error::Result;
 use crate::options::Watch;

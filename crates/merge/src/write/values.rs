@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Size of the metadata cache while one object header is read.
-const HEADER_VIEW_LIMIT_BYTES: u64 = 256 << 10;
+const MAX_HEADER_VIEW_BYTES: u64 = 256 << 10;
 
 /// Maximum number of input files kept open; far below the usual limit of 1,024 descriptors, above the inputs of most
 /// tiles.
@@ -407,7 +407,7 @@ impl<'p> ColumnReader<'p> {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => unknown.insert(Superblock::read(file)?),
         };
-        let mut view = MetadataView::new(file, HEADER_VIEW_LIMIT_BYTES);
+        let mut view = MetadataView::new(file, MAX_HEADER_VIEW_BYTES);
         let object = match read_object(&mut view, superblock, address, &ReadLimits::default()) {
             Ok(object) => object,
             Err(error) if error.is_unsupported() => self.library.read_object(file.path(), address)?,

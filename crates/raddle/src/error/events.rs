@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::text::keywords::as_keywords;
     use raddle_events::Location;
-    use raddle_root::Apart;
+    use raddle_root::SplitReason;
 
     fn hint(error: impl Into<EventsError>) -> String {
         Error::of_events(&error.into(), Some(Path::new("b.h5"))).hint.unwrap_or_default()
@@ -191,7 +191,7 @@ mod tests {
         assert!(hint(no_object.at(&branch())).starts_with("convert the bytes as they are with --raw, leave out"));
         let damaged = UnlocatedError::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
         assert!(hint(damaged.at(&branch())).starts_with("leave out unreadable products with --skip-bad"));
-        let why = Apart::NoClass { branch: "tracks".to_owned() };
+        let why = SplitReason::NoClass { branch: "tracks".to_owned() };
         assert!(hint(ColumnsError::from(ReassemblyError { place: branch(), why })).contains("without --whole"));
         let range = UnlocatedError::IdRange { what: "run", value: -1, max: u32::MAX.into() };
         assert!(hint(range.at(&branch())).ends_with("the ids of all events with --skip-bad"));
@@ -202,7 +202,7 @@ mod tests {
     fn advice_on_reading_names_no_option_of_writing() {
         let no_object = UnlocatedError::NoObject { address: 0, structure: "serialised object" };
         let damaged = UnlocatedError::Damaged { address: 0, structure: "basket", what: "it is short".to_owned() };
-        let why = Apart::NoClass { branch: "tracks".to_owned() };
+        let why = SplitReason::NoClass { branch: "tracks".to_owned() };
         let apart = ColumnsError::from(ReassemblyError { place: branch(), why });
         for error in [no_object.at(&branch()), damaged.at(&branch()), apart] {
             let hint = as_keywords(&hint_on_reading(error));

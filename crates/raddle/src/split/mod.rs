@@ -88,7 +88,7 @@ pub struct Division {
     /// In netCDF these are the coordinates of its dimensions, and the variables that its attributes coordinates,
     /// bounds, cell_measures, grid_mapping and formula_terms name. Scalars that nothing names are in every file.
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
-    pub by: Option<By>,
+    pub by: Option<SplitUnit>,
 
     /// Write files of at most N rows
     ///
@@ -108,7 +108,7 @@ pub struct Division {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum By {
+pub enum SplitUnit {
     /// A variable: a dataset that describes no other one.
     Variable,
 }
@@ -130,7 +130,7 @@ impl Division {
             (None, Some(size)) => Some(RowLimit::LenBytes(size.0)),
             (None, None) => None,
         };
-        let by_variable = self.by == Some(By::Variable);
+        let by_variable = self.by == Some(SplitUnit::Variable);
         match (by_variable, limit) {
             (false, None) => Err(Error::usage("no division: use --by variable, --rows-per-file or --size-per-file")),
             _ => Ok(Criteria { by_variable, limit }),

@@ -1,6 +1,6 @@
 //! Tables of problems with inputs: unreadable inputs, and differences between readable ones.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use crate::rechunk::FailedFile;
 use raddle_merge::error::{BadInput, MissingKey};
@@ -15,7 +15,7 @@ const NAMES_IN_CELL: usize = 3;
 
 /// Formats the inputs that cannot be read, with the reasons.
 pub fn bad_inputs(bad: &[BadInput]) -> String {
-    let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
+    let mut columns = Columns::new(&[("input", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
     for bad in bad.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(&bad.path), reason(bad)]);
     }
@@ -24,7 +24,7 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
 
 /// Formats the files that cannot be rewritten, with the reasons.
 pub fn failed_files(failed: &[FailedFile]) -> String {
-    let mut columns = Columns::new(&[("input", Align::Left), ("what is wrong", Align::Left)]);
+    let mut columns = Columns::new(&[("input", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
     for file in failed.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(&file.path), escape::text(&file.reason).into_owned()]);
     }
@@ -40,7 +40,7 @@ pub fn reason(BadInput { path, error }: &BadInput) -> String {
 
 /// Formats the inputs that have no value to sort by.
 pub fn missing_keys(missing: &[MissingKey]) -> String {
-    let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, Align::Left)));
+    let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, CellAlign::Left)));
     for MissingKey { path, dataset, reason } in missing.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
     }
@@ -49,7 +49,7 @@ pub fn missing_keys(missing: &[MissingKey]) -> String {
 
 /// Formats the inputs that a file already contains, with the names under which it recorded them.
 pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
-    let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, Align::Left)));
+    let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, CellAlign::Left)));
     for (path, known) in repeated.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::path(known)]);
     }
@@ -58,7 +58,7 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
 
 /// Formats the differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
-    let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, Align::Left));
+    let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, CellAlign::Left));
     let mut columns = Columns::new(&titles).with_whole_names();
     for difference in differences.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[

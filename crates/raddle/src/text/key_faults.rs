@@ -1,6 +1,6 @@
 //! Ids that cannot be partition keys, as a table with advice.
 
-use super::table::{Align, Columns};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_merge::keys::{KeyFault, KeyFaultKind};
 
@@ -10,11 +10,11 @@ const MAX_TABLE_ROWS: usize = 50;
 /// Formats ids that cannot be keys.
 pub fn table(faults: &[KeyFault]) -> String {
     let titles = [
-        ("group", Align::Left),
-        ("what is wrong", Align::Left),
-        ("rows", Align::Right),
-        ("first row", Align::Right),
-        ("its ids", Align::Left),
+        ("group", CellAlign::Left),
+        ("what is wrong", CellAlign::Left),
+        ("rows", CellAlign::Right),
+        ("first row", CellAlign::Right),
+        ("its ids", CellAlign::Left),
     ];
     let mut columns = Columns::new(&titles);
     for fault in faults.iter().take(MAX_TABLE_ROWS) {

@@ -9,7 +9,7 @@ const MIN_WIDTH: u16 = 60;
 
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
+pub enum CellAlign {
     /// Left, for text.
     Left,
     /// Right, for numbers.
@@ -20,12 +20,12 @@ pub enum Align {
 #[derive(Debug)]
 pub struct Columns {
     table: Table,
-    alignments: Vec<Align>,
+    alignments: Vec<CellAlign>,
 }
 
 impl Columns {
     /// Creates a table with these column titles.
-    pub fn new(titles: &[(&str, Align)]) -> Self {
+    pub fn new(titles: &[(&str, CellAlign)]) -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         match table.width() {
@@ -33,7 +33,7 @@ impl Columns {
             Some(width) if table.is_tty() && width > 0 => table.set_width(width.max(MIN_WIDTH)),
             _ => table.set_width(FILE_WIDTH),
         };
-        let alignments: Vec<Align> = titles.iter().map(|&(_, align)| align).collect();
+        let alignments: Vec<CellAlign> = titles.iter().map(|&(_, align)| align).collect();
         table.set_header(titles.iter().map(|&(title, align)| cell(title, align).add_attribute(Attribute::Bold)));
         Self { table, alignments }
     }
@@ -68,10 +68,10 @@ impl Columns {
     }
 }
 
-fn cell(text: &str, align: Align) -> Cell {
+fn cell(text: &str, align: CellAlign) -> Cell {
     Cell::new(text).set_alignment(match align {
-        Align::Left => CellAlignment::Left,
-        Align::Right => CellAlignment::Right,
+        CellAlign::Left => CellAlignment::Left,
+        CellAlign::Right => CellAlignment::Right,
     })
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_lines_have_no_trailing_blanks() {
-        let mut columns = Columns::new(&[("group", Align::Left), ("rows", Align::Right)]);
+        let mut columns = Columns::new(&[("group", CellAlign::Left), ("rows", CellAlign::Right)]);
         columns.row(&["spill", "9,810"]);
         columns.row(&["rec.sel.nuecosrej", "12"]);
         assert_eq!(

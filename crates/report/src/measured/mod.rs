@@ -34,7 +34,7 @@ pub struct Measurement {
     /// File system that was written to.
     pub file_system: FileSystem,
     /// HDF5 library that was measured.
-    pub hdf5: Library,
+    pub hdf5: MeasuredLibrary,
     /// Elapsed time in seconds.
     pub elapsed_s: Option<f64>,
     /// Experiments of the workload, in order.
@@ -122,7 +122,7 @@ pub struct FileSystem {
 /// A libhdf5.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Library {
+pub struct MeasuredLibrary {
     /// Version of the library.
     pub version: String,
     /// File, or `bundled`.
@@ -212,7 +212,7 @@ pub struct Finding {
 #[serde(default)]
 pub struct Arm {
     /// Candidate that was run.
-    pub candidate: Candidate,
+    pub candidate: MeasuredCandidate,
     /// One outcome per block.
     pub runs: Vec<Option<MeasuredRun>>,
     /// Reason why the arm was not run, or why its runs ended.
@@ -232,7 +232,7 @@ pub enum ArmFailure {
 /// Setting that was compared with the default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Candidate {
+pub struct MeasuredCandidate {
     /// Difference from the default.
     pub name: String,
     /// The case whose default it is compared with.

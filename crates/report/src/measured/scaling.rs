@@ -97,11 +97,11 @@ pub fn scaling(experiment: &Experiment) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measured::{Arm, Candidate, MeasuredRun, StageTime};
+    use crate::measured::{Arm, MeasuredCandidate, MeasuredRun, StageTime};
 
     fn finding(name: &str, case: Option<&str>, ranks: u32, wall_s: f64) -> Finding {
         let stages = vec![StageTime { wall_s, ..StageTime::default() }];
-        let candidate = Candidate { name: name.to_owned(), case: case.map(str::to_owned), ranks: Some(ranks) };
+        let candidate = MeasuredCandidate { name: name.to_owned(), case: case.map(str::to_owned), ranks: Some(ranks) };
         let runs = vec![Some(MeasuredRun { stages, len_bytes: 1 << 20, ..MeasuredRun::default() })];
         Finding { arm: Arm { candidate, runs, fault: None }, ..Finding::default() }
     }

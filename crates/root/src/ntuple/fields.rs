@@ -157,7 +157,7 @@ const ITEM: &str = "_0";
 pub(super) struct Fields {
     fields: Vec<u8>,
     len_fields: u32,
-    /// Field and contents of each column.
+    /// Number of the field and contents of each column.
     columns: Vec<(u32, ElementKind)>,
 }
 

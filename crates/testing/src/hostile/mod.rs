@@ -2,7 +2,7 @@
 //!
 //! The cases follow the fault table of the reliability contract (rows 1 to 9). They are made at test time with plain
 //! libhdf5 and a few changed bytes, without raddle. Whatever the expectation, a reader must not crash, take longer than
-//! [`TIME_LIMIT_S`], use more than [`MEMORY_LIMIT_BYTES`], or open a file that was not named to it.
+//! [`MAX_TIME_S`], use more than [`MAX_MEMORY_BYTES`], or open a file that was not named to it.
 //!
 //! ```no_run
 //! use raddle_testing::hostile::{self, Expectation};
@@ -28,10 +28,10 @@ use crate::spec::{DatasetSpec, FileSpec, FilterSpec, Format};
 use std::path::{Path, PathBuf};
 
 /// Maximum time for reading any of these files.
-pub const TIME_LIMIT_S: u64 = 5;
+pub const MAX_TIME_S: u64 = 5;
 
 /// Maximum memory for reading any of these files: the largest content is some megabytes.
-pub const MEMORY_LIMIT_BYTES: u64 = 256 << 20;
+pub const MAX_MEMORY_BYTES: u64 = 256 << 20;
 
 /// A recipe for a file.
 #[derive(Debug, Clone, Copy)]

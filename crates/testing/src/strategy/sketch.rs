@@ -216,7 +216,7 @@ fn storage(options: &SchemaOptions) -> impl Strategy<Value = StorageSketch> + us
 }
 
 /// Maximum length of a compact dataset: an object header message holds 64 KiB, including headers.
-const COMPACT_LIMIT_BYTES: u64 = 60_000;
+const MAX_COMPACT_BYTES: u64 = 60_000;
 
 impl Sketch {
     /// Returns the file with this number.
@@ -420,7 +420,7 @@ impl StorageSketch {
     fn layout_of(&self, dims: &[u64], class: &TypeClass) -> LayoutSpec {
         let elements: u64 = dims.iter().product();
         match self.layout {
-            0 if elements * class.len_bytes() <= COMPACT_LIMIT_BYTES => LayoutSpec::Compact,
+            0 if elements * class.len_bytes() <= MAX_COMPACT_BYTES => LayoutSpec::Compact,
             0..=2 => LayoutSpec::Contiguous,
             _ => {
                 let fits = |(axis, (&chunk, &dim)): (usize, (&u64, &u64))| {

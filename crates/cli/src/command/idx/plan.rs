@@ -4,7 +4,7 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::options::running::VerbosityArgs;
 use crate::options::size::Size;
-use crate::render::idx_plan::{self, Choice, Plan};
+use crate::render::idx_plan::{self, Plan, SimulatedBox};
 use crate::render::quantity;
 use crate::session::Session;
 use crate::text_file::NO_FILES;
@@ -172,7 +172,7 @@ pub fn run(arguments: &PlanArgs) -> Result<Exit, Error> {
             };
             let simulation = simulate(&header, &partition, &options).map_err(failed)?;
             let name = if arguments.phases == PlannedPhases::Two { "none".to_owned() } else { imposed.to_string() };
-            boxes.push(Choice { imposed: name, simulation });
+            boxes.push(SimulatedBox { imposed: name, simulation });
         }
         let fields = arguments.fields.iter().map(ToString::to_string).collect();
         let plan = Plan { grid: reversed(&grid), per_rank: arguments.per_rank.0.clone(), fields, boxes };

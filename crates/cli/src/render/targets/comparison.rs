@@ -1,17 +1,17 @@
 //! Differences between an output and its inputs as text.
 
 use super::MAX_TABLE_ROWS;
-use crate::render::table::{Align, Columns};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::compare::{Comparison, RoundedField};
 
 /// Formats the differences of rounded fields from their inputs.
 pub(super) fn as_rounded(rounded: &[RoundedField]) -> String {
     let titles = [
-        ("field", Align::Left),
-        ("step", Align::Right),
-        ("compression", Align::Left),
-        ("largest difference", Align::Right),
+        ("field", CellAlign::Left),
+        ("step", CellAlign::Right),
+        ("compression", CellAlign::Left),
+        ("largest difference", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
     for of in rounded.iter().take(MAX_TABLE_ROWS) {
@@ -31,8 +31,12 @@ pub(super) fn not_equal(path: &str, comparison: &Comparison) -> String {
     let step = |step: Option<u64>| step.map_or_else(|| "-".to_owned(), |step| step.to_string());
     let mut text = String::new();
     if !unequal.is_empty() {
-        let titles =
-            [("field", Align::Left), ("step", Align::Right), ("samples", Align::Right), ("input", Align::Left)];
+        let titles = [
+            ("field", CellAlign::Left),
+            ("step", CellAlign::Right),
+            ("samples", CellAlign::Right),
+            ("input", CellAlign::Left),
+        ];
         let mut columns = Columns::new(&titles);
         for unequal in unequal.iter().take(MAX_TABLE_ROWS) {
             columns.row(&[
@@ -45,7 +49,7 @@ pub(super) fn not_equal(path: &str, comparison: &Comparison) -> String {
         text = format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render());
     }
     if !not_compared.is_empty() {
-        let mut columns = Columns::new(&[("field", Align::Left), ("steps", Align::Right)]);
+        let mut columns = Columns::new(&[("field", CellAlign::Left), ("steps", CellAlign::Right)]);
         for left in not_compared.iter().take(MAX_TABLE_ROWS) {
             let steps = match left.time {
                 Some((first, last)) if first != last => format!("{first} to {last}"),

@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::{as_rounded, not_equal};
-use crate::render::table::{Align, Columns};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::dataset::grid::Layout;
 use raddle_idx::dataset::time_steps::StepList;
@@ -112,11 +112,11 @@ pub fn described(info: &DatasetInfo) -> String {
         text.push_str(&format!("  {count}, {first} to {last}\n"));
     }
     let titles = [
-        ("field", Align::Left),
-        ("samples", Align::Left),
-        ("compression", Align::Left),
-        ("order", Align::Left),
-        ("uncompressed", Align::Right),
+        ("field", CellAlign::Left),
+        ("samples", CellAlign::Left),
+        ("compression", CellAlign::Left),
+        ("order", CellAlign::Left),
+        ("uncompressed", CellAlign::Right),
     ];
     let mut fields = Columns::new(&titles);
     for field in info.fields.iter().take(MAX_TABLE_ROWS) {
@@ -128,7 +128,7 @@ pub fn described(info: &DatasetInfo) -> String {
         };
         fields.row(&[name, field.sample.clone(), compression, order.to_owned(), quantity::size(field.len_bytes)]);
     }
-    let mut resolutions = Columns::new(&[("resolution", Align::Right), ("samples", Align::Left)]);
+    let mut resolutions = Columns::new(&[("resolution", CellAlign::Right), ("samples", CellAlign::Left)]);
     for of in &info.resolutions {
         resolutions.row(&[of.resolution.to_string(), quantity::shape(&of.shape)]);
     }
@@ -161,8 +161,12 @@ pub fn verified(path: &Path, check: &DatasetCheck, outcome: &Verification) -> St
         return format!("DAMAGED: {path}: {missing}{good} are good\n");
     }
     if bad > 0 {
-        let titles =
-            [("field", Align::Left), ("step", Align::Right), ("block", Align::Right), ("what is wrong", Align::Left)];
+        let titles = [
+            ("field", CellAlign::Left),
+            ("step", CellAlign::Right),
+            ("block", CellAlign::Right),
+            ("what is wrong", CellAlign::Left),
+        ];
         let mut columns = Columns::new(&titles);
         for block in checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
             columns.row(&[

@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::not_equal;
-use crate::render::table::{Align, Columns};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::WriteReport;
 use raddle_idx::verify::Verification;
@@ -52,12 +52,12 @@ pub fn described(info: &FolderInfo) -> String {
         let axes = escape::text(&image.axes);
         text.push_str(&format!("\n{name}: {}, axes {axes}{unit}{downsampling}\n", image.dtype));
         let titles = [
-            ("level", Align::Right),
-            ("samples", Align::Left),
-            ("scale", Align::Left),
-            ("shard", Align::Left),
-            ("chunk", Align::Left),
-            ("codec", Align::Left),
+            ("level", CellAlign::Right),
+            ("samples", CellAlign::Left),
+            ("scale", CellAlign::Left),
+            ("shard", CellAlign::Left),
+            ("chunk", CellAlign::Left),
+            ("codec", CellAlign::Left),
         ];
         let mut columns = Columns::new(&titles);
         for (number, level) in image.levels.iter().enumerate().take(MAX_TABLE_ROWS) {
@@ -88,7 +88,7 @@ pub fn verified(folder: &Path, check: &FolderCheck, outcome: &Verification) -> S
     let good = format!("{} with {stored}{empty}", quantity::counted(sum(|check| check.shards), "shard"));
     let bad = sum(|check| check.bad.len() as u64);
     if bad > 0 {
-        let mut columns = Columns::new(&[("shard or level", Align::Left), ("what is wrong", Align::Left)]);
+        let mut columns = Columns::new(&[("shard or level", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
         for bad in checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
             let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
             columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);

@@ -28,7 +28,7 @@ const ROUND_SIXTEENTHS: [u128; 4] = [16, 14, 12, 8];
 /// Number of items that can be moved between ranks in the time it takes to produce one.
 const MOVES_PER_COST: u128 = 10;
 
-/// Fraction (1/16) of its share of a run by which a rank may exceed it to own what it holds.
+/// Divisor of a rank's share of a run. A rank may exceed its share by 1/16 to own items that it already holds.
 const EXCESS: u128 = 16;
 
 /// An item to assign.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A datatype that libhdf5 holds open.
 pub(super) struct OpenType {
-    /// Identifier, for reading.
+    /// Handle of the datatype, passed to libhdf5 as the memory type of reads.
     pub handle: Handle,
     /// Type of elements in memory.
     pub memory: Arc<TypeClass>,

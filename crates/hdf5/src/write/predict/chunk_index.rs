@@ -83,7 +83,7 @@ impl IndexModel {
         }
     }
 
-    /// Returns the length with `count` chunks inserted in any order.
+    /// Returns the maximum length of an index into which `count` chunks were inserted, whatever their order.
     fn len_bytes_in_any_order(&self, count: u64) -> u64 {
         match self {
             // Nodes split in halves, except for the first and the last of each level, which keep or pass on a tenth.

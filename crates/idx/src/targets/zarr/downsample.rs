@@ -113,7 +113,7 @@ impl LevelPair<'_> {
             at[axis] += rest % counts[axis];
             rest /= counts[axis];
         }
-        let cells = Row { first: target.start[0] * factors[0] - self.region.start[0], factor: factors[0] as usize };
+        let cells = CellRow { first: target.start[0] * factors[0] - self.region.start[0], factor: factors[0] as usize };
         match self.downsample {
             Downsample::Subsample => {
                 let from = self.row(&std::array::from_fn(|axis| at[axis] * factors[axis]));
@@ -153,14 +153,14 @@ impl LevelPair<'_> {
 
 /// Position of the cells of an output row in its source rows.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct CellRow {
     /// Index of the first sample.
     first: u64,
     /// Samples per cell: 1 or 2.
     factor: usize,
 }
 
-impl Row {
+impl CellRow {
     /// Copies the first sample of each cell.
     fn pick(self, from: &[u8], out: &mut [u8], sample_len_bytes: usize) {
         let from = &from[self.first as usize * sample_len_bytes..];
@@ -176,7 +176,7 @@ impl Row {
 
 /// Function that computes a row of means. Its arguments are the position of the cells, the source rows, the number of
 /// components, and the output.
-type AverageRow = fn(Row, &[&[u8]], usize, &mut [u8]);
+type AverageRow = fn(CellRow, &[&[u8]], usize, &mut [u8]);
 
 fn average_of(number: Number) -> AverageRow {
     match number {
@@ -193,7 +193,7 @@ fn average_of(number: Number) -> AverageRow {
     }
 }
 
-fn average<T: Mean>(cells: Row, rows: &[&[u8]], components: usize, out: &mut [u8]) {
+fn average<T: Mean>(cells: CellRow, rows: &[&[u8]], components: usize, out: &mut [u8]) {
     let sample_len_bytes = T::LEN_BYTES * components;
     let first = cells.first as usize * sample_len_bytes;
     let cell_len_bytes = cells.factor * sample_len_bytes;

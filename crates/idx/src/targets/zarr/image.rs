@@ -36,7 +36,7 @@ pub struct Images {
     pub images: Vec<Image>,
 }
 
-/// An image.
+/// An image of OME-Zarr: its folder, metadata and arrays.
 #[derive(Debug, Clone)]
 pub struct Image {
     folder: PathBuf,

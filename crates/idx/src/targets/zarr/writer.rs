@@ -49,7 +49,7 @@ struct EncodedStep {
     engine: EngineReport,
     /// Messages that this rank sent.
     sent: SentTraffic,
-    /// Number of shards stored per array, on the first rank.
+    /// Number of shards stored per array; only on the first rank.
     shards: Vec<u64>,
 }
 

@@ -78,8 +78,8 @@ pub(super) fn carried<'a>(
         match out.take(one(&found, is_everywhere, policy)) {
             None => {}
             Some(None) => note(&found, is_everywhere, policy, groups.len() as u32, out),
-            Some(Some(Choice::Value(value))) => all.push(CarriedElement { name, what: What::Value(value) }),
-            Some(Some(Choice::Dicts(node))) => {
+            Some(Some(DictMerge::Value(value))) => all.push(CarriedElement { name, what: What::Value(value) }),
+            Some(Some(DictMerge::Dicts(node))) => {
                 let inside: Vec<Vec<Node<'a>>> = found.iter().map(|node| node.children().collect()).collect();
                 let inside = carried(&inside, policy, out);
                 if !inside.is_empty() {
@@ -91,25 +91,25 @@ pub(super) fn carried<'a>(
     all
 }
 
-enum Choice<'a> {
+enum DictMerge<'a> {
     Value(value::InputElement<'a>),
     Dicts(Node<'a>),
 }
 
-fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> CombineResult<Option<Choice<'a>>> {
+fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> CombineResult<Option<DictMerge<'a>>> {
     let Some(&first) = found.first() else { return Ok(None) };
     if policy.merge == MergePolicy::Same && !is_everywhere {
         return Ok(None);
     }
     if found.iter().all(|node| node.encoding() == "dict") {
         first.expect(&[("dict", "0.1.0")])?;
-        return Ok(Some(Choice::Dicts(first)));
+        return Ok(Some(DictMerge::Dicts(first)));
     }
     let read = |node: Node<'a>| value::read(node, policy.axes);
     match policy.merge {
-        MergePolicy::First => Ok(Some(Choice::Value(read(first)?))),
+        MergePolicy::First => Ok(Some(DictMerge::Value(read(first)?))),
         MergePolicy::Only if found.len() > 1 => Ok(None),
-        MergePolicy::Only => Ok(Some(Choice::Value(read(first)?))),
+        MergePolicy::Only => Ok(Some(DictMerge::Value(read(first)?))),
         MergePolicy::Same | MergePolicy::Unique => {
             let known = read(first)?;
             for other in &found[1..] {
@@ -117,7 +117,7 @@ fn one<'a>(found: &[Node<'a>], is_everywhere: bool, policy: Policy<'_>) -> Combi
                     return Ok(None);
                 }
             }
-            Ok(Some(Choice::Value(known)))
+            Ok(Some(DictMerge::Value(known)))
         }
     }
 }

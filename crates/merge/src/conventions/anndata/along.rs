@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Parameters of the concatenation along one axis.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Along<'a> {
+pub(super) struct AxisConcatenation<'a> {
     /// Axis of matrices along which inputs are concatenated.
     pub axis: Axis,
     /// Treatment of elements that only some inputs have.
@@ -39,7 +39,7 @@ pub(super) fn dense(
     path: Vec<u8>,
     nodes: &[Node<'_>],
     alignment: Option<&Alignment>,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let (axis, across) = (along.axis.number(), along.axis.other().number());
@@ -157,7 +157,12 @@ fn promote(left: NumberType, right: NumberType) -> NumberType {
 
 /// Adds a data frame; `None` in `nodes` stands for an input without it. The index gets the name of the first input's
 /// index.
-pub(super) fn frame(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
+pub(super) fn frame(
+    path: Vec<u8>,
+    nodes: &[Node<'_>],
+    along: AxisConcatenation<'_>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let first = nodes[0];
     let (mut names, mut indices) = (Vec::new(), Vec::new());
     for (node, &rows) in nodes.iter().zip(along.rows) {
@@ -259,7 +264,12 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> CombineResult<
 }
 
 /// Adds a column of a data frame; `None` in `found` stands for an input without it.
-fn column(path: Vec<u8>, found: &[Option<Node<'_>>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
+fn column(
+    path: Vec<u8>,
+    found: &[Option<Node<'_>>],
+    along: AxisConcatenation<'_>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let nodes: Vec<Node<'_>> = found.iter().flatten().copied().collect();
     let Some(&first) = nodes.first() else { return refuse(&path, "a column", "none", Vec::new()) };
     let kind = first.encoding();
@@ -280,7 +290,7 @@ fn rows_of(
     parts: Vec<Option<Node<'_>>>,
     maps: Vec<ElementMap>,
     form: PieceDifferences,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     for (part, rows) in parts.iter().zip(along.rows) {
@@ -302,7 +312,7 @@ fn plain(
     path: Vec<u8>,
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];
@@ -359,7 +369,7 @@ fn nullable(
     path: Vec<u8>,
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];
@@ -407,7 +417,7 @@ fn categorical(
     path: Vec<u8>,
     found: &[Option<Node<'_>>],
     nodes: &[Node<'_>],
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];

@@ -1,9 +1,9 @@
 //! Sparse matrices.
 //!
-//! Comments describe concatenation along observations. Along variables, rows and columns, and CSR and CSC, are
+//! Comments describe concatenation along observations. AxisConcatenation variables, rows and columns, and CSR and CSC, are
 //! exchanged. Invariant: column numbers in the output refer to columns of the same names.
 
-use super::along::{Along, common_type};
+use super::along::{AxisConcatenation, common_type};
 use super::names::Alignment;
 use super::output::{AssembledTree, InputPiece, PieceDifferences, cast, constant_like};
 use super::tree::{CombineResult, Node};
@@ -103,7 +103,7 @@ pub(super) fn rows(
     path: Vec<u8>,
     nodes: &[Node<'_>],
     columns: Columns<'_>,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let first = nodes[0];

@@ -3,7 +3,7 @@
 //! Source: `anndata.concat`. Invariant: every object of every input is in the output, listed as left out, or refused.
 
 use super::across::{Policy, carried};
-use super::along::{self, Along, joined_names, with_columns};
+use super::along::{self, AxisConcatenation, joined_names, with_columns};
 use super::compressed::{self, Columns};
 use super::names::{self, Alignment};
 use super::output::AssembledTree;
@@ -51,8 +51,12 @@ fn put_together(
     let (frame_name, other) = (options.axis.of_anndata().frame(), options.axis.of_anndata().other().frame());
     let frames = all(roots, frame_name.as_bytes())?;
     let rows: Vec<u64> = frames.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<CombineResult<_>>()?;
-    let along =
-        Along { axis: options.axis.of_anndata(), join, rows: &rows, index_unique: options.index_unique.as_deref() };
+    let along = AxisConcatenation {
+        axis: options.axis.of_anndata(),
+        join,
+        rows: &rows,
+        index_unique: options.index_unique.as_deref(),
+    };
     let others = all(roots, other.as_bytes())?;
     let (alignment, names) = alignment(&others, join)?;
 
@@ -64,7 +68,7 @@ fn put_together(
     out.take(outcome);
     mapping(b"/", roots, b"layers", along, out, |path, nodes, out| matrix(path, nodes, &alignment, along, out))?;
     // Arrays of obsm and varm are always concatenated along their first axis.
-    let of_rows = Along { axis: Axis::Obs, ..along };
+    let of_rows = AxisConcatenation { axis: Axis::Obs, ..along };
     let name = format!("{frame_name}m");
     mapping(b"/", roots, name.as_bytes(), along, out, |path, nodes, out| multidimensional(path, nodes, of_rows, out))?;
     pairwise(roots, &format!("{frame_name}p"), of_rows, options, out)?;
@@ -206,7 +210,7 @@ fn matrix_of_all(
     path: &[u8],
     found: &[Option<Node<'_>>],
     alignment: &Alignment,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     // anndata writes a missing matrix as a separate element.
@@ -226,7 +230,7 @@ fn matrix(
     path: Vec<u8>,
     nodes: &[Node<'_>],
     alignment: &Alignment,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
     let kind = nodes[0].encoding();
@@ -240,7 +244,12 @@ fn matrix(
 }
 
 /// Adds an element of `obsm` or `varm`. Its columns are matched by number, or by name in a data frame.
-fn multidimensional(path: Vec<u8>, nodes: &[Node<'_>], along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
+fn multidimensional(
+    path: Vec<u8>,
+    nodes: &[Node<'_>],
+    along: AxisConcatenation<'_>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let kind = nodes[0].encoding();
     if kind == "dataframe" {
         return along::frame(path, nodes, along, out);
@@ -280,7 +289,7 @@ fn mapping<'a>(
     parent: &[u8],
     roots: &[Node<'a>],
     name: &[u8],
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     out: &mut AssembledTree,
     mut add: impl FnMut(Vec<u8>, &[Node<'a>], &mut AssembledTree) -> CombineResult<()>,
 ) -> CombineResult<()> {
@@ -320,7 +329,7 @@ fn text(name: &[u8]) -> String {
 fn pairwise(
     roots: &[Node<'_>],
     name: &str,
-    along: Along<'_>,
+    along: AxisConcatenation<'_>,
     options: &ConventionOptions,
     out: &mut AssembledTree,
 ) -> CombineResult<()> {
@@ -378,7 +387,12 @@ fn policy_group(
 }
 
 /// Adds `raw`, the data before variables were selected. `other` is the alignment of the other axis.
-fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut AssembledTree) -> CombineResult<()> {
+fn raw(
+    roots: &[Node<'_>],
+    other: &Alignment,
+    along: AxisConcatenation<'_>,
+    out: &mut AssembledTree,
+) -> CombineResult<()> {
     let found = children(roots, b"raw");
     let raws: Vec<Node<'_>> = found.iter().flatten().filter(|node| node.encoding() != "null").copied().collect();
     let Some(&first) = raws.first() else { return Ok(()) };
@@ -416,10 +430,10 @@ fn raw(roots: &[Node<'_>], other: &Alignment, along: Along<'_>, out: &mut Assemb
     if along.axis == Axis::Var {
         let rows: Vec<u64> =
             vars.iter().map(|node| index(*node).map(|(_, rows)| rows)).collect::<CombineResult<_>>()?;
-        let along = Along { rows: &rows, ..along };
+        let along = AxisConcatenation { rows: &rows, ..along };
         along::frame(b"/raw/var".to_vec(), &vars, along, out)?;
         matrix_of_all(b"/raw/X", &found, other, along, out)?;
-        let of_rows = Along { axis: Axis::Obs, ..along };
+        let of_rows = AxisConcatenation { axis: Axis::Obs, ..along };
         return mapping(b"/raw", &raws, b"varm", of_rows, out, |path, nodes, out| {
             multidimensional(path, nodes, of_rows, out)
         });

@@ -30,7 +30,7 @@ use crate::schema::join::{Difference, DifferenceKind};
 pub struct Anndata;
 
 /// Maximum size of a dataset whose values are kept while planning.
-const KEPT_LIMIT_BYTES: u64 = 48 << 20;
+const MAX_KEPT_BYTES: u64 = 48 << 20;
 /// Returns the elements that are concatenated along `axis`. Planning does not need their values.
 fn along(axis: Axis) -> [&'static [u8]; 5] {
     match axis {
@@ -75,7 +75,7 @@ impl Convention for Anndata {
                 continue;
             }
             let len_bytes = dims.iter().fold(class.len_bytes(), |product, &dim| product.saturating_mul(dim));
-            if len_bytes <= KEPT_LIMIT_BYTES && (!is_pointer || is_needed(file, at, options.axis.of_anndata())) {
+            if len_bytes <= MAX_KEPT_BYTES && (!is_pointer || is_needed(file, at, options.axis.of_anndata())) {
                 rules.push((at, Rule { values: ValueMeaning::Kept, ..Rule::default() }));
             }
         }

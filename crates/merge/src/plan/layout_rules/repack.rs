@@ -75,16 +75,16 @@ fn registered(value: &str) -> Result<Compression, String> {
         _ => return Err(refuse()),
     };
     let known = u16::try_from(id).ok().and_then(KnownFilter::from_id);
-    match (known, values.first()) {
-        (Some(KnownFilter::Zstd), None) => Ok(Compression::Zstd(Compression::DEFAULT_ZSTD_LEVEL)),
-        (Some(KnownFilter::Zstd), Some(&level)) => match u8::try_from(level) {
-            Ok(level @ 1..=22) => Ok(Compression::Zstd(level)),
-            _ => Err("UD: Zstandard has levels 1 to 22".to_owned()),
-        },
-        (Some(KnownFilter::Lz4), _) => Ok(Compression::Lz4),
-        (known, _) => {
-            let name = known.map_or_else(String::new, |filter| format!(" ({})", filter.name()));
-            Err(format!("UD: takes the filters 32015 (zstd) and 32004 (lz4), not {id}{name}"))
+    let name = known.map_or("", KnownFilter::name);
+    let Some(usual) = name.parse::<Compression>().ok().filter(|usual| Some(usual.known_filter()) == known) else {
+        let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
+        return Err(format!("UD: takes the filters 32015 (zstd) and 32004 (lz4), not {id}{name}"));
+    };
+    // The first value is the level if the filter has levels.
+    match values.first() {
+        Some(level) if usual.to_string() != name => {
+            format!("{name}:{level}").parse().map_err(|error| format!("UD: {error}"))
         }
+        _ => Ok(usual),
     }
 }

@@ -1,4 +1,4 @@
-//! Units of measurement, and the linear maps between those of one dimension.
+//! Units of measurement, and linear conversions between units of the same dimension.
 //!
 //! Parses units like UDUNITS-2: products and quotients of powers, with SI prefixes (`W m-2`, `kg/(m2 s)`, `10^-6 mol
 //! mol-1`, `degC`). Times that count from a reference ([`super::time_units`]) and logarithmic units are not supported.

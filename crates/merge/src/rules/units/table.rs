@@ -6,7 +6,7 @@
 //! number (`#0`).
 
 /// Unit of the table.
-pub struct Row {
+pub struct UnitRow {
     /// Full names, which are case-insensitive and have regular plurals.
     pub names: &'static [&'static str],
     /// Symbols and irregular plurals.
@@ -15,8 +15,8 @@ pub struct Row {
     pub definition: &'static str,
 }
 
-const fn row(names: &'static [&'static str], symbols: &'static [&'static str], definition: &'static str) -> Row {
-    Row { names, symbols, definition }
+const fn row(names: &'static [&'static str], symbols: &'static [&'static str], definition: &'static str) -> UnitRow {
+    UnitRow { names, symbols, definition }
 }
 
 /// Name, symbols and power of ten of each prefix.
@@ -44,7 +44,7 @@ pub const PREFIXES: [(&str, &[&str], i32); 20] = [
 ];
 
 /// All units.
-pub const UNITS: &[Row] = &[
+pub const UNITS: &[UnitRow] = &[
     // Base units.
     row(&["meter", "metre"], &["m"], "#0"),
     row(&["kilogram"], &["kg"], "#1"),

@@ -17,7 +17,7 @@ use raddle_core::plan::ArrayPlan;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_core::regrouping::Regrouping;
 use raddle_core::regrouping::blocks::{InputBlock, blocks};
-use raddle_core::regrouping::phases::{Phased, Phases};
+use raddle_core::regrouping::phases::{PhaseWork, Phases};
 use raddle_core::regrouping::slots::Slots;
 use raddle_core::report::progress::{Event, Observer, Stage};
 use raddle_core::report::{StageTable, StageTimer, StageTotals};
@@ -227,7 +227,7 @@ struct SlabMove<'a, 'b, 'p> {
     mover: SlabMover<'b, 'p>,
 }
 
-impl Phased for SlabMove<'_, '_, '_> {
+impl PhaseWork for SlabMove<'_, '_, '_> {
     type Error = MergeError;
 
     fn begin(&mut self, phase: usize) -> Result<Option<usize>> {

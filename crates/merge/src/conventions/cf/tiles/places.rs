@@ -118,10 +118,10 @@ pub(super) fn of_whole_grid(root: &[AttributeValue], sizes: &BTreeMap<Vec<u8>, u
 }
 
 /// Places of all inputs along all tiled dimensions.
-pub(super) struct Places(BTreeMap<Vec<u8>, Along>);
+pub(super) struct Places(BTreeMap<Vec<u8>, DimensionPlaces>);
 
 /// Places along one dimension.
-struct Along {
+struct DimensionPlaces {
     /// Length of the dimension of the grid.
     len: u64,
     /// First element and number of elements of each input; zeros for an input without the dimension.
@@ -157,7 +157,7 @@ impl Places {
         if !differences.is_empty() {
             return Err(differences);
         }
-        let is_one_place = |along: &Along| along.of_inputs.iter().all(|place| *place == along.of_inputs[0]);
+        let is_one_place = |along: &DimensionPlaces| along.of_inputs.iter().all(|place| *place == along.of_inputs[0]);
         let is_whole = completion.inputs > 1 && !completion.is_partial;
         if is_by_coordinates && is_whole && places.values().all(is_one_place) {
             let names: Vec<String> = places.keys().map(|name| display_path(name)).collect();
@@ -222,7 +222,11 @@ impl Finder<'_, '_> {
     }
 
     /// Places tiles by ranges of indices: those of the grid and those of the tile, both inclusive.
-    fn by_ranges(&self, attribute: &str, range_of: impl Fn(u32) -> Option<[i64; 4]>) -> Result<Along, Difference> {
+    fn by_ranges(
+        &self,
+        attribute: &str,
+        range_of: impl Fn(u32) -> Option<[i64; 4]>,
+    ) -> Result<DimensionPlaces, Difference> {
         let (mut grid, mut of_inputs) = (None, Vec::new());
         for (input, has_it) in (0..).zip(self.holders()) {
             if !has_it {
@@ -247,11 +251,11 @@ impl Finder<'_, '_> {
             of_inputs.push(((start - first) as u64, (end - start + 1) as u64));
         }
         let len = grid.map_or(0, |(first, last)| (last - first + 1) as u64);
-        Ok(Along { len, of_inputs })
+        Ok(DimensionPlaces { len, of_inputs })
     }
 
     /// Places tiles by a pattern of names or by a table; returns `None` if the user gave neither.
-    fn by_user(&self) -> Option<Result<Along, Difference>> {
+    fn by_user(&self) -> Option<Result<DimensionPlaces, Difference>> {
         let tiles = self.completion.tiles?;
         let at = tiles.dimensions().iter().position(|name| is_named(self.name, name))?;
         let Role::Column(column) = self.completion.schema.entries[self.scale.entry as usize].role else { return None };
@@ -276,17 +280,17 @@ impl Finder<'_, '_> {
             };
             (len, of_inputs[input as usize]) = (len.max(end), (start, count));
         }
-        Some(Ok(Along { len, of_inputs }))
+        Some(Ok(DimensionPlaces { len, of_inputs }))
     }
 
-    fn by_decomposition(&self) -> Result<Along, Difference> {
+    fn by_decomposition(&self) -> Result<DimensionPlaces, Difference> {
         self.by_ranges(DECOMPOSITION, |input| {
             let values = numbers(named(attributes(self.scale, input), DECOMPOSITION)?)?;
             values.iter().map(|&value| whole(value)).collect::<Option<Vec<i64>>>()?.try_into().ok()
         })
     }
 
-    fn by_patch(&self) -> Result<Along, Difference> {
+    fn by_patch(&self) -> Result<DimensionPlaces, Difference> {
         let root = self.completion.declared.iter().find(|one| one.entry == 0);
         let (Some(root), Some((prefix, end))) = (root, patch_of(self.name)) else {
             let found = "no coordinate and no place".to_owned();
@@ -306,9 +310,9 @@ impl Finder<'_, '_> {
     }
 
     /// Places tiles by the values of a coordinate: the sorted values of all tiles are the coordinate of the grid.
-    fn by_coordinate(&self) -> Result<Along, Difference> {
+    fn by_coordinate(&self) -> Result<DimensionPlaces, Difference> {
         let Role::Column(column) = self.completion.schema.entries[self.scale.entry as usize].role else {
-            return Ok(Along { len: 0, of_inputs: Vec::new() });
+            return Ok(DimensionPlaces { len: 0, of_inputs: Vec::new() });
         };
         let scanned = &self.completion.schema.columns[column as usize];
         if let Some(name) = STORED_OTHERWISE.iter().find(|name| named(&self.scale.first, name).is_some()) {
@@ -369,7 +373,7 @@ impl Finder<'_, '_> {
             }
             inputs.iter().for_each(|input| of_inputs[*input as usize] = (start as u64, keys.len() as u64));
         }
-        Ok(Along { len: grid.len() as u64, of_inputs })
+        Ok(DimensionPlaces { len: grid.len() as u64, of_inputs })
     }
 }
 
