@@ -513,6 +513,15 @@ def test_a_field_whose_second_axis_is_that_of_the_rows(tmp_path, is_equal, indic
     MERGING.equal(inputs, judge=judge_along_time("entry/data"))
 
 
+def test_other_axes_of_a_field_are_refused(tmp_path):
+    inputs = []
+    for number, indices in enumerate([[0, 1], [1, 0]]):
+        values = np.arange(9.0).reshape(3, 3) + number
+        inputs.append(write_scan(tmp_path / f"{number}.nxs", 10 * number, {"turned": values}, width=3))
+        set_attributes(inputs[-1:], "entry/data", "turned_indices", [indices])
+    MERGING.refused(inputs, names=["/entry/data", "turned_indices", "1.nxs"])
+
+
 @pytest.mark.parametrize("is_equal", [True, False])
 def test_edges_along_the_rows_are_refused(tmp_path, is_equal):
     """They may have any name."""
