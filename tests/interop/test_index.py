@@ -39,7 +39,7 @@ def test_what_cannot_be_indexed_is_refused(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     assert "is not an index" in raddle("index", path, "-o", tmp_path / "text", expect=5).stderr
     assert "is not an index" in raddle("index", path, "-o", path, expect=5).stderr
-    assert "cannot be written" in raddle("index", path, "-o", tmp_path / "none" / "x", expect=5).stderr
+    assert "none does not exist" in raddle("index", path, "-o", tmp_path / "none" / "x", expect=5).stderr
     path.write_bytes(path.read_bytes()[:-1000])
     raddle("index", path, expect=3)
     assert not (tmp_path / "all.h5.stats").exists()

@@ -2,6 +2,8 @@
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::exit::Exit;
+use raddle_core::output::check::check_output;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::append::redo::settle;
 use raddle_merge::path_text;
@@ -81,6 +83,7 @@ impl IndexRequest {
         let output = self.output.clone().unwrap_or_else(|| Index::default_path(&self.file));
         let failed = |error| Error::of_query(&error);
         Index::check_replaceable(&output).map_err(failed)?;
+        check_output(&output, &[], true).map_err(|unusable| Error::new(Exit::Output, &unusable.to_string()))?;
         settle(&self.file).map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
         let jobs = self.jobs.map_or(context.default_jobs, NonZeroUsize::get);
