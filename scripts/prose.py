@@ -35,6 +35,10 @@ PHRASES = {
 }
 COMMENT = re.compile(r"^\s*(?://[/!]?|#(?!\[|!)|/?\*+/?)\s?(.*)$")
 MARKDOWN_COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
+# Beginning of an item of a list.
+ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) ")
+# Space between two sentences. The second may begin with a name in lower case.
+SENTENCE_END = re.compile(r"(?<=[.!?:]) +(?=[A-Z`*]|raddle |libhdf5 |mpirun )")
 MARKDOWN_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
@@ -94,15 +98,16 @@ def sentences(path: Path) -> Iterator[str]:
     paragraph: list[str] = []
     first = 0
     for number, line in [*prose_lines(path), (0, "")]:
-        if line.strip() and not line.lstrip().startswith(("#", "|", "!!!")):
+        is_prose = line.strip() and not line.lstrip().startswith(("#", "|", "!"))
+        if not is_prose or ITEM.match(line):
+            text = MARKDOWN_LINK.sub(r"\1", " ".join(paragraph))
+            for sentence in SENTENCE_END.split(text):
+                if len(sentence.split()) > 3:
+                    yield f"{path}:{first}: {sentence}"
+            paragraph = []
+        if is_prose:
             first = first if paragraph else number
-            paragraph.append(line.strip().lstrip("-*> "))
-            continue
-        text = MARKDOWN_LINK.sub(r"\1", " ".join(paragraph))
-        for sentence in re.split(r"(?<=[.!?:]) +(?=[A-Z`])", text):
-            if len(sentence.split()) > 3:
-                yield f"{path}:{first}: {sentence}"
-        paragraph = []
+            paragraph.append(ITEM.sub("", line).strip().lstrip("> "))
 
 
 def sample(seed: int, count: int) -> int:
