@@ -100,7 +100,7 @@ fn steps<'a>() -> [(&'static str, Work<'a>); 12] {
 /// Runs all steps with files in `folder`, and calls `report` after each of them.
 ///
 /// # Errors
-/// The first step that fails, or `report` with the name of its step.
+/// If a step or `report` fails, or the run is cancelled. The error names the step.
 pub fn run(
     folder: &Path,
     context: &Context<'_>,

@@ -26,16 +26,17 @@ use std::time::Duration;
 /// memory is soon reused, while the processor's caches still hold it.
 const MAX_WAITING_LEN_BYTES: u64 = 4 << 20;
 
-/// Limit of the values that wait in all files of the process, per thread of a file: many files may stay open.
+/// Maximum length of the values that wait in all files of the process, per thread of a file: many files may stay open.
 const MAX_PROCESS_LEN_BYTES: u64 = 16 * MAX_WAITING_LEN_BYTES;
 
-/// Limit of the values that wait after the first prediction.
+/// Maximum length of the values that wait after the first prediction.
 const MAX_FIRST_LEN_BYTES: u64 = 1 << 20;
 
-/// Limit of a dataset that is read ahead. All threads read a longer one together when it is requested.
+/// Maximum length of a dataset that is read ahead. A longer dataset is read by all threads together when it is
+/// requested.
 const MAX_DATASET_LEN_BYTES: u64 = 8 << 20;
 
-/// Limit of the number of datasets that wait.
+/// Maximum number of datasets that wait.
 const MAX_WAITING: usize = 256;
 
 /// Length of values that justifies starting a thread: reading fewer values takes no longer than starting one.

@@ -104,7 +104,7 @@ pub(super) fn unknown(branch: &Branch, why: Unreadable) -> SplitReason {
     SplitReason::Unreadable { branch: branch.path.clone(), why }
 }
 
-/// Returns the refusal of a branch of an unexpected kind.
+/// Returns the reason for refusing a branch of an unexpected kind.
 pub(super) fn kind(branch: &Branch, element: &ElementBranch) -> SplitReason {
     SplitReason::Kind { branch: branch.path.clone(), class: element.class.clone(), kind: element.kind }
 }

@@ -69,7 +69,7 @@ impl WriteOptions {
     /// Returns the codec of the framework's formats.
     ///
     /// # Errors
-    /// They do not support the codec.
+    /// If these formats do not support the codec.
     pub(crate) fn framework_codec(&self) -> Result<PdsCodec> {
         let Some(codec) = self.codec else { return Ok(PdsCodec::Zstd(codec::DEFAULT_ZSTD_LEVEL)) };
         codec.of_framework().ok_or_else(|| {

@@ -44,7 +44,7 @@ pub struct WriteOptions {
     pub effort: Effort,
     /// Phases of a write by several ranks.
     pub phases: Phases,
-    /// Size of the power-of-two boxes.
+    /// Size of the power-of-two boxes into which samples are regrouped across ranks before blocks are formed.
     pub imposed: ImposedBox,
     /// Number of ranks that encode and write blocks, independent of the number of files; `None` stands for all ranks.
     pub aggregators: Option<NonZeroUsize>,

@@ -100,7 +100,8 @@ pub(super) const LONG_MATCH_BITS: usize = INDEX_BITS + 5 + DISTANCE_INDEX_BITS +
 /// Entries by the next bits of the stream, the first one lowest, followed by room for [`JointTable::look_up`].
 pub(super) struct JointTable {
     entries: [LengthDistanceEntry; ENTRIES + STEP_LEN_BYTES / size_of::<LengthDistanceEntry>()],
-    /// Distances without a length, by the next bits.
+    /// Entries for distance codes alone, indexed by the next bits. They are used after a length whose distance did not
+    /// fit into the same look-up.
     distances: [LengthDistanceEntry; DISTANCE_ENTRIES],
     /// Number of entries that are literals, before they are paired.
     literal_entries: usize,

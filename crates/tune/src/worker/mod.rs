@@ -115,7 +115,7 @@ pub struct KernelOutcome {
     pub ranks: Vec<Vec<StageTime>>,
 }
 
-/// Kind of processes.
+/// Kind of the processes: MPI ranks, or threads of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {

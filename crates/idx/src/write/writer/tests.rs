@@ -186,7 +186,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// The files equal those of the changed samples written from scratch.
+    /// Updating boxes of a step yields the same files as writing the changed samples from scratch.
     #[test]
     fn any_ranks_put_boxes_into_a_step(
         (domain, partition) in partitions(),

@@ -185,7 +185,7 @@ impl StoredTiles {
     }
 
     /// Adds tile `index`: its chunk and the mask of skipped filters, or `None` if it was never written. Returns the
-    /// added part, in which the number of the tile stands for the number of the block.
+    /// added part. Its block number is the tile's number.
     pub fn add(&self, index: u64, chunk: Option<(u32, &[u8])>) -> BlockPart {
         let mut head = [0xFF; 12];
         if let Some((filter_mask, stored)) = chunk {
