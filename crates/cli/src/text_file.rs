@@ -93,7 +93,7 @@ impl ResolvedTarget {
 /// inside one that is a folder; if it is a file with other content; or if it cannot be written.
 ///
 /// # Errors
-/// The reason; nothing was opened for writing.
+/// If the path is refused. The error names the reason; nothing was opened for writing.
 pub fn check(
     path: &Path,
     option: &str,

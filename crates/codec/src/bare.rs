@@ -50,7 +50,7 @@ impl RawStreamCodec {
     /// allocating that many bytes.
     ///
     /// # Errors
-    /// The data ends too early.
+    /// If the stored bytes are too few.
     pub fn check_stored(self, stored_len_bytes: usize, decoded_len_bytes: usize) -> Result<()> {
         if stored_len_bytes.saturating_mul(self.longest_ratio()) < decoded_len_bytes {
             return Err(CodecError::Truncated { filter: self.filter() });
@@ -61,8 +61,8 @@ impl RawStreamCodec {
     /// Decodes one stream, which must fill `out`.
     ///
     /// # Errors
-    /// The bytes are not a complete stream, or decode to a different length. The contents of `out` are then
-    /// unspecified.
+    /// If the bytes are not a complete stream, or decode to a different length, or memory for a decompressor cannot be
+    /// allocated. The contents of `out` are then unspecified.
     pub fn decode(self, state: &mut DecodeState, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let filter = self.filter();
         let actual_len_bytes = match self {
@@ -94,7 +94,7 @@ impl RawStreamEncoder {
     /// Creates an encoder of Zstandard frames. `level` is as in the library (1 to 22); other values are clamped.
     ///
     /// # Errors
-    /// Out of memory.
+    /// If memory for the compressor cannot be allocated.
     pub fn zstd(level: i32) -> Result<Self> {
         Ok(Self { kind: BareFormat::Zstd(ZstdEncoder::new(level)?) })
     }
@@ -102,7 +102,7 @@ impl RawStreamEncoder {
     /// Creates an encoder of gzip members. `level` is as in libdeflate: 0 (stored) to 12.
     ///
     /// # Errors
-    /// Out of memory.
+    /// If memory for the compressor cannot be allocated.
     pub fn gzip(level: u8) -> Result<Self> {
         Ok(Self { kind: BareFormat::Gzip(Deflater::new(level.min(MAX_LEVEL))?) })
     }
@@ -110,7 +110,7 @@ impl RawStreamEncoder {
     /// Creates an encoder of zlib streams. `level` is as in libdeflate: 0 (stored) to 12.
     ///
     /// # Errors
-    /// Out of memory.
+    /// If memory for the compressor cannot be allocated.
     pub fn zlib(level: u8) -> Result<Self> {
         Ok(Self { kind: BareFormat::Zlib(Deflater::new(level.min(MAX_LEVEL))?) })
     }
@@ -134,7 +134,7 @@ impl RawStreamEncoder {
     /// Compresses `data` and appends it to `out`.
     ///
     /// # Errors
-    /// The compression library ran out of memory.
+    /// If memory for the compression library cannot be allocated.
     pub fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let bound_len_bytes = self.bound_len_bytes(data.len());
         match &mut self.kind {

@@ -137,7 +137,7 @@ impl Encoder {
     /// mask, so that readers skip these filters.
     ///
     /// # Errors
-    /// Out of memory for a compressor.
+    /// If memory for a compressor cannot be allocated.
     pub fn encode(&self, state: &mut EncodeState, raw: &[u8], out: &mut Vec<u8>) -> Result<u32> {
         let start = out.len();
         out.reserve(self.bound_len_bytes(raw.len()));

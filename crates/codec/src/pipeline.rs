@@ -106,8 +106,8 @@ impl Pipeline {
     /// Parses the filters of a dataset whose elements have `element_len_bytes`.
     ///
     /// # Errors
-    /// A filter that raddle does not know, optional or not (its chunks could not be read), parameters that contradict
-    /// the filter or the element, or more than 32 filters.
+    /// If raddle does not know a filter, even an optional one (its chunks could not be read), if parameters contradict
+    /// the filter or the element, or if there are more than 32 filters.
     pub fn new(filters: &[Filter], element_len_bytes: usize) -> Result<Self> {
         if filters.len() > MAX_FILTERS {
             return Err(CodecError::TooManyFilters { count: filters.len(), limit: MAX_FILTERS });
@@ -126,7 +126,7 @@ impl Pipeline {
     /// Bit i of `filter_mask` means that filter i was not applied to this chunk.
     ///
     /// # Errors
-    /// The bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. The contents of `chunk`
+    /// If the bytes do not decode to exactly `chunk.len()` bytes, or a checksum does not match. The contents of `chunk`
     /// are then unspecified.
     pub fn decode(&self, state: &mut DecodeState, stored: &[u8], filter_mask: u32, chunk: &mut [u8]) -> Result<()> {
         let length = StageLength::Exactly(chunk.len());
@@ -258,7 +258,7 @@ impl Pipeline {
     /// bytes.
     ///
     /// # Errors
-    /// The data ends too early.
+    /// If the stored bytes are too few.
     pub fn check_stored(&self, stored_len_bytes: usize, filter_mask: u32, chunk_len_bytes: usize) -> Result<()> {
         let mut longest_len_bytes = stored_len_bytes;
         let mut longest_by = None;

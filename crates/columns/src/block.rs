@@ -107,7 +107,7 @@ impl Column {
     /// Appends the entries of `later`, a column of the same form.
     ///
     /// # Errors
-    /// `later` has other buffers.
+    /// If `later` has other buffers.
     pub fn append(&mut self, later: &Self) -> Result<(), UnlocatedError> {
         if self.buffers.len() != later.buffers.len() {
             return Err(Shape::Buffers { got: later.buffers.len(), expected: self.buffers.len() }.into());
@@ -135,7 +135,7 @@ impl Column {
     /// Checks that this is a column of `form` with `entries` entries.
     ///
     /// # Errors
-    /// The buffer that is wrong, and why.
+    /// If a buffer does not match the form. The error names the buffer and the fault.
     pub fn check(&self, form: &Form, entries: u64) -> Result<(), UnlocatedError> {
         let forms = form.buffers();
         if forms.len() != self.buffers.len() {
@@ -259,7 +259,7 @@ impl Block {
     /// Appends the entries of `later`, a block of the same schema that follows this one.
     ///
     /// # Errors
-    /// `later` has other columns.
+    /// If `later` has other columns.
     pub fn append(&mut self, later: &Self) -> Result<(), UnlocatedError> {
         if self.columns.len() != later.columns.len() {
             return Err(Shape::Columns { got: later.columns.len(), expected: self.columns.len() }.into());
@@ -275,7 +275,8 @@ impl Block {
     /// Checks that this is a block of `schema`.
     ///
     /// # Errors
-    /// The first fault found, with the number of the product if the fault is in a single column.
+    /// If the block does not match the schema. Returns the first fault found, with the number of the product if the
+    /// fault is in a single column.
     pub fn check(&self, schema: &Schema) -> Result<(), (Option<usize>, UnlocatedError)> {
         let entries = self.len_entries();
         if self.columns.len() != schema.products.len() {

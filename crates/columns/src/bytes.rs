@@ -23,7 +23,7 @@ macro_rules! numbers {
             #[doc = concat!("Reads the next number: `", stringify!($number), "::", stringify!($from), "` of its bytes.")]
             ///
             /// # Errors
-            /// Too few bytes are left.
+            /// If too few bytes are left.
             pub fn $name(&mut self) -> Result<$number, UnlocatedError> {
                 self.array().map(<$number>::$from)
             }

@@ -21,7 +21,7 @@ impl Schema {
     /// Returns the numbers of the products whose names match any of `globs`; returns all numbers if there are no globs.
     ///
     /// # Errors
-    /// A glob is not valid.
+    /// If a glob is not valid.
     pub fn matching(&self, globs: &[String]) -> Result<Vec<usize>, globset::Error> {
         let globs = ProductGlobs::new(globs)?;
         let products = self.products.iter().enumerate();
@@ -49,7 +49,7 @@ impl ProductGlobs {
     /// Compiles patterns; an empty list matches all names.
     ///
     /// # Errors
-    /// A glob is not valid.
+    /// If a glob is not valid.
     pub fn new(globs: &[String]) -> Result<Self, globset::Error> {
         if globs.is_empty() {
             return Ok(Self(None));

@@ -30,7 +30,7 @@ pub trait Sink: Send {
     /// Creates a preparer for one thread.
     ///
     /// # Errors
-    /// There is not enough memory for a compressor.
+    /// If memory for a compressor cannot be allocated.
     fn preparer(&self) -> Result<Self::Preparer>;
 
     /// Returns the maximum memory that the sink itself keeps, in addition to the blocks and tiles in flight.
@@ -47,13 +47,13 @@ pub trait Sink: Send {
     /// thread at a time.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// If the output cannot be written.
     fn commit(&mut self, prepared: Self::Prepared) -> Result<Vec<Self::Tile>>;
 
     /// Returns the tiles that are left after the last block.
     ///
     /// # Errors
-    /// The blocks do not fit together.
+    /// If the blocks do not fit together.
     fn rest(&mut self) -> Result<Vec<Self::Tile>> {
         Ok(Vec::new())
     }
@@ -61,13 +61,13 @@ pub trait Sink: Send {
     /// Places the next tile. It is called in the order in which tiles were handed out, by the thread that commits.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// If the output cannot be written.
     fn place(&mut self, encoded: Self::Encoded) -> Result<()>;
 
     /// Finishes the output. Without this call, no output appears.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// If the output cannot be written.
     fn finish(self) -> Result<Self::Summary>;
 }
 
@@ -79,7 +79,7 @@ pub trait SharedSink: Sink {
     /// Commits the blocks that the ranks prepared in this round, and returns the tiles that this rank encodes.
     ///
     /// # Errors
-    /// The output cannot be written, here or on another rank.
+    /// If the output cannot be written, here or on another rank.
     fn commit_collective(&mut self, prepared: Vec<Self::Prepared>, ranks: &dyn Communicator)
     -> Result<Vec<Self::Tile>>;
 
@@ -115,12 +115,12 @@ pub trait Prepare: Send {
     /// Prepares a block.
     ///
     /// # Errors
-    /// The block cannot be written in this layout.
+    /// If the block cannot be written in this layout.
     fn prepare(&mut self, block: Block) -> Result<Self::Prepared>;
 
     /// Encodes a tile.
     ///
     /// # Errors
-    /// A compressor failed.
+    /// If a compressor fails.
     fn encode(&mut self, tile: Self::Tile) -> Result<Self::Encoded>;
 }

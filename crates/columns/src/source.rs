@@ -40,7 +40,7 @@ pub trait Source: Send + Sync {
     /// Fails if the input has changed since it was opened.
     ///
     /// # Errors
-    /// An error that names the file.
+    /// If the input has changed. The error names the file.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
@@ -53,7 +53,7 @@ pub trait Source: Send + Sync {
     /// Returns the end, in entries, of each basket in which a product is stored.
     ///
     /// # Errors
-    /// This source stores no baskets.
+    /// If this source stores no baskets.
     fn basket_ends(&self, _product: usize) -> Result<Vec<u64>> {
         Err(ColumnsError::NoBaskets { place: self.place().into() })
     }
@@ -62,7 +62,7 @@ pub trait Source: Send + Sync {
     /// describes.
     ///
     /// # Errors
-    /// This source stores no baskets, or reading fails.
+    /// If this source stores no baskets, or reading fails.
     fn read_baskets(&self, _product: usize, _baskets: Range<usize>, _cancel: &CancelToken) -> Result<Baskets> {
         Err(ColumnsError::NoBaskets { place: self.place().into() })
     }
@@ -70,7 +70,7 @@ pub trait Source: Send + Sync {
     /// Creates a reader of the products with these numbers, for one thread.
     ///
     /// # Errors
-    /// A number lies beyond the schema.
+    /// If a number lies beyond the schema.
     fn reader<'source>(&'source self, products: &[usize]) -> Result<Box<dyn RangeReader + 'source>>;
 }
 

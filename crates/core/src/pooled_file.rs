@@ -131,7 +131,8 @@ impl PooledFile {
     /// Fills `out` from absolute `offset`.
     ///
     /// # Errors
-    /// Any read error; `UnexpectedEof` if the file is too short or has been replaced since it was opened.
+    /// If reading fails. [`ErrorKind::UnexpectedEof`] if the file is too short or has been replaced since it was
+    /// opened.
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
         let open = open_files().get(&self.number).map(Arc::clone);
         let file = match open {

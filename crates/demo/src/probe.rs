@@ -44,7 +44,7 @@ const NARROW: [(Element, Law); 8] = [
 /// Measures the rates of columns with one value per row, in tiles with `compression`.
 ///
 /// # Errors
-/// Out of memory for a codec.
+/// If memory for a codec cannot be allocated.
 pub fn narrow(compression: Option<Compression>) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM]);
     let keys = FileKeys { run: 1, subrun: 1, events: vec![0] };
@@ -59,7 +59,7 @@ pub fn narrow(compression: Option<Compression>) -> Result<CodecRates, raddle_cod
 /// Measures the rates of maps whose tiles are compressed with `compression`.
 ///
 /// # Errors
-/// Out of memory for a codec.
+/// If memory for a codec cannot be allocated.
 pub fn wide(compression: Option<Compression>) -> Result<CodecRates, raddle_codec::CodecError> {
     let mut random = Random::of(&[PROBE_STREAM, 1]);
     let mut values = vec![0; SAMPLE_LEN_BYTES / MAP_WIDTH / CHUNK_ROWS as usize * CHUNK_ROWS as usize * MAP_WIDTH];

@@ -68,7 +68,7 @@ impl PackedTree {
     /// Opens the tree `path` of a file, which must contain packed events.
     ///
     /// # Errors
-    /// `Meta` is missing or differs from what the framework writes, or the metadata is damaged.
+    /// If `Meta` is missing or differs from what the framework writes, or the metadata is damaged.
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
         let meta = TreeSource::open(file, META, RootOptions { raw: false })?;
         let Meta { products, serialization, codec } = Meta::read(&meta)?;

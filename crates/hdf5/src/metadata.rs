@@ -88,7 +88,7 @@ impl Reader {
 /// not support.
 ///
 /// # Errors
-/// The error in `native`, unless it means that the whole file is unsupported; errors of the child.
+/// If `native` is an error, unless it means that the whole file is unsupported; or if the child fails.
 pub fn complete(native: Result<FileTree>, path: &Path, child: &ChildReader) -> Result<FileTree> {
     let mut tree = match native {
         Err(error) if error.is_unsupported() => return child.read_tree(path),

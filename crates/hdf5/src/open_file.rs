@@ -302,7 +302,7 @@ impl OpenFile {
     /// read with h5py, because libhdf5 follows some damaged heaps in an endless loop.
     ///
     /// # Errors
-    /// The damage. Anything that this reader does not support is accepted.
+    /// If the data is damaged. Anything that this reader does not support is accepted.
     pub fn check_inline(&self, class: &TypeClass, data: &InlineData) -> Result<()> {
         match Resolver::new(&self.file, &self.tree).canonical_inline_or_null(class, data) {
             Err(error @ (Hdf5Error::Malformed { .. } | Hdf5Error::Truncated { .. })) => Err(error),

@@ -33,7 +33,7 @@ pub enum ResolvedPath {
 /// `link_of` returns the link with a name in a group, or `None` if there is none.
 ///
 /// # Errors
-/// Errors of `link_of`.
+/// If `link_of` fails.
 pub fn find<'t>(
     start: ObjectIndex,
     path: &[u8],

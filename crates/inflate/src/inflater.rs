@@ -40,7 +40,7 @@ impl Inflater {
     /// Creates an inflater. Decoders of our own are created for the first stream that needs them.
     ///
     /// # Errors
-    /// Out of memory.
+    /// If memory for the decompressor cannot be allocated.
     pub fn new() -> Result<Self> {
         Ok(Self {
             libdeflate: Decompressor::new()?,
@@ -60,8 +60,8 @@ impl Inflater {
     /// accept.
     ///
     /// # Errors
-    /// The bytes are not a complete stream, its checksum is wrong, or it inflates to more than `out`. The contents of
-    /// `out` are then unspecified.
+    /// If the bytes are not a complete stream, its checksum is wrong, or it inflates to more than `out`. The contents
+    /// of `out` are then unspecified.
     pub fn inflate(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         if stored.len() <= SMALL_LEN_BYTES && out.len() <= SMALL_LEN_BYTES {
             let small = self.small.get_or_insert_with(SmallChunkInflater::new);
@@ -135,7 +135,7 @@ impl Inflater {
     /// of bytes written. Its CRC-32 is verified.
     ///
     /// # Errors
-    /// The bytes are not one complete member, its checksum is wrong, or it inflates to more than `out`.
+    /// If the bytes are not one complete member, its checksum is wrong, or it inflates to more than `out`.
     pub fn gunzip(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize> {
         self.libdeflate.gunzip(stored, out)
     }

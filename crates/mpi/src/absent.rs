@@ -17,7 +17,7 @@ impl World {
     /// Fails, because raddle was built without MPI.
     ///
     /// # Errors
-    /// Always.
+    /// Always returns [`MpiError::NotBuilt`].
     pub fn join(launched: &LauncherInfo) -> Result<Self> {
         Err(MpiError::NotBuilt { launcher: launched.launcher })
     }
@@ -30,7 +30,7 @@ impl World {
     /// Returns the files that the ranks write collectively.
     ///
     /// # Errors
-    /// Never: there is no such world.
+    /// Never returns, because there is no such world.
     pub fn files(&self, _hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         match self.0 {}
     }
@@ -38,7 +38,7 @@ impl World {
     /// Returns the datasets that the ranks write collectively.
     ///
     /// # Errors
-    /// Never: there is no such world.
+    /// Never returns, because there is no such world.
     pub fn datasets(&self, _library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>> {
         match self.0 {}
     }

@@ -74,7 +74,7 @@ impl<'a> PythonRanks<'a> {
 /// whenever ranks synchronise.
 ///
 /// # Errors
-/// The exception of a collective, or the failure of the work.
+/// If the work fails, or one of its collective calls.
 pub fn among<T: Send>(
     py: Python<'_>,
     communicator: Py<PyAny>,

@@ -71,7 +71,7 @@ impl Condition {
     /// Creates the condition on `columns`, which include those of the expression.
     ///
     /// # Errors
-    /// The column that cannot be compared with its value, and why.
+    /// If a column cannot be compared with its value. The error names the column and the reason.
     pub fn new(expression: &Expression, columns: &[TableColumn]) -> Result<Self, (String, String)> {
         let all = |all: &[Expression]| all.iter().map(|one| Self::new(one, columns)).collect::<Result<Vec<_>, _>>();
         Ok(match expression {

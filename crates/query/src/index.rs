@@ -279,7 +279,7 @@ impl Index {
     /// Parses the bytes of an index.
     ///
     /// # Errors
-    /// The reason why they are not an index.
+    /// If the bytes are not an index. Returns the reason.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some((sealed, seal)) = bytes.split_last_chunk::<8>() else { return Err("is not an index".to_owned()) };
         let Some((version, contents)) = sealed.strip_prefix(MAGIC).and_then(<[u8]>::split_first) else {

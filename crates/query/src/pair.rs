@@ -66,7 +66,7 @@ impl Pair {
     /// Creates the comparison of two columns.
     ///
     /// # Errors
-    /// The reason why they cannot be compared.
+    /// If they cannot be compared. Returns the reason.
     pub fn new(left: &ColumnKind, operator: Operator, right: (&str, &ColumnKind)) -> Result<Self, String> {
         let (name, right) = right;
         let kinds = match (left.number(), right.number(), left, right) {

@@ -29,7 +29,7 @@ pub struct MergeIndex {
 /// of another file.
 ///
 /// # Errors
-/// The reason for the refusal.
+/// If the index is refused. The error gives the reason.
 pub fn check(is_wanted: bool, options: &MergeOptions, is_part: bool) -> Result<(), Error> {
     if !is_wanted {
         return Ok(());

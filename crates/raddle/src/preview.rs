@@ -55,7 +55,7 @@ fn existing(options: &MergeOptions) -> IfExists {
 /// folder that is in use.
 ///
 /// # Errors
-/// The reason for the refusal.
+/// If the preview is refused. The error gives the reason.
 pub fn check(request: &MergePreviewOptions, options: &MergeOptions, is_part: bool) -> Result<(), Error> {
     request.check()?;
     let Some(folder) = request.folder(&options.output) else { return Ok(()) };

@@ -54,7 +54,7 @@ impl BlobDecoder {
     /// Decodes a checked column of blobs.
     ///
     /// # Errors
-    /// The number of the blob that does not match its class, and its fault.
+    /// If a blob does not match its class. Returns its number and its fault.
     pub fn decode(&self, blobs: &Column) -> Result<Column, (u64, UnlocatedError)> {
         let mut column = Column::new(&self.form);
         let Some((offsets, bytes)) = blobs.as_bytes() else { return Ok(column) };

@@ -66,7 +66,7 @@ impl RootFile {
     /// Opens a file and lists its directories.
     ///
     /// # Errors
-    /// The file is not a ROOT file, damaged, or truncated.
+    /// If the file is not a ROOT file, is damaged, or is truncated.
     pub fn open(path: &Path) -> Result<Self> {
         Self::of_input(InputFile::open(path)?)
     }

@@ -66,7 +66,7 @@ impl IdColumn {
 /// Assembles the ids of `entries` entries from columns.
 ///
 /// # Errors
-/// The first number that does not fit an id.
+/// If a number does not fit an id. The error locates the first one.
 pub(super) fn collect(places: &[IdColumn; 3], columns: &[Column], entries: u64) -> Result<Vec<EventId>, IdFault> {
     let mut ids = vec![EventId::default(); entries as usize];
     for (part, place) in places.iter().enumerate() {
@@ -165,7 +165,7 @@ impl IdBranches {
     /// Assembles the ids of `entries` entries from columns.
     ///
     /// # Errors
-    /// The first number that does not fit an id.
+    /// If a number does not fit an id. The error locates the first one.
     pub fn collect(&self, columns: &[Column], entries: u64) -> Result<Vec<EventId>, IdFault> {
         collect(&self.places, columns, entries)
     }

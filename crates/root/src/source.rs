@@ -80,7 +80,7 @@ impl TreeSource {
     /// Opens the tree `path` of a file.
     ///
     /// # Errors
-    /// The tree does not exist, or its metadata is damaged or of an unknown version.
+    /// If the tree does not exist, or its metadata is damaged or of an unknown version.
     pub fn open(file: RootFile, path: &str, options: RootOptions) -> Result<Self> {
         let tree = Tree::read(&file, path)?;
         let mut uses = HashMap::<String, usize>::new();

@@ -54,7 +54,7 @@ impl WholeTree {
     /// Opens the tree `path` of a file.
     ///
     /// # Errors
-    /// As [`TreeSource::open`].
+    /// As for [`TreeSource::open`].
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
         TreeSource::open(file, path, RootOptions { raw: true }).map(Self::of_tree)
     }

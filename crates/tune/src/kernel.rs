@@ -416,7 +416,7 @@ impl Kernel {
     /// Checks the parameters of the kernel.
     ///
     /// # Errors
-    /// The first parameter that is out of range, or that does not fit the others.
+    /// If a parameter is out of range or does not fit the others. The error describes the first one.
     pub fn check(&self) -> Result<(), WorkloadFault> {
         let mut product = 1_u64;
         for (name, factor) in self.factors() {

@@ -454,7 +454,7 @@ impl Settings {
     /// Checks that all values have the right kind.
     ///
     /// # Errors
-    /// For the first value of a wrong kind.
+    /// If a value is of a wrong kind. The error describes the first one.
     pub fn check(&self) -> Result<(), InvalidValue> {
         self.0.iter().try_for_each(|(knob, value)| knob.check(value))
     }

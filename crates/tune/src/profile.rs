@@ -154,7 +154,7 @@ impl Profile {
     /// Parses a profile; `path` is used in messages.
     ///
     /// # Errors
-    /// See [`Profile::read`].
+    /// As for [`Profile::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Form {

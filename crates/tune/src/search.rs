@@ -135,7 +135,7 @@ pub fn survivors(round: &Findings, limits: &SearchLimits) -> Vec<Candidate> {
 /// Finds the best settings for `experiment`.
 ///
 /// # Errors
-/// See [`campaign::carry_out`].
+/// As for [`campaign::carry_out`].
 pub fn search(
     experiment: &Experiment,
     limits: &SearchLimits,

@@ -43,7 +43,7 @@ pub struct IoArgs {
 /// Parses a strategy.
 ///
 /// # Errors
-/// The valid values, if the text is invalid.
+/// If the text is not one of the valid values. The message lists them.
 pub fn strategy(text: &str) -> Result<Strategy, String> {
     match text {
         "auto" => Ok(Strategy::Auto),

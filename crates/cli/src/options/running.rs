@@ -118,7 +118,7 @@ impl VerbosityArgs {
     /// file that is not a log or report.
     ///
     /// # Errors
-    /// The reason.
+    /// If such a file is refused. The error names it and the reason.
     pub fn check(&self, files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), Error> {
         let mut files: Vec<PathBuf> = files.into_iter().map(|file| file.as_ref().to_path_buf()).collect();
         for (option, path) in [("--log-json", &self.log_json), ("--report", &self.report)] {

@@ -123,8 +123,8 @@ impl<'a, W: TileWork> Execution<'a, W> {
     /// Collective over the context's communicator. Executes the plan.
     ///
     /// # Errors
-    /// The first error in plan order. Partial output is not rolled back and must be discarded, unless it is recorded:
-    /// the record stays valid as far as [`SharedSink::write_together`] reports failures correctly.
+    /// Returns the first error in plan order. Partial output is not rolled back and must be discarded, unless it is
+    /// recorded: the record stays valid as far as [`SharedSink::write_together`] reports failures correctly.
     pub fn run(self, options: &EngineOptions, context: &Context<'_>) -> Result<EngineReport, EngineError<W::Error>> {
         let Self { plan, work, target, commit, recorder, part } = self;
         match part {

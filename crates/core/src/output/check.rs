@@ -20,7 +20,7 @@ pub struct UnusableOutput {
 /// reading its inputs.
 ///
 /// # Errors
-/// The reason and what to do.
+/// If the output is refused. The error gives the reason and the remedy.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<(), UnusableOutput> {
     let refuse = |reason: String| Err(UnusableOutput { path: output.to_path_buf(), reason });
     if output.file_name().is_none() {
@@ -64,7 +64,7 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
 /// Nothing is opened or changed.
 ///
 /// # Errors
-/// The reason and what to do.
+/// If the file is refused. The error gives the reason and the remedy.
 pub fn check_replaceable(file: &Path) -> Result<(), UnusableOutput> {
     let refuse = |reason: String| Err(UnusableOutput { path: file.to_path_buf(), reason });
     check_output(file, &[], true)?;

@@ -45,7 +45,7 @@ impl Flusher {
     /// Waits for the last flush.
     ///
     /// # Errors
-    /// The first flush error, with the number of its file.
+    /// If a flush fails. Returns the first error, with the number of its file.
     pub fn finish(&mut self) -> Result<(), (u32, Error)> {
         let Some(FlushThread { files, thread }) = self.running.take() else { return Ok(()) };
         drop(files);
@@ -94,7 +94,7 @@ impl FlushedFile {
     /// Waits for the last flush and returns the file.
     ///
     /// # Errors
-    /// The flush error, if any.
+    /// If a flush failed.
     pub fn finish(self) -> Result<Arc<File>, Error> {
         let mut flusher = self.flusher.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         flusher.finish().map_err(|(_, error)| error)?;

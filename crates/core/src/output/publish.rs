@@ -367,7 +367,7 @@ pub fn remove_any(path: &Path) -> std::io::Result<()> {
 /// Renames a file or folder to a name that must be free.
 ///
 /// # Errors
-/// `EXIST` if it is not; `INVAL` or `NOSYS` on file systems that cannot do this.
+/// `EXIST` if the name is taken; `INVAL` or `NOSYS` if the file system cannot do this.
 pub fn rename_new(from: &Path, to: &Path) -> Result<(), Errno> {
     rename(from, to, RenameFlags::NOREPLACE)
 }

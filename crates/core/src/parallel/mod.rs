@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// Calls `step` for each of `jobs`, in order, on up to `threads` threads with separate states.
 ///
 /// # Errors
-/// The first error of a step, or [`CoreError::Cancelled`].
+/// If a step fails: returns the first error. [`CoreError::Cancelled`] if the run is cancelled.
 pub fn for_each<J: Sync, S, E: From<CoreError> + Send>(
     jobs: &[J],
     threads: usize,

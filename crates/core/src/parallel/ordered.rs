@@ -68,7 +68,7 @@ impl<T: Send> OrderedQueue<T> {
     /// it consumes the results. An error of `take` stops the others.
     ///
     /// # Errors
-    /// The error of `take`, or [`CoreError::Threads`] if no thread can be started.
+    /// If `take` fails. [`CoreError::Threads`] if no thread can be started.
     pub fn run<R, E: From<CoreError>>(
         &self,
         threads: usize,

@@ -257,7 +257,7 @@ impl Plan {
     /// Checks everything that the other methods rely on.
     ///
     /// # Errors
-    /// The first array that contradicts itself.
+    /// If an array contradicts itself. The error describes the first one.
     pub fn validate(&self) -> Result<()> {
         if u32::try_from(self.arrays.len()).is_err() {
             return Err(CoreError::Plan { array: self.arrays.len(), fault: PlanFault::TooManyArrays });

@@ -116,8 +116,9 @@ pub trait CommunicatorExt: Communicator {
     /// Collective. Returns `local` if the step succeeded on every rank, so that no rank waits for one that gave up.
     ///
     /// # Errors
-    /// A rank that failed returns its own error. The others return, by [`AgreedError::of_ranks`], the failure of the
-    /// lowest rank that failed, or [`CoreError::Cancelled`] if ranks were only cancelled.
+    /// If the step failed on any rank. A rank that failed returns its own error. The others return, by
+    /// [`AgreedError::of_ranks`], the failure of the lowest rank that failed, or [`CoreError::Cancelled`] if ranks were
+    /// only cancelled.
     fn agree<T, E: AgreedError>(
         &self,
         operation: &'static str,

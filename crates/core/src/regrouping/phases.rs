@@ -57,7 +57,7 @@ impl Phases {
     /// Helps until all phases are complete. Returns false if `is_stopped`, which is polled, ended the wait.
     ///
     /// # Errors
-    /// The error of a phase or a job.
+    /// If a phase or a job fails.
     pub fn help<W: PhaseWork>(&self, work: &mut W, is_stopped: impl Fn() -> bool) -> Result<bool, W::Error> {
         let mut state = self.lock();
         while !state.is_complete {

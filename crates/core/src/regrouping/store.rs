@@ -136,7 +136,7 @@ impl GroupStore {
     /// fill its group. `is_stopped` is polled while waiting.
     ///
     /// # Errors
-    /// The error of a job of the tile's group.
+    /// If a job of the tile's group fails.
     pub fn take<F: FillGroup>(
         &self,
         (plan, groups): (&ArrayPlan, TileGroups),

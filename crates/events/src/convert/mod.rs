@@ -153,8 +153,8 @@ struct EntryBatch {
 /// Converts the entries of a source; `sink` must have been created for the products that `options` select.
 ///
 /// # Errors
-/// The first range of entries that cannot be read or prepared, a failure of the sink, or cancellation. The sink is then
-/// dropped unfinished.
+/// If a range of entries cannot be read or prepared, the sink fails, or the run is cancelled. The sink is then dropped
+/// unfinished.
 pub fn convert<S: Source + ?Sized, K: Sink>(
     source: &S,
     sink: K,

@@ -114,7 +114,7 @@ impl<'a> MergeJob<'a> {
     /// Collective. Returns `local` if the step succeeded on every rank.
     ///
     /// # Errors
-    /// The error of this rank or of another.
+    /// If the step failed on this rank or on another.
     pub fn agree<T>(&self, operation: &'static str, local: Result<T>) -> Result<T> {
         self.ranks.agree(operation, local)
     }

@@ -36,7 +36,7 @@ pub trait Format: Sync {
     /// Opens a file of this format.
     ///
     /// # Errors
-    /// The file cannot be read, is damaged, or has no events.
+    /// If the file cannot be read, is damaged, or has no events.
     fn open(&self, path: &Path, options: &OpenOptions) -> Result<Box<dyn EventFile>>;
 
     /// Returns the layouts that this format can be written in.
@@ -50,14 +50,14 @@ pub trait Format: Sync {
     /// Collective. Writes a file in one of [`Format::layouts`].
     ///
     /// # Errors
-    /// The layout cannot hold a product, the source cannot be read, or the output cannot be written.
+    /// If the layout cannot hold a product, the source cannot be read, or the output cannot be written.
     fn write(&self, job: &WriteJob<'_>) -> Result<WrittenEvents>;
 
     /// Collective. Merges files, the first of which has this format. Returns the result on rank 0, and on every rank if
     /// all took part.
     ///
     /// # Errors
-    /// Files of this format cannot be merged, the files do not fit together, or the output cannot be written.
+    /// If files of this format cannot be merged, the files do not fit together, or the output cannot be written.
     fn merge(&self, job: &MergeJob<'_>) -> Result<Option<WrittenEvents>>;
 }
 
@@ -105,7 +105,7 @@ pub trait EventFile: Source {
 /// Opens `path`, whose format is recognised by its first bytes.
 ///
 /// # Errors
-/// The format is unknown, or opening the file fails.
+/// If the format is unknown, or opening the file fails.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn EventFile>> {
     format_of(path)?.open(path, options)
 }
@@ -121,7 +121,7 @@ pub fn open_source(path: &Path, options: &OpenOptions) -> Result<Box<dyn Source>
 /// Returns the format of a file.
 ///
 /// # Errors
-/// The file cannot be read, or its format is unknown.
+/// If the file cannot be read, or its format is unknown.
 pub fn format_of(path: &Path) -> Result<&'static dyn Format> {
     let (file, first) = open_first(path)?;
     let format = FORMATS.into_iter().find(|format| format.is_match(&first));

@@ -85,7 +85,7 @@ impl WriteOptions {
     /// Returns the options of the framework's form, if it is requested.
     ///
     /// # Errors
-    /// The framework does not support the codec.
+    /// If the framework does not support the codec.
     pub(crate) fn cce(&self) -> Result<Option<CceOptions>> {
         let cce = |Compat::Cce| Ok(CceOptions { codec: self.framework_codec()?, choice: self.choice });
         self.compat.map(cce).transpose()

@@ -27,7 +27,7 @@ impl OpenedLayout {
     /// Detects the layout of `file`.
     ///
     /// # Errors
-    /// The file does not contain events, or contradicts its layout.
+    /// If the file does not contain events, or contradicts its layout.
     pub(super) fn of(file: &EventsFile) -> Result<Self> {
         match (file.group(columns::EVENTS), file.group(LUMI)) {
             (Some(events), _) if events.text(LAYOUT_ATTRIBUTE)?.as_deref() == Some(columns::LAYOUT_NAME) => {

@@ -36,7 +36,7 @@ impl Hdf5Source {
     /// Opens the file at `path` and detects its layout.
     ///
     /// # Errors
-    /// The file is not an HDF5 file of events, or contradicts its layout.
+    /// If the file is not an HDF5 file of events, or contradicts its layout.
     pub fn open(path: &Path) -> Result<Self> {
         let file = EventsFile::open(path)?;
         let OpenedLayout { layout, schema, len_entries, ids, content } = OpenedLayout::of(&file)?;

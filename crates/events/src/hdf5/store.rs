@@ -105,7 +105,7 @@ impl Hdf5Sink {
     /// Begins the file `path` for the products of `schema`.
     ///
     /// # Errors
-    /// The layout cannot hold a product, or the file cannot be created.
+    /// If the layout cannot hold a product, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, layout: Layout, options: &Hdf5Options) -> Result<Self> {
         let arrangement = arrangement(path, schema, layout, options)?;
         Self::on(schema, arrangement, options, || UnpublishedFile::begin(path, options.replace))
@@ -129,7 +129,7 @@ impl Hdf5Sink {
     /// Collective. Begins the file `path` for the stored bytes of other files, which [`StoredEvents::source`] provides.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// If the file cannot be created.
     pub fn begin_stored_collective(
         path: &Path,
         stored: &StoredEvents,

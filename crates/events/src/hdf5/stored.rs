@@ -43,7 +43,7 @@ impl StoredEvents {
     /// the batches of the result.
     ///
     /// # Errors
-    /// The layout cannot hold a product.
+    /// If the layout cannot hold a product.
     pub fn join(files: Vec<Hdf5Source>) -> Result<Result<Self, Vec<Hdf5Source>>> {
         let packed: Vec<&PackedSource> = files.iter().filter_map(Hdf5Source::packed).collect();
         let Some((first, others)) = packed.split_first() else { return Ok(Err(files)) };

@@ -18,7 +18,8 @@ const COPY_LEN_BYTES: u64 = 4 << 20;
 /// Writes the records of `streams`, one stream after the other, to `path`.
 ///
 /// # Errors
-/// The headers of the streams differ, reading or writing fails, or the operation is cancelled. No output is left then.
+/// If the headers of the streams differ, reading or writing fails, or the operation is cancelled. No output is left
+/// then.
 pub fn merge(
     streams: &[PdsSource],
     path: &Path,

@@ -39,7 +39,7 @@ impl PdsSource {
     /// Opens the stream at `path` and finds its events.
     ///
     /// # Errors
-    /// The file is not a packed data stream, has an unknown version or codec, or is damaged or truncated.
+    /// If the file is not a packed data stream, has an unknown version or codec, or is damaged or truncated.
     pub fn open(path: &Path) -> Result<Self> {
         Self::of_input(InputFile::open(path)?)
     }

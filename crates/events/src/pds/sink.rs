@@ -51,7 +51,7 @@ impl PdsSink {
     /// Begins the stream `path` for the products of `schema`.
     ///
     /// # Errors
-    /// A product is not a blob, products have different serialisations, a name contains NUL, or the file cannot be
+    /// If a product is not a blob, products have different serialisations, a name contains NUL, or the file cannot be
     /// created.
     pub fn begin(path: &Path, schema: &Schema, options: PdsOptions) -> Result<Self> {
         let header = header(schema, options)?;

@@ -211,7 +211,7 @@ impl BenchRequest {
     /// Collective. Measures every sink with every number of threads.
     ///
     /// # Errors
-    /// The source cannot be read, or a file cannot be written.
+    /// If the source cannot be read, or a file cannot be written.
     pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<MeasuredConversion>> {
         let folder = ScratchFolder::create_collective(self.folder.as_deref(), ranks)?;
         let source = ranks.agree("open the source", self.source())?;

@@ -55,7 +55,7 @@ impl EventsMergeRequest {
     /// Collective. Merges the inputs. Returns the report on rank 0, and on every rank if all took part.
     ///
     /// # Errors
-    /// Inputs cannot be read, do not fit together or cannot be merged ([`EventsError::NotMergeable`]), or the output
+    /// If inputs cannot be read, do not fit together or cannot be merged ([`EventsError::NotMergeable`]), or the output
     /// exists or cannot be written.
     pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Option<WrittenEvents>> {
         let checked = check_output(&self.output, &self.inputs, self.force).map_err(EventsError::from);

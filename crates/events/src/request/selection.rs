@@ -43,7 +43,7 @@ impl Selection {
     /// Opens the inputs as one source, with products in the form that the layout of `output` accepts.
     ///
     /// # Errors
-    /// No input is given, options contradict each other, an input cannot be read, or products differ in a way that
+    /// If no input is given, options contradict each other, an input cannot be read, or products differ in a way that
     /// `differing` does not allow.
     pub fn open<P: AsRef<Path>>(&self, inputs: &[P], output: &WriteOptions) -> Result<OpenedInputs> {
         check_bytes(self.raw, self.whole)?;
@@ -110,7 +110,7 @@ impl Selection {
     /// Returns the numbers of the selected products.
     ///
     /// # Errors
-    /// A glob is not valid, or none matches.
+    /// If a glob is not valid, or none matches.
     pub fn matching(&self, source: &dyn Source) -> Result<Vec<usize>> {
         let schema = source.schema();
         let products =

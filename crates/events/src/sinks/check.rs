@@ -31,7 +31,7 @@ impl<'expected> CheckSink<'expected> {
     /// the length of blobs.
     ///
     /// # Errors
-    /// `expected` lacks a product, or has it in a different form.
+    /// If `expected` lacks a product, or has it in a different form.
     pub fn new(schema: &Schema, expected: &'expected dyn Source, ignores_padding: bool) -> Result<Self> {
         let place = expected.place();
         let mut products = Vec::new();

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// runs of consecutive baskets for each product.
 ///
 /// # Errors
-/// The source stores no baskets, reading fails, or the operation is cancelled.
+/// If the source stores no baskets, reading fails, or the operation is cancelled.
 pub fn collect_baskets(
     source: &dyn Source,
     products: &[usize],

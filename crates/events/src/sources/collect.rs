@@ -18,7 +18,7 @@ use std::ops::Range;
 /// work.
 ///
 /// # Errors
-/// Reading fails, or the operation is cancelled.
+/// If reading fails, or the operation is cancelled.
 pub fn collect(
     source: &dyn Source,
     products: &[usize],

@@ -50,7 +50,7 @@ impl ConcatSource {
     /// Joins sources; at least one is required. The products are those of the first source, in its order.
     ///
     /// # Errors
-    /// A source lacks a product, has it in a different form, or has an additional one.
+    /// If a source lacks a product, has it in a different form, or has an additional one.
     pub fn new(sources: Vec<Box<dyn Source>>) -> Result<Self> {
         Self::of(sources, |_| true, MismatchPolicy::Refuse)
     }
@@ -58,7 +58,7 @@ impl ConcatSource {
     /// Joins sources as [`ConcatSource::new`] does, restricted to the products whose names `is_wanted` accepts.
     ///
     /// # Errors
-    /// Products differ in a way that `differing` does not allow, or all products would be left out.
+    /// If products differ in a way that `differing` does not allow, or all products would be left out.
     pub fn of(
         sources: Vec<Box<dyn Source>>,
         is_wanted: impl Fn(&str) -> bool,
@@ -127,7 +127,7 @@ impl ConcatSource {
     /// Hides the ids of a source.
     ///
     /// # Errors
-    /// As [`ConcatSource::new`].
+    /// As for [`ConcatSource::new`].
     pub fn without_ids(source: Box<dyn Source>) -> Result<Self> {
         Ok(Self { has_ids: false, ..Self::new(vec![source])? })
     }

@@ -20,7 +20,7 @@ pub trait Recode: Send + Sync {
     /// Recodes `column`, which has been checked.
     ///
     /// # Errors
-    /// The number of the entry that cannot be recoded, and its fault.
+    /// If an entry cannot be recoded. Returns its number and its fault.
     fn recode(&self, column: &Column) -> Result<Column, (u64, UnlocatedError)>;
 }
 

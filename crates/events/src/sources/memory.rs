@@ -19,7 +19,7 @@ impl MemorySource {
     /// Creates a source of the entries of `block`, the first of which becomes entry 0.
     ///
     /// # Errors
-    /// `block` does not match `schema`.
+    /// If `block` does not match `schema`.
     pub fn new(schema: Schema, mut block: Block) -> Result<Self> {
         block.check(&schema).map_err(|(product, fault)| {
             let named = product.and_then(|number| schema.products.get(number));

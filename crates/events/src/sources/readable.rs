@@ -22,7 +22,7 @@ pub struct ReadableProducts {
 /// Tries to read `entries` of each of `products`, in ranges of about `batch_len_bytes`.
 ///
 /// # Errors
-/// Cancellation, or a thread that cannot be started.
+/// If the operation is cancelled, or no thread can be started.
 pub fn readable(
     source: &dyn Source,
     products: &[usize],
@@ -55,7 +55,7 @@ pub fn readable(
 /// Returns the first fault of the ids of `entries`, if a source has ids that cannot be read.
 ///
 /// # Errors
-/// Cancellation.
+/// If the operation is cancelled.
 pub fn fault_of_ids(
     source: &dyn Source,
     entries: Range<u64>,

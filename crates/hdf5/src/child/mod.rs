@@ -140,8 +140,8 @@ impl ChildReader {
     /// for fixed types, and canonical bytes (module `logical`) for file-local ones.
     ///
     /// # Errors
-    /// A missing source of a virtual dataset is an error (libhdf5 would return fill values), as is a source or external
-    /// file that [`ChildOptions::foreign_files`] does not allow.
+    /// If the values cannot be read. A missing source of a virtual dataset is also an error (libhdf5 would return fill
+    /// values), as is a source or external file that [`ChildOptions::foreign_files`] does not allow.
     pub fn read_values(&self, path: &Path, object: ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         match self.ask(path, Task::Values { object, rows })? {
             Reply::Values(bytes) => Ok(bytes),

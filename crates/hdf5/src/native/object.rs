@@ -26,7 +26,8 @@ use crate::source::MetadataView;
 /// [`read_tree`](super::read_tree).
 ///
 /// # Errors
-/// `Malformed`, `Truncated` and `Unsupported` for this object, `Limit`, and errors of reading.
+/// `Malformed`, `Truncated` or `Unsupported` if the object is damaged or not supported; `Limit` if it exceeds `limits`;
+/// also if the file cannot be read.
 pub fn read_object(
     view: &mut MetadataView<'_>,
     superblock: &Superblock,

@@ -51,8 +51,8 @@ impl Superblock {
     /// Finds and reads the superblock of `file`.
     ///
     /// # Errors
-    /// `NotHdf5`, `Truncated` (the file is shorter than the superblock states), `InUse` (marked as being written),
-    /// `Unsupported` and `Malformed`.
+    /// `NotHdf5`; `Truncated` if the file is shorter than the superblock states; `InUse` if it is marked as being
+    /// written; `Unsupported` and `Malformed`.
     pub fn read(file: &InputFile) -> Result<Self> {
         let start = find(file)?;
         let len = MAX_LEN_BYTES.min(file.len_bytes() - start);

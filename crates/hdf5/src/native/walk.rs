@@ -23,7 +23,7 @@ const NOWHERE: u64 = u64::MAX;
 /// Unreadable objects are in the tree as [`ObjectKind::Unreadable`].
 ///
 /// # Errors
-/// Errors of [`Superblock::read`], `Limit`, and errors of reading.
+/// As for [`Superblock::read`]; `Limit` if the metadata exceeds `limits`; also if the file cannot be read.
 pub fn read_tree(file: &InputFile, limits: &ReadLimits) -> Result<FileTree> {
     read_tree_through(&mut MetadataView::new(file, limits.cache_len_bytes), limits)
 }

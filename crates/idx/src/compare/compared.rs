@@ -48,7 +48,7 @@ pub trait ComparedArrays: Debug + Sync {
     /// Checks that the output has a field with the name, type, samples and time steps of `inputs`.
     ///
     /// # Errors
-    /// A description of the difference, as the predicate of a sentence.
+    /// If the samples differ. Returns a description of the difference, as the predicate of a sentence.
     fn check_field(&self, field: usize, inputs: &InputLayout) -> Result<(), String>;
 
     /// Returns the fields of the output, each with its time steps.

@@ -31,7 +31,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     /// samples and fields are kept, and each time step is replaced atomically.
     ///
     /// # Errors
-    /// On every rank, if the dataset cannot be read, has no such box or fields, or cannot be written.
+    /// If the dataset cannot be read, has no such box or fields, or cannot be written; on every rank.
     pub fn update_collective(&self, into: &[AxisRange]) -> Result<Update, A::Error> {
         let layout = &self.inputs.layout;
         let prepare = || {

@@ -110,7 +110,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     /// not decoded to samples.
     ///
     /// # Errors
-    /// On every rank, if an input cannot be read, the request does not fit the inputs, or the output cannot be written.
+    /// If an input cannot be read, the request does not fit the inputs, or the output cannot be written; on every rank.
     pub fn write_collective(&self) -> Result<FinishedOutput, A::Error> {
         if let Some(written) = self.copy_blocks()? {
             return Ok(written);
@@ -123,7 +123,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     /// writer needs.
     ///
     /// # Errors
-    /// On every rank, if the share of a rank does not fit into its memory.
+    /// If the share of a rank does not fit into its memory; on every rank.
     pub fn options(&self) -> Result<WriteOptions, A::Error> {
         let fitted =
             self.request.options(self.default_jobs, self.inputs.layout.counts.len()).and_then(|mut options| {
@@ -188,7 +188,7 @@ impl<A: RowArray> InputWrite<'_, A> {
     /// Collective. Reads this rank's share of a time step, as at most one box.
     ///
     /// # Errors
-    /// On every rank, if an input cannot be read.
+    /// If an input cannot be read; on every rank.
     pub fn read_collective(&self, of_step: Range<usize>) -> Result<Vec<BoxData<'static>>, A::Error> {
         self.ranks.agree("read the inputs", self.read(of_step))
     }

@@ -93,7 +93,7 @@ impl Dataset {
     /// Looks for the time steps that the header names, and reads and decodes every block of the existing steps `there`.
     ///
     /// # Errors
-    /// See [`Dataset::check`].
+    /// As for [`Dataset::check`].
     pub fn check_all(&self, there: &[Option<u64>], readers: &Readers<'_>) -> Result<DatasetCheck> {
         let mut all = DatasetCheck { missing_steps: self.missing_steps(there), ..DatasetCheck::default() };
         let mut left = MAX_FAULTS;

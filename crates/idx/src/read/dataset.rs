@@ -180,7 +180,7 @@ impl Dataset {
     /// Returns the length of the result of a query, in bytes.
     ///
     /// # Errors
-    /// See [`Dataset::grid`].
+    /// As for [`Dataset::grid`].
     pub fn len_bytes(&self, query: &Query) -> Result<u64> {
         let samples = self.grid(query)?.sample_count();
         let sample_len_bytes = self.header.fields[query.field].sample.len_bytes() as u64;

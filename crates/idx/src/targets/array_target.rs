@@ -76,7 +76,7 @@ pub trait TargetWriter: Debug + Send {
     /// Collective. Writes the time step `step`, or the only one, by `ranks` that hold any number of boxes each.
     ///
     /// # Errors
-    /// On every rank, if boxes or arrays do not fit, or files cannot be written.
+    /// If boxes or arrays do not fit, or files cannot be written; on every rank.
     fn write_collective(
         &mut self,
         step: Option<u64>,
@@ -108,7 +108,7 @@ pub trait TargetWriter: Debug + Send {
     /// report of the last time step, to which the time is added.
     ///
     /// # Errors
-    /// On every rank, if it cannot be published.
+    /// If the output cannot be published; on every rank.
     fn finish_collective(
         self: Box<Self>,
         report: Option<&mut WriteReport>,

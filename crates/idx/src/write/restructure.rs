@@ -69,7 +69,8 @@ pub enum PartitionFault {
 /// Checks that the boxes of all ranks are disjoint and together cover the whole `domain`.
 ///
 /// # Errors
-/// The first contradiction found.
+/// If a box is empty or extends beyond `domain`, boxes overlap, or samples are not covered. The error describes the
+/// first fault found.
 pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<(), PartitionFault> {
     let (passed, needed) = (check_disjoint(domain, partition)?, domain.sample_count().unwrap_or(u64::MAX));
     if passed != needed {
@@ -81,7 +82,7 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
 /// Checks that the boxes of all ranks are disjoint parts of `domain`; returns their number of samples.
 ///
 /// # Errors
-/// The first contradiction found.
+/// If a box is empty or extends beyond `domain`, or boxes overlap. The error describes the first fault found.
 pub fn check_disjoint(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Result<u64, PartitionFault> {
     let mut all: Vec<(SampleBox, usize)> = Vec::new();
     let mut passed = 0u64;

@@ -130,7 +130,7 @@ fn open(path: &Path) -> Result<File> {
 /// Collective. Like [`open_for_append`]: the first of the `ranks` locks the file for all.
 ///
 /// # Errors
-/// As [`open_for_append`], on every rank.
+/// As for [`open_for_append`], on every rank.
 pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Result<AppendLock> {
     const OPERATION: &str = "lock the file";
     let lock = (ranks.rank() == 0).then(|| open_for_append(path)).transpose();
@@ -149,7 +149,8 @@ pub fn open_for_append_collective(path: &Path, ranks: &dyn Communicator) -> Resu
 /// Plans to append `inputs` to the file that `lock` locks. `again` allows inputs that are already in the file.
 ///
 /// # Errors
-/// As [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot grow.
+/// As for [`crate::plan::plan`]; also [`MergeError::Repeated`], and [`MergeError::Object`] for a dataset that cannot
+/// grow.
 pub fn plan(
     lock: &AppendLock,
     inputs: &[PathBuf],
@@ -163,7 +164,7 @@ pub fn plan(
 /// Collective. Like [`plan`], with each input scanned by one of the `ranks`.
 ///
 /// # Errors
-/// As [`plan`], on every rank.
+/// As for [`plan`], on every rank.
 pub fn plan_collective(
     lock: &AppendLock,
     inputs: &[PathBuf],
@@ -316,7 +317,8 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
 /// Executes a plan that [`plan`] returned for the same `lock`.
 ///
 /// # Errors
-/// After any error the file is unchanged, unless the error states that the append is complete.
+/// If the append fails or is cancelled. The file is then unchanged, unless the error states that the append is
+/// complete.
 pub fn append(plan: &MergePlan, lock: &AppendLock, watch: &Watch<'_>) -> Result<AppendReport> {
     let report = append_collective(plan, lock, watch, &SingleProcess)?;
     // Only a run with several ranks can have its report on another rank.
@@ -327,7 +329,7 @@ pub fn append(plan: &MergePlan, lock: &AppendLock, watch: &Watch<'_>) -> Result<
 /// first one updates the metadata and returns the report.
 ///
 /// # Errors
-/// As [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
+/// As for [`append`], on every rank; also [`CoreError::RankFailed`] if only another rank encountered an error.
 pub fn append_collective(
     plan: &MergePlan,
     lock: &AppendLock,

@@ -308,7 +308,7 @@ fn log_path(path: &Path) -> PathBuf {
 /// Reads the log of the file at `path`; returns `None` if there is none or it is damaged.
 ///
 /// # Errors
-/// The log cannot be read, or has another format: then it cannot be decided whether the append was committed.
+/// If the log cannot be read, or has another format: then it cannot be decided whether the append was committed.
 fn read_log(path: &Path) -> Result<Option<Log>> {
     let log_path = log_path(path);
     match std::fs::read(&log_path) {

@@ -43,7 +43,7 @@ pub(crate) trait Convention: Sync {
     /// concatenated along axis 0.
     ///
     /// # Errors
-    /// The reason why files of this kind cannot be merged, and what to use instead.
+    /// If files of this kind cannot be merged. Returns the reason, and what to use instead.
     fn rules(&self, file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal>;
 
     /// Settles rules that involve several datasets. Returns the differences that cannot be reconciled.

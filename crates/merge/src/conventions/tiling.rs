@@ -35,7 +35,7 @@ impl Tiles {
     /// Returns where each input lies along dimension number `at`, for inputs with `counts` elements along it.
     ///
     /// # Errors
-    /// The input that has no place, and the reason.
+    /// If an input has no place. The error names the input and the reason.
     pub(crate) fn starts(&self, at: usize, paths: &[&Path], counts: &[u64]) -> Result<Vec<u64>, (usize, String)> {
         match self {
             Self::Contents => Ok(vec![0; paths.len()]),

@@ -75,8 +75,8 @@ pub enum DuplicatePolicy {
 /// Expands `specs` to the list of input files.
 ///
 /// # Errors
-/// A glob without a match, a folder that has no HDF5 files or cannot be read, a list that cannot be read, the same file
-/// twice. Files that do not exist are not an error here.
+/// If a glob has no match, a folder has no HDF5 files or cannot be read, a list cannot be read, or the same file is
+/// given twice. Files that do not exist are not an error here.
 pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolicy) -> Result<Vec<PathBuf>> {
     let mut inputs = Vec::new();
     // Consecutive paths from the command line, such as a pattern expanded by the shell.

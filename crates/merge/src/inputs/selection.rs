@@ -72,7 +72,7 @@ impl Selection {
     /// Returns a selection with these patterns. Pattern lists that do not change keep the record of their matches.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As for [`Self::new`].
     pub fn with_patterns(&self, include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
         let mut changed = Self::new(include, exclude, keep)?;
         let [known_include, known_exclude, known_keep] = self.patterns();

@@ -34,7 +34,7 @@ const DEFLATE: (u16, u32) = (1, 6);
 /// Removes the datasets that `specs` replace, and returns their number.
 ///
 /// # Errors
-/// There are such datasets, and they must not be replaced.
+/// If there are such datasets, and they must not be replaced.
 pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64> {
     let mut replaced = 0;
     for spec in specs {
@@ -60,7 +60,7 @@ pub fn remove_replaced(schema: &mut Schema, specs: &[DerivedSpec]) -> Result<u64
 /// different ones.
 ///
 /// # Errors
-/// Specs of keys that do not fit the inputs.
+/// If specs of keys do not fit the inputs.
 pub fn accept_replaced(joined: &mut JoinResult, specs: &[DerivedSpec]) -> Result<()> {
     let specs = specs.iter().filter(|spec| spec.replaces());
     let makers = specs.map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
@@ -77,7 +77,7 @@ pub fn accept_replaced(joined: &mut JoinResult, specs: &[DerivedSpec]) -> Result
 /// none.
 ///
 /// # Errors
-/// Specs of keys that do not fit the file.
+/// If specs of keys do not fit the file.
 pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) -> Result<Option<DerivedSpec>> {
     let schema = &plan.schema;
     let makes = maker(schema, spec)?;
@@ -104,7 +104,7 @@ pub fn left_over(plan: &MergePlan, earlier: &DerivedSpec, spec: &DerivedSpec) ->
 /// `of_input` are the records of those inputs.
 ///
 /// # Errors
-/// Specs of keys that do not fit the file.
+/// If specs of keys do not fit the file.
 pub fn carry_over(plan: &mut MergePlan, of_input: Vec<DerivedSpec>) -> Result<()> {
     let is_column = |entry: &SchemaEntry| matches!(entry.role, Role::Column(_));
     let mut carried = Vec::new();
@@ -165,7 +165,7 @@ fn skip_other_inputs(schema: &Schema, keys: &mut KeySpec) {
 /// of keys also count, whichever program wrote them.
 ///
 /// # Errors
-/// Specs of keys that do not fit the inputs.
+/// If specs of keys do not fit the inputs.
 pub fn stale(
     schema: &Schema,
     of_inputs: &[DerivedSpec],
@@ -255,7 +255,7 @@ fn attach_keys(plan: &mut MergePlan, spec: &KeySpec, watch: &Watch<'_>, ranks: &
 /// Collective. Joins all tables, and returns their events and the store of their runs.
 ///
 /// # Errors
-/// Among others, [`MergeError::KeyFaults`] with all faults of ids, the same on every rank.
+/// If ids are faulty: [`MergeError::KeyFaults`] with all faults, the same on every rank. Also if ids cannot be read.
 fn join_tables(
     plan: &MergePlan,
     spec: &KeySpec,

@@ -48,7 +48,7 @@ pub struct SortViolation {
 /// Checks the key dataset `key` of the index group and those of the same name in all other groups.
 ///
 /// # Errors
-/// The file cannot be read, or has no such dataset. Disorder is part of the report, not an error.
+/// If the file cannot be read, or has no such dataset. Disorder is part of the report, not an error.
 pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<KeysReport> {
     let started = std::time::Instant::now();
     let found = plan_file(path, Selection::default(), options, watch)?;

@@ -29,7 +29,7 @@ pub(super) struct ConstantColumn {
 /// Finds the first value for the column that `spec` describes.
 ///
 /// # Errors
-/// The dataset or the group does not exist, or has no single value per row.
+/// If the dataset or the group does not exist, or the dataset has no rows, or more than one value per row.
 pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &Watch<'_>) -> Result<ConstantColumn> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })
@@ -64,7 +64,7 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
 /// scalars, may have different numbers of rows.
 ///
 /// # Errors
-/// The group has no such column, or no number of rows that most of its datasets have.
+/// If the group has no such column, or no number of rows that most of its datasets have.
 fn column_of_table(plan: &MergePlan, spec: &FirstValueSpec) -> Result<ColumnIndex> {
     let refuse = |reason: String| Err(MergeError::Object { object: display_path(spec.group.as_bytes()), reason });
     let derived_path = spec.derived_path();

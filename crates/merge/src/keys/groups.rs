@@ -28,7 +28,7 @@ pub(super) struct KeyGroups {
 /// Finds the groups that get keys.
 ///
 /// # Errors
-/// Id columns that the index group does not have, or that are in several groups; patterns that are not valid.
+/// If the index group lacks id columns or has them in several groups, or patterns are not valid.
 pub(super) fn key_groups(schema: &Schema, spec: &KeySpec) -> Result<KeyGroups> {
     let refuse = |object: &str, reason: &str| {
         Err(MergeError::Object { object: display_path(object.as_bytes()), reason: reason.to_owned() })

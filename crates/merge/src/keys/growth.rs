@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// Excludes from the join the columns that `specs` compute: inputs need not have them and contribute no rows to them.
 ///
 /// # Errors
-/// The specs do not fit the file.
+/// If the specs do not fit the file.
 pub fn set_apart(joined: &mut JoinResult, specs: &[DerivedSpec]) -> Result<()> {
     let makers = specs.iter().map(|spec| maker(&joined.schema, spec)).collect::<Result<Vec<_>>>()?;
     let is_derived = |path: &[u8]| makers.iter().any(|makes| makes(path));

@@ -158,7 +158,7 @@ impl IdTable {
     /// Describes the id columns of a table, without their domains.
     ///
     /// # Errors
-    /// A column does not hold whole numbers, or the columns have different numbers of rows.
+    /// If a column does not hold whole numbers, or the columns have different numbers of rows.
     pub fn of(plan: &MergePlan, columns: &[ColumnIndex]) -> Result<Self> {
         let mut decoded = Vec::with_capacity(columns.len());
         let rows = plan.columns[columns[0] as usize].dims[0];

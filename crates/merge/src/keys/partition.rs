@@ -123,7 +123,7 @@ impl KeyedFile {
     /// Finds the key `key` of the index group and the keys of the same name in all groups; reads no values.
     ///
     /// # Errors
-    /// The file cannot be read, or has no such key; a key does not hold integers.
+    /// If the file cannot be read, has no such key, or a key does not hold integers.
     pub fn open(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
         let name = String::from_utf8_lossy(last_name(key.as_bytes())).into_owned();
         let named = name.strip_suffix(".seq").unwrap_or(&name);
@@ -228,7 +228,7 @@ impl KeyedFile {
     /// Returns the share of rank `rank` of `size`.
     ///
     /// # Errors
-    /// Keys that cannot be read or contradict the file.
+    /// If keys cannot be read or contradict the file.
     ///
     /// # Panics
     /// If `rank` is not less than `size`.

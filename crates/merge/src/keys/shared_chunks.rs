@@ -32,7 +32,7 @@ pub struct SharedChunks {
 /// Counts chunk reads for each table of the file at `path`. `shares` are all shares of a partition.
 ///
 /// # Errors
-/// The file cannot be read.
+/// If the file cannot be read.
 pub fn shared_chunks(
     path: &Path,
     file: &KeyedFile,

@@ -69,7 +69,7 @@ pub fn plan(inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Re
 /// error.
 ///
 /// # Errors
-/// As [`plan`]; also [`RankFailed`](raddle_core::CoreError::RankFailed) if only another rank met an error.
+/// As for [`plan`]; also [`RankFailed`](raddle_core::CoreError::RankFailed) if only another rank encountered an error.
 pub fn plan_collective(
     inputs: &[PathBuf],
     options: &MergeOptions,

@@ -148,7 +148,7 @@ pub(crate) struct ConvertBuffers {
 /// Appends the values in `stored`, converted from one type to another.
 ///
 /// # Errors
-/// The first value that has no exact counterpart.
+/// If a value has no exact counterpart. The error describes the first one.
 pub(crate) fn convert(
     map: &ElementMap,
     stored: &[u8],

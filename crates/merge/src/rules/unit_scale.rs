@@ -64,7 +64,7 @@ impl UnitScale {
     /// Converts an integer to an integer.
     ///
     /// # Errors
-    /// For a value that has no exact counterpart.
+    /// If the value has no exact counterpart.
     pub(super) fn integer(&self, value: i64, target: NumberType) -> Result<i64, Inexact> {
         let is_kept = |value: i64| value == NO_TIME || self.kept.contains(&(value as f64));
         if is_kept(value) {
@@ -85,7 +85,7 @@ impl UnitScale {
     /// Converts a float to a number that `target` can hold.
     ///
     /// # Errors
-    /// For a value that has no counterpart, or none that is exact or near enough.
+    /// If the value has no counterpart, or none that is exact or near enough.
     pub(super) fn float(&self, value: f64, target: NumberType) -> Result<f64, Inexact> {
         if !value.is_finite() || self.kept.contains(&value) {
             return Ok(value);

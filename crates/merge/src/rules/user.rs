@@ -144,7 +144,7 @@ pub(crate) fn keeps_once(user: &[UserRule], path: &[u8]) -> bool {
 /// Replaces rules of a convention by those of the user; if several match a dataset, the last applies.
 ///
 /// # Errors
-/// A rule names an axis that its dataset does not have.
+/// If a rule names an axis that its dataset does not have.
 pub(crate) fn apply(user: &[UserRule], file: &FileView<'_>, rules: &mut Vec<(u32, Rule)>) -> Result<(), Refusal> {
     for one in user {
         let Ok(matcher) = one.matcher() else { continue };

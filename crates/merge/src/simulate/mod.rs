@@ -227,7 +227,7 @@ impl SimulatedMachine {
 /// The predicted times apply to reading by `strategy`.
 ///
 /// # Errors
-/// As [`crate::plan::plan`]; also if the memory of a rank does not hold one worker with its largest tile.
+/// As for [`crate::plan::plan`]; also if the memory of a rank does not hold one worker with its largest tile.
 pub fn simulate(
     inputs: SimulatedInputs<'_>,
     files: Option<u32>,

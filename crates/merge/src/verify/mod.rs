@@ -70,7 +70,7 @@ pub(crate) const VERIFYING: &str = "verify the file";
 /// Compares `output` with the concatenation of `inputs` under the join of `options`.
 ///
 /// # Errors
-/// Files that cannot be read, inputs that do not fit together. A mismatch is not an error: it is part of the report.
+/// If a file cannot be read, or the inputs do not fit together. A mismatch is not an error: it is part of the report.
 pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     verify_collective(output, inputs, options, watch, &SingleProcess)
 }
@@ -79,7 +79,8 @@ pub fn verify(output: &Path, inputs: &[PathBuf], options: &MergeOptions, watch: 
 /// report, which does not depend on their number.
 ///
 /// # Errors
-/// As [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank met an error.
+/// As for [`verify`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank encountered an
+/// error.
 pub fn verify_collective(
     output: &Path,
     inputs: &[PathBuf],

@@ -148,8 +148,8 @@ fn keep_permissions(output: &Path, temporary: &Path) -> Result<()> {
 /// Executes `plan` and publishes the output; resumes an interrupted run of the same plan.
 ///
 /// # Errors
-/// After any error the output's name is untouched. [`MergeError::Resumable`] describes the work kept for the next run;
-/// after other errors nothing is kept.
+/// If the merge fails or is cancelled. The output's name is then untouched. [`MergeError::Resumable`] describes the
+/// work kept for the next run; after other errors nothing is kept.
 pub fn merge(plan: &MergePlan, watch: &Watch<'_>) -> Result<MergeReport> {
     let report = merge_collective(plan, watch, &SingleProcess, MergeContext::default())?;
     // Only a run with several ranks can have its report on another rank.
@@ -189,7 +189,7 @@ pub enum IoBackend<'a> {
 /// its file is published next to the output. Either all ranks have one or none has.
 ///
 /// # Errors
-/// As [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank met an error.
+/// As for [`merge`], on every rank; also [`CoreError::RankFailed`] if only another rank encountered an error.
 pub fn merge_collective(
     plan: &MergePlan,
     watch: &Watch<'_>,

@@ -27,39 +27,39 @@ pub trait TileObserver: Sync {
     /// Observes `values`, which are this box of a column. It is called by many threads at once.
     ///
     /// # Errors
-    /// Any error ends the merge.
+    /// If the observer fails, which ends the merge.
     fn take(&self, column: ColumnIndex, extent: &Extent, values: BoxSource<'_>) -> Result<(), TileObserverError>;
 
     /// Observes rows from `first_row` of a column whose values hold addresses within their file, in canonical bytes. It
     /// is called on the rank that writes them, in order, whether or not the observer wants the column.
     ///
     /// # Errors
-    /// Any error ends the merge.
+    /// If the observer fails, which ends the merge.
     fn take_canonical(&self, column: ColumnIndex, first_row: u64, canonical: &[u8]) -> Result<(), TileObserverError>;
 
     /// Collective. Gathers the data of all ranks on the first rank, once all values have passed.
     ///
     /// # Errors
-    /// Any error ends the merge, and is returned on every rank.
+    /// If the observer fails on any rank, which ends the merge. Every rank returns an error.
     fn gather(&self, ranks: &dyn Communicator) -> Result<(), TileObserverError>;
 
     /// Writes everything under a temporary name, with this much memory in addition to what it already holds. It is
     /// called on the first rank.
     ///
     /// # Errors
-    /// Any error ends the merge.
+    /// If the observer fails, which ends the merge.
     fn complete(&self, memory_limit_bytes: u64, watch: &Watch<'_>) -> Result<(), TileObserverError>;
 
     /// Moves an older file of the observer away; it is restored if [`TileObserver::publish`] is not called. It is
     /// called on the first rank, before the output is published.
     ///
     /// # Errors
-    /// Any error ends the merge.
+    /// If the observer fails, which ends the merge.
     fn withdraw(&self) -> Result<(), TileObserverError>;
 
     /// Publishes the observer's file after the output has been published. It is called on the first rank.
     ///
     /// # Errors
-    /// On an error the output stays, without the observer's file.
+    /// If the file cannot be published. The output then stays, without the observer's file.
     fn publish(&self) -> Result<(), TileObserverError>;
 }

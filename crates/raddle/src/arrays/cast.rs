@@ -52,7 +52,7 @@ impl AnyNumber {
 /// Converts the little-endian numbers in `bytes` from type `from` to little-endian numbers of type `to`.
 ///
 /// # Errors
-/// The first number that type `to` cannot represent.
+/// If type `to` cannot represent a number. Returns the first such number.
 pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Result<Vec<u8>, AnyNumber> {
     macro_rules! values {
         ($type:ty, $variant:ident, $wide:ty) => {{

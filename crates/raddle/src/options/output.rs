@@ -67,7 +67,7 @@ impl WritingOptions {
 /// unless it is to be replaced.
 ///
 /// # Errors
-/// The reason, with advice.
+/// If the output is refused. The error gives the reason and a remedy.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<(), Error> {
     raddle_merge::check_output(output, inputs, replace).map_err(|error| Error::of_merge(&error, inputs))
 }

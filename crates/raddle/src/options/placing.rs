@@ -34,7 +34,7 @@ impl PlacementOptions {
     /// Refuses options that contradict each other.
     ///
     /// # Errors
-    /// The contradiction.
+    /// If options contradict each other.
     pub fn check(&self, schema: &SchemaOptions, layout: &LayoutOptions, has_keys: bool) -> Result<(), Error> {
         let of_union = [
             ("--join", schema.join.is_some()),

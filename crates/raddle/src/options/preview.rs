@@ -40,7 +40,7 @@ impl MergePreviewOptions {
     /// Refuses options that contradict each other, and too few samples.
     ///
     /// # Errors
-    /// The reason.
+    /// If the options are refused. The error gives the reason.
     pub fn check(&self) -> Result<(), Error> {
         match self.preview_samples {
             Some(_) if self.preview.is_none() => Err(Error::usage("--preview-samples is for --preview")),

@@ -23,7 +23,7 @@ const MAX_NAMES: usize = 10;
 /// `replace` is set. `remedy` is the advice if an output is also an input.
 ///
 /// # Errors
-/// The reason, with the names of the files.
+/// If an output is refused. The error gives the reason and names the files.
 pub(crate) fn check_folder(
     dir: &Path,
     outputs: &[&Path],
@@ -96,7 +96,7 @@ pub(crate) fn existing_folder(folder: &Path) -> &Path {
 /// `remedy` is the advice.
 ///
 /// # Errors
-/// With both sizes. If the free space is unknown, nothing is refused.
+/// If the free space is too small. The error gives both sizes. If the free space is unknown, nothing is refused.
 pub(crate) fn check_space(folder: &Path, needed: u64, what: &str, remedy: &str) -> Result<(), Error> {
     let Ok(available) = available_bytes(folder) else { return Ok(()) };
     if needed <= available {

@@ -21,7 +21,7 @@ fn permitted(name: &str) -> String {
 /// Returns the products with names that an RNTuple permits.
 ///
 /// # Errors
-/// Two fields would have the same name.
+/// If two fields would have the same name.
 pub(super) fn named(schema: &Schema) -> Result<Schema> {
     let mut products: Vec<Product> = Vec::with_capacity(schema.products.len());
     let mut names = std::collections::HashSet::new();
@@ -79,7 +79,7 @@ fn named_form(form: &Form) -> Option<Form> {
 /// take products of `schema` for ids.
 ///
 /// # Errors
-/// All names for ids are taken.
+/// If all names for ids are taken.
 pub(super) fn id_products(schema: &Schema) -> Result<Vec<Product>> {
     if find_ids(schema).is_some() {
         return Ok(Vec::new());

@@ -94,7 +94,7 @@ impl NtupleSink {
     /// Begins the file `path` with an RNTuple of these products.
     ///
     /// # Errors
-    /// Two names become equal without the characters that RNTuples forbid, or the file cannot be created.
+    /// If two names become equal without the characters that RNTuples forbid, or the file cannot be created.
     pub fn begin(path: &Path, schema: &Schema, options: NtupleOptions) -> Result<Self> {
         let planned = plan(path, schema, options)?;
         let output = UnpublishedFile::begin(path, options.replace)?;

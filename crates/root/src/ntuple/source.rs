@@ -40,7 +40,7 @@ impl NtupleSource {
     /// Opens the RNTuple `path` of a file.
     ///
     /// # Errors
-    /// The RNTuple does not exist, or its metadata is damaged or requires unsupported features.
+    /// If the RNTuple does not exist, or its metadata is damaged or requires unsupported features.
     pub fn open(file: RootFile, path: &str) -> Result<Self> {
         let place = Location::file(file.input().path()).tree(path);
         let key = file.ntuple_key(path)?.clone();

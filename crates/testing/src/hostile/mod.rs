@@ -83,7 +83,7 @@ impl HostileFile {
     /// Checks that `outcome` is the expected one.
     ///
     /// # Errors
-    /// A description of the difference.
+    /// If the outcome is not the expected one. Returns a description of the difference.
     pub fn check<E: std::fmt::Display>(&self, outcome: Result<Content, E>) -> Result<(), String> {
         match (&self.expectation, outcome) {
             (Expectation::Cheap, Ok(_)) => Ok(()),

@@ -18,7 +18,7 @@ impl CyclicSource {
     /// Reads the first `kept_entries` of `source` (or all, if there are fewer) and repeats them up to `len_entries`.
     ///
     /// # Errors
-    /// Reading fails.
+    /// If reading fails.
     pub fn new(source: &dyn Source, kept_entries: u64, len_entries: u64) -> Result<Self> {
         let products: Vec<usize> = (0..source.schema().products.len()).collect();
         let kept = source.reader(&products)?.read(0..kept_entries.min(source.len_entries()))?;

@@ -42,7 +42,7 @@ const MAX_MICROSECONDS: f64 = 1e12;
 /// Parses the times of events in the format of the framework's files: microseconds separated by white space.
 ///
 /// # Errors
-/// A word is not a time, or there are none.
+/// If a word is not a time, or there are none.
 pub fn parse_event_times(text: &str) -> Result<Vec<Duration>, EventTimesError> {
     let time = |(number, word): (usize, &str)| match word.parse::<f64>() {
         Ok(time) if (0.0..=MAX_MICROSECONDS).contains(&time) => Ok(Duration::from_secs_f64(time / 1e6)),

@@ -207,7 +207,7 @@ impl Header {
     /// Checks that the parts of the header are consistent; call it again after changing parts.
     ///
     /// # Errors
-    /// The first contradiction found.
+    /// If the header contradicts itself. The error describes the first contradiction.
     pub fn check(&self) -> Result<(), HeaderError> {
         for (axis, log2) in self.bitmask.log2_counts().into_iter().enumerate() {
             if self.start[axis] >= self.end[axis] || self.end[axis] > 1 << log2 {

@@ -122,7 +122,7 @@ impl Prediction {
 /// merge will use.
 ///
 /// # Errors
-/// A sampled part cannot be read. The merge would fail in the same way.
+/// If a sampled part cannot be read. The merge would fail in the same way.
 pub fn predict(plan: &MergePlan, sample: Sample) -> Result<Prediction> {
     let pool = open_pool_for_trials(plan);
     let work = MergeWork::new(plan, &pool);

@@ -170,7 +170,7 @@ struct TrialSelection {
 /// Tries parts of the largest of `subjects` and of some of the others, at most about `budget_len_bytes` in total.
 ///
 /// # Errors
-/// A part cannot be read. The merge would fail in the same way.
+/// If a part cannot be read. The merge would fail in the same way.
 pub(super) fn make<'p>(
     plan: &MergePlan,
     work: &MergeWork<'p>,

@@ -48,7 +48,7 @@ pub(super) struct UntiledEstimate {
 /// Estimates the values that libhdf5 writes, from rows that cost about as much to read as `budget_len_bytes` of tiles.
 ///
 /// # Errors
-/// Rows cannot be read. The merge would fail in the same way.
+/// If rows cannot be read. The merge would fail in the same way.
 pub(super) fn estimate(plan: &MergePlan, work: &MergeWork<'_>, budget_len_bytes: u64) -> Result<UntiledEstimate> {
     let mut heap = HeapContent::default();
     let mut all = UntiledEstimate::default();

@@ -43,7 +43,7 @@ pub(super) const READ_LEN_BYTES: u64 = 4 << 20;
 /// Compares the file at `path` with the digests that it contains.
 ///
 /// # Errors
-/// The file cannot be read, or has no digests. A mismatch is part of the report, not an error.
+/// If the file cannot be read, or has no digests. A mismatch is part of the report, not an error.
 pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<VerifyReport> {
     check_collective(path, options, watch, &SingleProcess)
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Reads the records of a scanned file. The seal is not checked, because that would require all of `/_raddle`.
 ///
 /// # Errors
-/// The attribute that cannot be read, and why.
+/// If an attribute cannot be read. Returns its name and the reason.
 pub(crate) fn records(file: &InputFile, tree: &FileTree) -> std::result::Result<Records, (&'static str, String)> {
     let Some(ObjectKind::Group(root)) = tree.objects.first().map(|root| &root.kind) else {
         return Ok(Records::default());
@@ -56,7 +56,7 @@ fn text(value: &[u8]) -> &[u8] {
 /// Reads the records of the file at `path`. The seal is not checked, because that would require all of `/_raddle`.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// If the file cannot be read.
 pub fn records_of(path: &Path, options: &MergeOptions) -> Result<Records> {
     let tree = InputReader::new(options).read_tree(path)?;
     let found = records(&InputFile::open(path)?, &tree);

@@ -104,8 +104,8 @@ pub struct PartReport {
 /// Writes part `part` of `plan`, and publishes the output if all other parts are complete.
 ///
 /// # Errors
-/// As [`crate::merge`]; [`MergeError::Locked`] if another process is writing this part; [`MergeError::PartDiffers`] if
-/// a part next to the output belongs to a different plan, unless the plan is to start over: then it is removed.
+/// As for [`crate::merge`]; [`MergeError::Locked`] if another process is writing this part; [`MergeError::PartDiffers`]
+/// if a part next to the output belongs to a different plan, unless the plan is to start over: then it is removed.
 /// [`MergeError::Resumable`] describes the tiles that are kept for the next run of this part.
 pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<PartReport> {
     let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
