@@ -31,7 +31,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Generated files: those of `raddle demo --workload tiny` with more rows, so that several threads have work.
+/// Generated files: as in `raddle demo --workload tiny`, but with more rows, so that several threads have work.
 const WORKLOAD: Workload = Workload { mean_events: 3_000, map_width: 1_024, ..Workload::TINY };
 
 /// Seed of the generated files.

@@ -417,7 +417,7 @@ impl FilterStage {
         }
     }
 
-    /// Returns the front of `out`, if it is long enough.
+    /// Returns the first `len_bytes` of `out`, which must be at least that long.
     fn front<'a>(&self, out: &'a mut [u8], len_bytes: usize) -> Result<&'a mut [u8]> {
         let limit_len_bytes = out.len();
         out.get_mut(..len_bytes).ok_or(CodecError::TooLong { filter: self.filter(), limit_len_bytes })

@@ -38,7 +38,7 @@ pub trait Sink: Send {
         0
     }
 
-    /// Returns the maximum memory that a preparer keeps between pieces of work, if it is more than a few MiB.
+    /// Returns the maximum memory that a preparer keeps between pieces of work; 0 if it is at most a few MiB.
     fn preparer_len_bytes(&self) -> u64 {
         0
     }

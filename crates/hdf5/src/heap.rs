@@ -132,7 +132,7 @@ fn collection_len(header: &[u8], address: u64, encoding: &Encoding) -> Result<u6
     Ok(len)
 }
 
-/// Returns the byte ranges of the objects in a collection, by index.
+/// Returns the objects in a collection: their numbers and byte ranges.
 fn objects(bytes: &[u8], address: u64, encoding: &Encoding) -> Result<Vec<(u16, Range<usize>)>, Defect> {
     let header_len = align(8 + encoding.length_len());
     let mut objects = Vec::new();

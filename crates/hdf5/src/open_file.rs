@@ -67,7 +67,7 @@ impl PreparedDataset {
     }
 }
 
-/// Numbers of a group's links, by name.
+/// Numbers of a group's links, indexed by name.
 type Names = HashMap<Vec<u8>, usize>;
 
 /// An open file.

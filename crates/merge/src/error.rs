@@ -99,7 +99,7 @@ pub enum MergeError {
     /// Objects of the inputs do not fit together; lists all differences.
     #[error("the inputs do not fit together, number of differences: {}; see the table, or choose --join inner or outer", differences.len())]
     Differences {
-        /// The differences, by path.
+        /// The differences, sorted by path.
         differences: Vec<Difference>,
     },
     /// A value of an input cannot be represented exactly in the output.

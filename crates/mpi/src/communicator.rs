@@ -67,7 +67,7 @@ impl MpiCommunicator {
         &self.ranks
     }
 
-    /// Collective. Returns the maximum over all ranks of each word.
+    /// Collective. Returns the maximum of each word across all ranks.
     pub(crate) fn most<const N: usize>(&self, local: [u64; N]) -> [u64; N] {
         local.map(|word| self.gather_words(word).into_iter().max().unwrap_or(word))
     }

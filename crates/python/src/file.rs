@@ -22,7 +22,7 @@ pub struct File {
     inner: Arc<OpenFile>,
     whole: WholeReader,
     types: Mutex<Types>,
-    /// Outlines shared by datasets, by the address of the template and the number of rows.
+    /// Outlines shared by datasets, indexed by the address of the template and the number of rows.
     outlines: Mutex<HashMap<(usize, u64), Py<PyTuple>>>,
 }
 

@@ -56,7 +56,7 @@ impl NewColumn {
         }
     }
 
-    /// Adds statistics of values to those of their blocks.
+    /// Merges statistics of values into the statistics of their blocks.
     fn unite(&self, found: Vec<(u64, BlockStatistics)>) {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         for (block, statistics) in found {

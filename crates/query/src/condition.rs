@@ -68,7 +68,7 @@ pub(crate) enum Test {
 }
 
 impl Condition {
-    /// Creates the condition on `columns`, which include those of the expression.
+    /// Creates the condition on `columns`, which include the columns of the expression.
     ///
     /// # Errors
     /// If a column cannot be compared with its value. The error names the column and the reason.
@@ -147,8 +147,9 @@ impl Condition {
         }
     }
 
-    /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns, by number, as
-    /// [`TableColumn::read_comparable`] reads them; the values of columns that are not tested may be empty.
+    /// Returns whether each of `rows` rows satisfies the condition. `values` holds the values of columns, indexed by
+    /// column number, as [`TableColumn::read_comparable`] reads them; the values of columns that are not tested may be
+    /// empty.
     pub fn evaluate(&self, rows: usize, values: &[&[u8]]) -> Vec<bool> {
         let fold = |all: &[Self], start: bool, join: fn(bool, bool) -> bool| {
             let mut holds = vec![start; rows];

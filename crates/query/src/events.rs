@@ -25,7 +25,7 @@ const OFFSETS: &str = ".offsets";
 /// Number of events or rows whose keys are read at once.
 const KEYS_PER_JOB: u64 = 1 << 16;
 
-/// Events, by number. Their memory depends on how many there are, not on how large the numbers are.
+/// Set of event numbers. Their memory depends on how many there are, not on how large the numbers are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventSet(RoaringTreemap);
 
@@ -75,7 +75,7 @@ pub fn key_of(table: &Table<'_>, wanted: Option<&str>) -> Result<String> {
     }
 }
 
-/// Returns the tables of a file that have a key, by path.
+/// Returns the tables of a file that have a key.
 ///
 /// # Errors
 /// If the file cannot be read.

@@ -108,7 +108,7 @@ pub enum Literal {
     Float(f64),
     /// Text, or the name of a value of an enumeration.
     Text(String),
-    /// Value of another column in the same row, by name.
+    /// Value of another column in the same row; the column is given by its name.
     Column(String),
 }
 

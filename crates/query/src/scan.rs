@@ -58,7 +58,7 @@ pub struct Explanation {
     pub pruned_blocks: u64,
     /// Number of blocks in which all rows match, as the statistics prove.
     pub whole_blocks: u64,
-    /// Columns with statistics among those of the condition.
+    /// Columns of the condition that have statistics.
     pub indexed_columns: Vec<String>,
     /// Length of the values of all columns of the scan in all rows.
     pub table_len_bytes: u64,
@@ -318,7 +318,7 @@ impl<'f> Scan<'f> {
         Explanation { stored_len_bytes, decoded_chunks, ..self.explained(blocks) }
     }
 
-    /// Returns the number of rows of a block: those of some of the longest chunks.
+    /// Returns the number of rows of a block, which spans several of the longest chunks.
     fn block_rows(&self) -> u64 {
         let read = if self.tested.is_empty() { (0..self.columns.len()).collect() } else { self.tested.clone() };
         let row_len_bytes: u64 = read.iter().map(|&at| self.columns[at].row_len_bytes).sum();

@@ -255,7 +255,7 @@ pub(crate) fn select(
     Ok(selection)
 }
 
-/// Returns the selection that produced the file `output` from `input`, if the file records one.
+/// Returns the selection that produced the file `output` from `input`; `None` if the file records none.
 pub(crate) fn recorded_selection(
     output: &Path,
     input: &Path,

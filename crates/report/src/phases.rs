@@ -14,7 +14,7 @@ use crate::svg::{Anchor, COLOURS, Figure, WIDTH};
 /// Maximum number of ranks with a bar each.
 const MAX_RANKS: usize = 48;
 
-/// Stages of the phases, by name.
+/// Names of the stages of the phases.
 const STAGES: [&str; 5] = ["restructure", "regroup", "encode", "place", "commit"];
 
 /// Draws the messages between ranks by size.

@@ -61,9 +61,9 @@ pub struct Run {
     pub sample_len_bytes: Option<u64>,
     /// Stored bytes of the blocks.
     pub stored_len_bytes: Option<u64>,
-    /// Messages that moved samples to power-of-two boxes, by rank.
+    /// Messages that moved samples to power-of-two boxes, indexed by rank.
     pub restructure_messages: Vec<Messages>,
-    /// Messages that moved parts of blocks to the ranks that write them, by rank.
+    /// Messages that moved parts of blocks to the ranks that write them, indexed by rank.
     pub aggregate_messages: Vec<Messages>,
     /// Memory of every rank.
     pub rank_memory: Vec<Memory>,
@@ -125,7 +125,7 @@ struct RunError {
     message: String,
 }
 
-/// Returns the command of raddle that wrote a report, if it is recorded.
+/// Returns the command of raddle that wrote a report; `None` if it is not recorded.
 pub(crate) fn command_of(text: &[u8]) -> Option<String> {
     let Origin { invocation, .. } = serde_json::from_slice(text).ok()?;
     let mut words = invocation.into_iter().skip(1).take_while(|word| !word.starts_with('-'));
@@ -171,7 +171,7 @@ impl Messages {
         }
     }
 
-    /// Returns the sum over all ranks.
+    /// Returns the sum across all ranks.
     pub fn sum(all: &[Self]) -> Self {
         let mut sum = Self::default();
         all.iter().for_each(|of_rank| sum.add(of_rank));

@@ -377,7 +377,7 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// Returns the description that a branch states, if the branch is a member of `class`.
+    /// Returns the description that a branch states; `None` if the branch is not a member of `class`.
     fn statement(&self, class: &str, branch: Option<&Branch>) -> Option<&'t StreamerInfo> {
         let element = branch?.element.as_ref().filter(|element| element.class == class)?;
         layout::info_of(element, self.infos)

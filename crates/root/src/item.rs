@@ -103,7 +103,7 @@ pub(super) struct Class {
 }
 
 impl Item {
-    /// Returns the class of the references in this part, if it contains any.
+    /// Returns the class of the references in this part; `None` if it contains none.
     pub(super) fn reference(&self) -> Option<&'static str> {
         let among = |items: &[Self]| items.iter().find_map(Self::reference);
         match self {

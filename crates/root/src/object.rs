@@ -59,7 +59,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Returns a member, if the class has it.
+    /// Returns a member; `None` if the class lacks it.
     pub(super) fn get(&self, name: &str) -> Option<&MemberValue> {
         self.members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
     }

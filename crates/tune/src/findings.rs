@@ -364,7 +364,7 @@ impl Findings {
         }
     }
 
-    /// Returns the number of completed runs, without those of the sentinel.
+    /// Returns the number of completed runs, not counting runs of the sentinel.
     pub fn runs(&self) -> usize {
         self.arms.iter().map(|finding| finding.arm.runs.iter().flatten().count()).sum()
     }

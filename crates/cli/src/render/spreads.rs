@@ -1,4 +1,4 @@
-//! Table of quantities over ranks: minimum, mean and maximum.
+//! Table of quantities across ranks: minimum, mean and maximum.
 
 use super::quantity::{count, size};
 use super::table::{CellAlign, Columns};

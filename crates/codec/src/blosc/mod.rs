@@ -35,7 +35,7 @@ const MAX_PARTS: usize = 16;
 /// Minimum length of a part; shorter ones are not created.
 const MIN_PART_LEN_BYTES: usize = 128;
 
-/// Compressors that a chunk may name, by number.
+/// Compressors that a chunk may name, in the order of their numbers.
 #[derive(Clone, Copy)]
 enum Codec {
     BloscLz,

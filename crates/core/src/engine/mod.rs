@@ -285,7 +285,7 @@ pub struct EngineReport {
     pub end_address: u64,
     /// Unused bytes between the first and the last tile, over all files, as left by arenas.
     pub unused_len_bytes: u64,
-    /// Number of worker threads used, over all ranks.
+    /// Number of worker threads used, across all ranks.
     pub jobs: usize,
     /// Wall time.
     pub elapsed_s: f64,

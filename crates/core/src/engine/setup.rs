@@ -50,8 +50,8 @@ impl ExecutionSetup {
         }
     }
 
-    /// Collective. Agrees on the setup. Only those of `tiles` are produced that come after the tiles that rank 0 has
-    /// `recorded`. With `has_rounds` there is a schedule even for a single rank.
+    /// Collective. Agrees on the setup. Of `tiles`, only those after the tiles that rank 0 has `recorded` are produced.
+    /// With `has_rounds` there is a schedule even for a single rank.
     pub(super) fn agree<W: TileWork>(
         plan: &Plan,
         index: &TileIndex,

@@ -251,7 +251,7 @@ pub struct RunReport {
     pub jobs: u32,
     /// Number of ranks.
     pub ranks: u32,
-    /// Stages, by rank.
+    /// Stages of each rank, indexed by rank.
     pub stages: Vec<StageReport>,
     /// Memory use of rank 0.
     pub memory: MemoryReport,

@@ -82,7 +82,7 @@ impl WriteOptions {
         self.codec.map_or(NtupleOptions::default().codec, |codec| codec.0)
     }
 
-    /// Returns the options of the framework's form, if it is requested.
+    /// Returns the options of the framework's form; `None` if another form is requested.
     ///
     /// # Errors
     /// If the framework does not support the codec.

@@ -50,7 +50,7 @@ impl Hdf5Source {
         self.layout
     }
 
-    /// Returns the packed events, if the file is in one of the framework's packed layouts.
+    /// Returns the packed events; `None` if the file is not in one of the framework's packed layouts.
     pub(super) fn packed(&self) -> Option<&PackedSource> {
         match &self.content {
             ProductStorage::Packed(packed) => Some(packed),

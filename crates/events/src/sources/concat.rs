@@ -38,7 +38,7 @@ pub struct ConcatSource {
 
 struct ConcatPart {
     source: Box<dyn Source>,
-    /// Number that each product of the whole has in this source, if it exists there.
+    /// For each product of the concatenation, its number in this source, if it exists there.
     products: Vec<Option<usize>>,
     /// Memory per entry of the products that this source lacks.
     filled_len_bytes: u64,

@@ -307,7 +307,7 @@ impl<'a> LibraryFile<'a> {
 }
 
 impl LibraryDataset<'_> {
-    /// Sets the transfers of this dataset to be collective over all ranks from now on.
+    /// Makes all further transfers of this dataset collective.
     ///
     /// # Errors
     /// If the library was built without MPI.

@@ -179,7 +179,7 @@ impl ObjectHeader {
         Ok(())
     }
 
-    /// Returns all messages as stored, if this is a version 1 header with a single block.
+    /// Returns all messages as stored; `None` unless this is a version 1 header with a single block.
     pub fn only_block_of_version_1(&self) -> Option<&[u8]> {
         (self.version == 1 && self.pending_blocks.is_empty()).then_some(&self.bytes)
     }

@@ -225,7 +225,7 @@ impl IndexReader<'_> {
         }
     }
 
-    /// Checks that the sizes of addresses and lengths are those of a number.
+    /// Checks that addresses and lengths are stored in 2, 4 or 8 bytes.
     pub fn check_encoding(&self) -> Result<()> {
         let fits = |size: u8| matches!(size, 2 | 4 | 8);
         if fits(self.encoding.address_len_bytes) && fits(self.encoding.length_len_bytes) {

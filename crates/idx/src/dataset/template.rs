@@ -53,7 +53,7 @@ impl TemplatePart {
         }
     }
 
-    /// Returns the number of digits, if the part is a number.
+    /// Returns the number of digits; `None` if the part is not a number.
     fn digits(&self) -> Option<usize> {
         match self {
             Self::Text(_) => None,

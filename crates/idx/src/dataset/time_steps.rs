@@ -52,7 +52,7 @@ impl Display for StepList {
     }
 }
 
-/// Returns the folder that contains only the files of a step, if the template provides one.
+/// Returns the folder that contains only the files of a step; `None` if the template does not provide one.
 pub(crate) fn exclusive_folder(header: &Header, any_file: &Path, time_name: &str) -> Option<PathBuf> {
     let text = header.files.text();
     let before = text.split('%').next().unwrap_or_default();

@@ -100,7 +100,7 @@ impl InputRequest {
         Ok(Some(Path::new(input)))
     }
 
-    /// Returns shape and type of raw files, if the inputs are such files.
+    /// Returns shape and type of raw files; `None` if the inputs are not raw files.
     ///
     /// # Errors
     /// If only one of the two is given.

@@ -50,8 +50,8 @@ pub(crate) fn check_arrays(patches: &[BoxData<'_>], sample_lens: &[usize]) -> Re
     Ok(())
 }
 
-/// Collective. Returns the boxes of all ranks, by rank, after checking that they cover `domain` exactly once. Fails if
-/// the ranks differ in `arguments_hash`, a hash of their arguments. `path` is the output, for errors.
+/// Collective. Returns the boxes of all ranks, indexed by rank, after checking that they cover `domain` exactly once.
+/// Fails if the ranks differ in `arguments_hash`, a hash of their arguments. `path` is the output, for errors.
 pub(crate) fn gather_boxes(
     path: &Path,
     domain: &SampleBox,
@@ -196,7 +196,7 @@ pub(crate) fn restructure<'a>(
     Ok((planned.patches, permit))
 }
 
-/// Boxes of the plan with their samples, by number.
+/// Boxes of the plan with their samples, indexed by number.
 struct PlannedBoxes<'a> {
     numbers: Vec<u32>,
     patches: Vec<BoxData<'a>>,

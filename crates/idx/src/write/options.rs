@@ -98,9 +98,9 @@ pub struct WriteReport {
     pub encode_s: f64,
     /// Wall time of syncing and renaming files.
     pub publish_s: f64,
-    /// Messages of the first phase, by rank.
+    /// Messages of the first phase, indexed by rank.
     pub restructure_messages: Vec<Traffic>,
-    /// Messages that bring parts of blocks to the ranks that write them, by rank.
+    /// Messages that bring parts of blocks to the ranks that write them, indexed by rank.
     pub aggregate_messages: Vec<Traffic>,
     /// Stages of all ranks outside the engine: restructure, regroup (aggregation messages), commit, and in one phase
     /// also encode and place.

@@ -312,7 +312,7 @@ pub(crate) fn with_length(attributes: &[AttributeValue], len: u64) -> Option<Arc
     Some(replaced(attributes, with_text(name, &format!("{NO_VARIABLE}{len:10}"))))
 }
 
-/// Returns whether attributes are those of a dimension without a variable.
+/// Returns whether the attributes mark a dimension without a variable.
 pub(crate) fn names_no_variable(attributes: &[AttributeValue]) -> bool {
     text(attributes, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
 }

@@ -102,7 +102,7 @@ fn along(file: &FileView<'_>, number: i32) -> Result<Vec<(usize, Rule)>, Refusal
     Ok(rules)
 }
 
-/// Returns the axis to which `number` refers in a dataset of `rank` axes, if it has that axis.
+/// Returns the axis to which `number` refers in a dataset of `rank` axes; `None` if it lacks that axis.
 fn axis_of(number: i32, rank: usize) -> Option<usize> {
     let axis = if number < 0 { rank as i64 + i64::from(number) } else { i64::from(number) };
     usize::try_from(axis).ok().filter(|axis| *axis < rank)

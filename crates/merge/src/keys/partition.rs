@@ -54,7 +54,7 @@ pub struct EventShare {
     pub size: u64,
     /// Events of the share, as rows of the index group.
     pub events: Range<u64>,
-    /// Rows of the share in every group with keys, by path.
+    /// Rows of the share in every group with keys, sorted by path.
     pub tables: Vec<TableShare>,
     /// Number of stored bytes that were read to locate the rows.
     pub read_len_bytes: u64,
@@ -89,7 +89,7 @@ pub struct KeyedFile {
     found: MergePlan,
     pool: InputPool,
     events: u64,
-    /// Tables, by path of the group.
+    /// Tables, indexed by the path of the group.
     tables: BTreeMap<Vec<u8>, KeyedTable>,
 }
 

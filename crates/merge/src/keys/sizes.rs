@@ -35,7 +35,7 @@ pub struct EventSizes {
     pub greatest_len_bytes: u64,
     /// Histogram of sizes, in powers of two.
     pub histogram: Vec<SizeBucket>,
-    /// The tables, by path.
+    /// The tables, sorted by path.
     pub tables: Vec<TableSizes>,
 }
 

@@ -21,7 +21,7 @@ const BOUNDS: [&str; 2] = ["bounds", "climatology"];
 pub(crate) struct Dimensions {
     /// Path of each dimension by its netCDF id.
     by_number: HashMap<i64, Vec<u8>>,
-    /// Roles of dimension scales, by path.
+    /// Roles of dimension scales, indexed by path.
     roles: HashMap<Vec<u8>, AxisRole>,
     /// Paths of the bounds of coordinates.
     bounds: HashSet<Vec<u8>>,

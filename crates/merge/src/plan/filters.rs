@@ -69,7 +69,7 @@ fn has(model: &Dataset, filter: KnownFilter) -> bool {
     model.filters.iter().any(|known| known.id == filter.id())
 }
 
-/// Returns the compression of a dataset, if it has one that raddle can write.
+/// Returns the compression of a dataset; `None` if it has none that raddle can write.
 fn kept(model: &Dataset) -> Option<Compression> {
     model.filters.iter().find_map(Compression::of_filter)
 }

@@ -234,7 +234,7 @@ impl ColumnPlan {
         &self.max_dims[..self.rank()]
     }
 
-    /// Returns the chunk shape in the file, if the dataset is chunked.
+    /// Returns the chunk shape in the file; `None` if the dataset is not chunked.
     pub fn file_chunk_shape(&self) -> Option<&[u64]> {
         match &self.storage {
             Storage::Chunked(shape) => Some(&shape[..self.rank()]),
@@ -296,7 +296,7 @@ impl MergePlan {
         self.options.ordered && self.options.align.is_none()
     }
 
-    /// Returns the rule of an entry, if it has one.
+    /// Returns the rule of an entry; `None` if it has none.
     pub fn rule_of(&self, entry: EntryIndex) -> Option<&Rule> {
         let at = self.rules.binary_search_by_key(&entry, |(entry, _)| *entry).ok()?;
         Some(&self.rules[at].1)

@@ -58,7 +58,8 @@ impl MergePlan {
     }
 }
 
-/// Returns the number of rows per chunk for the tables, by path of their group; only [`LayoutPolicy::Events`] needs it.
+/// Returns the number of rows per chunk for the tables, indexed by the path of their group; only
+/// [`LayoutPolicy::Events`] needs it.
 pub(super) fn table_rows(schema: &Schema, policy: LayoutPolicy) -> HashMap<Vec<u8>, u64> {
     if policy.without_time() != LayoutPolicy::Events {
         return HashMap::new();

@@ -7,7 +7,7 @@ use crate::schema::Role;
 use raddle_hdf5::logical::RowShift;
 use std::collections::HashMap;
 
-/// Positions that the rows of the inputs' datasets have in the output, by path of the dataset.
+/// Positions that the rows of the inputs' datasets have in the output, indexed by the path of the dataset.
 pub(crate) struct RowShifts<'p> {
     plan: &'p MergePlan,
     entries: HashMap<&'p [u8], &'p Role>,

@@ -85,7 +85,7 @@ fn is_scaled(plan: &MergePlan, column: ColumnIndex) -> bool {
 struct Checker<'p> {
     plan: &'p MergePlan,
     reader: ColumnReader<'p>,
-    /// Number of records of each input, by path of their dimension.
+    /// Number of records of each input, indexed by the path of their dimension.
     lengths: HashMap<Vec<u8>, Vec<u64>>,
     differences: Vec<Difference>,
 }

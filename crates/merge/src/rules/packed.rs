@@ -31,7 +31,7 @@ pub(crate) fn is_without_effect(limit: &AttributeValue, number: NumberType) -> b
 /// Hint for inputs that pack values differently.
 pub const DECIDES: &str = "--packing unpack writes floats, --packing repack integers with one scale and offset";
 
-/// Minimum and maximum of the values of datasets, by path.
+/// Minimum and maximum of the values of datasets, indexed by path.
 pub(crate) type Ranges = HashMap<Vec<u8>, (f64, f64)>;
 
 /// Packing of the output: `stored * scale + offset`.

@@ -38,7 +38,7 @@ pub(crate) struct UncountedElements {
     pub is_taken: Arc<[bool]>,
 }
 
-/// Number of selected elements before each block, by path of their numbers and input.
+/// Number of selected elements before each block, indexed by input and by the path of the dataset that numbers them.
 pub(crate) type SelectedCounts = HashMap<(Vec<u8>, u32), Arc<[u64]>>;
 
 /// Contents of a dataset with a [`Pick`].

@@ -4,8 +4,8 @@ use super::Rule;
 use crate::schema::{ABSENT, EntryIndex, Role, Schema};
 use std::collections::HashMap;
 
-/// Returns the number of records of each input, by the path of their dimension: the length of the longest dataset along
-/// it.
+/// Returns the number of records of each input, indexed by the path of their dimension: the length of the longest
+/// dataset along it.
 pub(super) fn record_lengths<'r>(
     schema: &Schema,
     rules: impl Iterator<Item = (EntryIndex, &'r Rule)>,

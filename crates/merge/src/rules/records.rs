@@ -28,7 +28,7 @@ pub(crate) enum RecordOrder {
     Trimmed(RecordTrims),
 }
 
-/// Records that are taken from each input, by path of the record coordinate.
+/// Records that are taken from each input, indexed by the path of the record coordinate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordTrims(pub HashMap<Vec<u8>, Vec<TakenRecords>>);
 

@@ -77,7 +77,7 @@ pub(crate) struct Settling<'a> {
     pub declared: &'a [DeclaredRule],
     /// Reasons why inputs cannot be combined.
     pub differences: Vec<Difference>,
-    /// Numbers of columns, by path.
+    /// Numbers of columns, indexed by path.
     columns: HashMap<Vec<u8>, ColumnIndex>,
 }
 

@@ -35,7 +35,7 @@ pub(super) fn unpacking(
     })
 }
 
-/// Returns the number type, if it is the same in all inputs.
+/// Returns the number type; `None` if it differs between inputs.
 pub(super) fn single_number(settling: &Settling<'_>, column: ColumnIndex) -> Option<NumberType> {
     let mut numbers = settling.schema.columns[column as usize]
         .templates

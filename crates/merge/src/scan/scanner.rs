@@ -40,7 +40,7 @@ pub(super) struct Scanner<'a, 'f> {
     pub visits: &'a Visits<'a>,
     /// Objects by header address; built on first use.
     pub by_address: OnceCell<HashMap<u64, ObjectIndex>>,
-    /// Attributes shared by all entries of a template, by the address of the template in memory.
+    /// Attributes shared by all entries of a template, indexed by the address of the template in memory.
     pub of_forms: HashMap<*const DatasetTemplate, Arc<[AttributeValue]>>,
     pub chunks: TemplateChunks,
     pub reader: &'a InputReader,

@@ -36,7 +36,7 @@ pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&A
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
 }
 
-/// Returns whether attributes are those of a group with an index of PyTables.
+/// Returns whether the attributes mark a group with an index of PyTables.
 pub(crate) fn marks_table_index(attributes: &[AttributeValue]) -> bool {
     named(attributes, "CLASS").is_some_and(|class| class.value.starts_with(b"TINDEX"))
 }

@@ -145,7 +145,7 @@ pub struct Column {
     pub output: Option<Arc<Dataset>>,
     /// Conversion of the inputs' values, if there is one.
     pub conversion: Option<Arc<Conversion>>,
-    /// Rows that are left out of the output, by input; `None` if there are none.
+    /// Rows that are left out of the output, indexed by input; `None` if there are none.
     pub trims: Option<Arc<[Option<Trim>]>>,
     /// Runs of rows in output order, if the inputs do not simply follow one another.
     pub runs: Option<Segments>,
@@ -158,7 +158,7 @@ pub struct Column {
 /// One row for each input that lacks a dataset, repeated for all its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputValues {
-    /// Canonical bytes of the row, by input number; empty if the input has rows of the dataset.
+    /// Canonical bytes of the row, indexed by input; empty if the input has rows of the dataset.
     pub rows: Vec<Vec<u8>>,
 }
 

@@ -8,7 +8,7 @@ use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{Dataset, InlineData};
 use std::ops::Range;
 
-/// Values that differ from the first one, by input number, ascending.
+/// Values that differ from the first one, with their input numbers, which ascend.
 #[derive(Debug, Default)]
 pub struct StackedScalars(Vec<(u32, Vec<u8>)>);
 

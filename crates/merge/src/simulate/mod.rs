@@ -70,7 +70,7 @@ pub struct PlannerCost {
     pub join_s: f64,
     /// Time to plan all datasets.
     pub plan_s: f64,
-    /// Time to distribute all tiles over ranks and rounds.
+    /// Time to distribute all tiles across ranks and rounds.
     pub deal_s: f64,
     /// Peak resident set size of the process after planning, if the system reports it.
     pub peak_rss_bytes: Option<u64>,

@@ -29,7 +29,7 @@ pub struct SimulatedReading {
     pub is_chosen: bool,
     /// Number of inputs that a rank reads.
     pub inputs: Spread,
-    /// Number of times that an input is opened, over all ranks.
+    /// Number of times that an input is opened, across all ranks.
     pub opens: u64,
     /// Seconds spent opening inputs, computed from the file system's rate.
     pub open_s: f64,

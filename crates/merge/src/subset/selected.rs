@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Selected elements of dimensions, by path of the dimension scale or by label.
+/// Selected elements of dimensions, indexed by the path of the dimension scale or by label.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SelectedElements(pub(super) BTreeMap<Vec<u8>, Range<u64>>);
 

@@ -411,7 +411,7 @@ fn value_mismatch(plan: &MergePlan, column: u32, row: u64) -> Mismatch {
     }
 }
 
-/// Returns whether the attributes of both objects are those of a netCDF dimension without a variable.
+/// Returns whether the attributes of both objects mark a netCDF dimension without a variable.
 fn are_without_variable(left: &[AttributeValue], right: &[AttributeValue]) -> bool {
     cf::names_no_variable(left) && cf::names_no_variable(right)
 }

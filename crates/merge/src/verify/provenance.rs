@@ -192,7 +192,7 @@ fn attributes(plan: &MergePlan, earlier: Option<&StoredDigests>) -> Vec<NamedVal
     attributes
 }
 
-/// Returns the provenance stored in the output before this run, if it existed.
+/// Returns the provenance stored in the output before this run; `None` if there was none.
 fn earlier(plan: &MergePlan) -> Option<&StoredDigests> {
     plan.carried.as_ref().or_else(|| plan.growth.as_ref()?.stored.as_ref())
 }

@@ -40,7 +40,7 @@ pub struct Committer<'p> {
     /// Claims of arrays whose datasets are not complete, in array order. Arrays only queue up here once the metadata
     /// region is full, so the queue is nearly always empty.
     waiting: Vec<(u32, Vec<Claim>)>,
-    /// Committed datatypes that have not been created yet, by path.
+    /// Committed datatypes that have not been created yet, indexed by path.
     missing_types: HashMap<&'p [u8], EntryIndex>,
     /// Hard links to objects that are created after them.
     late_links: HashSet<EntryIndex>,

@@ -180,7 +180,7 @@ impl Writer<'_, '_> {
         Ok(timer.totals(bytes.len() as u64, 1))
     }
 
-    /// Returns the rows of a column that a rank writes: those of consecutive inputs.
+    /// Returns the rows of a column that a rank writes, which come from consecutive inputs.
     fn share(&self, column: u32, rank: usize) -> Range<u64> {
         let facts = &self.plan.schema.columns[column as usize].facts;
         let inputs = even_share(facts.len() as u64, rank as u64, self.ranks.size() as u64);

@@ -135,7 +135,7 @@ impl<'p> MergeWork<'p> {
         &self.regrouper
     }
 
-    /// Returns the state of reading by files, if it is used.
+    /// Returns the state of reading by files; `None` if inputs are read by tiles.
     pub(crate) fn files(&self) -> Option<&FileReading<'p>> {
         self.files.as_ref()
     }

@@ -211,7 +211,7 @@ fn readable(dataset: &Dataset) -> Result<(Number, bool), (&'static str, &'static
     ))
 }
 
-/// Lists the numeric datasets with an axis, by path.
+/// Lists the numeric datasets with an axis, with their paths.
 fn arrays(tree: &FileTree) -> Vec<(String, &Dataset)> {
     let mut found = Vec::new();
     let mut seen = vec![false; tree.objects.len()];

@@ -170,7 +170,7 @@ impl Error {
         if self.what.is_empty() { String::new() } else { crate::text::json(&Record { error: self.record() }) }
     }
 
-    /// Returns the differences between the inputs, if these are the cause.
+    /// Returns the differences between the inputs that caused the error; empty if it has another cause.
     pub fn differences(&self) -> &[InputDifference] {
         &self.faults.differences
     }

@@ -87,7 +87,7 @@ fn panels<'a>(
     Some(figure)
 }
 
-/// Draws the distribution of stage times over ranks and runs, for the default and the settings that differ most from
+/// Draws the distribution of stage times across ranks and runs, for the default and the settings that differ most from
 /// it.
 pub(crate) fn by_setting(experiment: &Experiment) -> Option<Figure> {
     let has_run = |finding: &&Finding| finding.arm.runs.iter().flatten().next().is_some();

@@ -24,7 +24,7 @@ pub struct NtupleSource {
     kinds: Vec<ColumnKind>,
     /// Other representations of each column.
     alternatives: Vec<Vec<usize>>,
-    /// Columns that were added later, by number.
+    /// Columns that were added later, indexed by number.
     deferred: HashMap<usize, DeferredColumn>,
     clusters: Vec<Cluster>,
     unread: Vec<String>,

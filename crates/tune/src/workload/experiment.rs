@@ -39,7 +39,7 @@ pub struct Case {
     pub kernel: Kernel,
     /// Settings of the default.
     pub base: Settings,
-    /// Variants compared with the default, by name.
+    /// Variants compared with the default, indexed by name.
     pub variants: BTreeMap<String, Variant>,
 }
 

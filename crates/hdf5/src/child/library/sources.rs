@@ -72,7 +72,7 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
 struct Checks<'a> {
     file: &'a OpenFile,
     call: Call<'a>,
-    /// Sources already followed, by file and dataset. The set also ends cycles.
+    /// Sources already followed, identified by file and dataset. The set also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
     /// Paths of the sources, as in [`SourceFiles`].
     resolved: BTreeMap<PathBuf, PathBuf>,

@@ -103,7 +103,7 @@ impl<'a> ShardPlan<'a> {
         ShardPlace { field, level, number, region: whole.intersection(&domain).unwrap_or(domain) }
     }
 
-    /// Returns the index of the array of a field's level among those of all fields and levels.
+    /// Returns the index of the array of a field's level among the arrays of all fields and levels.
     pub(crate) fn array_of(&self, field: usize, level: usize) -> usize {
         field * self.form.levels.len() + level
     }

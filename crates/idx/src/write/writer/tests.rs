@@ -235,7 +235,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// The files equal those of the same samples written from memory.
+    /// Writing the blocks of a dataset as another dataset yields the same files as writing the samples from memory.
     #[test]
     fn blocks_of_a_dataset_become_those_of_another(
         (domain, _) in partitions(),

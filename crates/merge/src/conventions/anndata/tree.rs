@@ -130,7 +130,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns the values, if they were kept.
+    /// Returns the values; `None` if they were not kept.
     pub fn values(self) -> Option<&'a Arc<[u8]>> {
         match &self.entry().role {
             ScannedRole::Column { values, .. } => values.as_ref(),
@@ -159,7 +159,7 @@ impl<'a> Node<'a> {
         Some(&self.column()?.0.datatype.class)
     }
 
-    /// Returns the number type of a dataset with rows, if it has one.
+    /// Returns the number type of a dataset with rows; `None` if it has none.
     pub fn number(self) -> Option<NumberType> {
         NumberType::of(self.class()?)
     }

@@ -128,7 +128,7 @@ impl References<'_, '_, '_> {
         ))
     }
 
-    /// Returns the refusal of counts that are concatenated although the counted elements are not.
+    /// Returns the reason for refusing counts that are concatenated although the counted elements are not.
     fn refusal_of_counts(&self, at: usize, counted: &[u8]) -> Refusal {
         let counted = display_path(counted);
         self.refusal(

@@ -210,7 +210,7 @@ fn words_of_holes(layout: &BoxLayout) -> String {
     format!("{} of {all} elements that no input has", layout.hole_count())
 }
 
-/// Removes attributes of tiles, or replaces them by those of the whole grid.
+/// Removes attributes of tiles, or replaces them by attributes of the whole grid.
 pub(super) fn complete(completion: &mut Completion<'_>) {
     if completion.declared.iter().all(|one| one.rule.tiled.is_empty()) {
         return;

@@ -207,7 +207,8 @@ fn median(values: &mut [f64]) -> f64 {
     values[(values.len() - 1) / 2]
 }
 
-/// Returns the input that has a row of the output, and the row there; `None` if the input lacks the dataset.
+/// Returns the input that provides a row of the output, and the row's number in that input; `None` if the input lacks
+/// the dataset.
 fn input_of_row(column: &Column, row: u64) -> Option<(u32, u64)> {
     let mut first = 0;
     for (input, fact) in (0..).zip(column.facts.iter()) {

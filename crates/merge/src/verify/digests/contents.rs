@@ -16,9 +16,9 @@ pub struct StoredDigests {
     pub inputs: Vec<(PathBuf, u64)>,
     /// Digest of samples of each input (`crate::write::resume::sample`); empty if the file does not contain them.
     pub samples: Vec<u64>,
-    /// Digest of structure of each object other than concatenated datasets, by path.
+    /// Digest of the structure of each object other than concatenated datasets, indexed by path.
     pub objects: HashMap<Vec<u8>, u64>,
-    /// Concatenated datasets, by path.
+    /// Concatenated datasets, indexed by path.
     pub datasets: HashMap<Vec<u8>, StoredColumn>,
     /// Specifications of computed datasets, which no input has.
     pub derived: Vec<DerivedSpec>,

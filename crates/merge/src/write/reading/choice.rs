@@ -89,7 +89,7 @@ pub struct ReadingReport {
     pub by: ReadBy,
     /// Number of ranks that shared the inputs; 1 when reading by tiles.
     pub ranks_per_group: u64,
-    /// Number of times that an input was opened after the scan, over all ranks.
+    /// Number of times that an input was opened after the scan, across all ranks.
     pub opens: u64,
     /// Bytes that ranks sent to each other.
     pub sent_len_bytes: u64,

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Arrays in a scratch file.
 pub(super) struct ScratchArrays {
     file: Scratch,
-    /// Arrays that go through the file, by number.
+    /// Arrays that go through the file, indexed by array number.
     arrays: BTreeMap<u32, ScratchArray>,
     /// Array that uses the file, if the arrays use it one after the other.
     current: Mutex<Option<u32>>,

@@ -57,8 +57,8 @@ impl ColumnReader<'_> {
         self.read_group(column, &group, out, shape)
     }
 
-    /// Returns the number of rows within which pieces are read together: those of a chunk, or fewer if they are long; 0
-    /// for a column that does not consist of runs.
+    /// Returns the number of rows within which pieces are read together: the rows of a chunk, or fewer if they are
+    /// long; 0 for a column that does not consist of runs.
     fn max_span_rows(&self, column: u32) -> u64 {
         let scanned = &self.plan.schema.columns[column as usize];
         if scanned.runs.is_none() || scanned.axis > 0 {

@@ -221,7 +221,7 @@ impl Finder<'_, '_> {
         Difference { path, kind: DifferenceKind::Meaning, expected, found, inputs }
     }
 
-    /// Places tiles by ranges of indices: those of the grid and those of the tile, both inclusive.
+    /// Places tiles by the index ranges of the grid and of the tile, both inclusive.
     fn by_ranges(
         &self,
         attribute: &str,
@@ -383,7 +383,7 @@ fn attributes(declared: &DeclaredRule, input: u32) -> &[AttributeValue] {
     other.map_or(&declared.first, |at| &declared.attributes[at].1)
 }
 
-/// Returns a number as an integer, if it is one.
+/// Returns a number as an integer; `None` if it is not one.
 fn whole(value: f64) -> Option<i64> {
     let integer = value as i64;
     (integer as f64 == value && value.abs() < (1_u64 << 53) as f64).then_some(integer)
