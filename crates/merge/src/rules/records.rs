@@ -244,6 +244,11 @@ impl Coordinates<'_, '_> {
     }
 }
 
+/// Magnitude up to which every integer is a float of 64 bits.
+const EXACT_INTEGERS: f64 = (1_u64 << 53) as f64;
+/// Magnitude that no integer of 64 bits exceeds.
+const I64_RANGE: f64 = (1_u64 << 63) as f64;
+
 /// A coordinate of a record, as an exact number.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 struct Coordinate {
@@ -273,9 +278,11 @@ impl From<f64> for Coordinate {
 
 impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rest {
-            0 => self.rounded.fmt(f),
-            rest => (self.rounded as i128 + i128::from(rest)).fmt(f),
+        // Floats of this size are integers, and are formatted with zeros in place of their last digits.
+        let is_long = (EXACT_INTEGERS..=I64_RANGE).contains(&self.rounded.abs());
+        match is_long {
+            true => (self.rounded as i128 + i128::from(self.rest)).fmt(f),
+            false => self.rounded.fmt(f),
         }
     }
 }

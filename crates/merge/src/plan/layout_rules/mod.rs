@@ -261,7 +261,7 @@ mod tests {
             ("a:UD=9999,0,0", "not 9999"),
             ("a:UD=", "UD: expected the number of a filter"),
             ("a:UD=32015,0,5,1", "UD: expected the number of a filter"),
-            ("a:UD=32015,0,1,30", "zstd:1-22"),
+            ("a:UD=32015,0,1,30", "UD: invalid compression \"zstd:30\""),
             ("a:GZIP", "GZIP: expected a level from 0 to 9"),
             ("a:GZIP=10", "GZIP: expected a level from 0 to 9"),
             ("a:CHUNK=20x", "CHUNK: expected a shape"),
