@@ -52,7 +52,7 @@ type PendingStep<'a> = (Option<u64>, Vec<BoxData<'a>>);
 #[derive(Debug)]
 struct Step {
     number: Option<u64>,
-    /// Samples passed by the caller, by box and field.
+    /// Samples passed by the caller, indexed by box and field.
     samples: Vec<Vec<Option<CallerSamples>>>,
 }
 

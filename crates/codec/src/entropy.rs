@@ -14,11 +14,11 @@ const FILTER: KnownFilter = KnownFilter::Szip;
 /// Parameters of a stream's coding.
 #[derive(Debug, Clone)]
 pub(crate) struct Coding {
-    /// Bits per sample, 1 to 32.
+    /// Number of bits per sample, 1 to 32.
     pub(crate) sample_bits: u32,
-    /// Samples per block, an even number.
+    /// Number of samples per block, an even number.
     pub(crate) block: usize,
-    /// Blocks per reference interval.
+    /// Number of blocks per reference interval.
     pub(crate) blocks: usize,
     pub(crate) is_predicted: bool,
 }

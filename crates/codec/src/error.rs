@@ -23,7 +23,7 @@ pub enum CodecError {
     TooManyFilters {
         /// Number of filters in the pipeline.
         count: usize,
-        /// Maximum number.
+        /// Maximum number of filters.
         limit: usize,
     },
     /// The client data values do not describe the filter.

@@ -331,8 +331,8 @@ mod tests {
         }
     }
 
-    /// Streams as libzfp 1.0.1 writes them (`zfpy.compress_numpy(values, write_header=False)`), for x x - 3 y + 1/4 of
-    /// 6 x 5.
+    /// The expected streams were written by libzfp 1.0.1 (`zfpy.compress_numpy(values, write_header=False)`), for x x -
+    /// 3 y + 1/4 of 6 x 5 numbers.
     #[test]
     fn streams_are_those_of_libzfp() {
         let values = || (0..5).flat_map(|y| (0..6).map(move |x| f64::from(x * x - 3 * y) + 0.25)).collect::<Vec<_>>();

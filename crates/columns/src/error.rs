@@ -361,15 +361,15 @@ pub enum Shape {
     /// The number of columns differs from the number of products.
     #[error("{got} columns, {expected} expected")]
     Columns {
-        /// Actual number.
+        /// Actual number of columns.
         got: usize,
-        /// Number that the schema requires.
+        /// Number of columns that the schema requires.
         expected: usize,
     },
     /// The number of ids differs from the number of entries.
     #[error("{got} event ids for {expected} entries")]
     Ids {
-        /// Actual number.
+        /// Actual number of ids.
         got: u64,
         /// Number of entries.
         expected: u64,
@@ -377,9 +377,9 @@ pub enum Shape {
     /// The number of buffers differs from the number that the form requires.
     #[error("{got} buffers, {expected} expected")]
     Buffers {
-        /// Actual number.
+        /// Actual number of buffers.
         got: usize,
-        /// Number that the form requires.
+        /// Number of buffers that the form requires.
         expected: usize,
     },
     /// A buffer holds offsets instead of values, or values instead of offsets.
@@ -393,7 +393,7 @@ pub enum Shape {
     Length {
         /// Number of the buffer.
         buffer: usize,
-        /// Actual length.
+        /// Actual length of the buffer.
         got: u64,
         /// Length that the buffers above require.
         expected: u64,

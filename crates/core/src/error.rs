@@ -19,7 +19,7 @@ pub enum CoreError {
         side: &'static str,
         /// Origin of the box.
         start: Vec<u64>,
-        /// Elements per axis.
+        /// Number of elements per axis.
         count: Vec<u64>,
         /// Shape of the buffer.
         shape: Vec<u64>,
@@ -110,7 +110,7 @@ pub enum CoreError {
         purpose: &'static str,
         /// Minimum number of bytes needed.
         needed_bytes: u64,
-        /// Bytes free.
+        /// Number of free bytes.
         available_bytes: u64,
         /// Size of the whole budget.
         limit_bytes: u64,
@@ -118,7 +118,7 @@ pub enum CoreError {
     /// A digest was requested before all bytes had been added.
     #[error("digest requested after only {got_bytes} of {expected_bytes} bytes")]
     DigestIncomplete {
-        /// Bytes added.
+        /// Number of bytes added.
         got_bytes: u64,
         /// Total number of bytes.
         expected_bytes: u64,
@@ -154,9 +154,9 @@ pub enum PlanFault {
     /// Shape and tile shape differ in their number of axes.
     #[error("its shape has {shape} axes, but its tiles have {tile}")]
     RankDiffers {
-        /// Axes of the array.
+        /// Number of axes of the array.
         shape: usize,
-        /// Axes of the tiles.
+        /// Number of axes of the tiles.
         tile: usize,
     },
     /// The array has more axes than supported.
@@ -167,7 +167,7 @@ pub enum PlanFault {
     AxisOutOfRange {
         /// Axis with the fault.
         axis: usize,
-        /// Axes of the array.
+        /// Number of axes of the array.
         rank: usize,
     },
     /// A tile has no extent, or an element has no length.

@@ -22,7 +22,7 @@ pub struct FileIdentity {
     pub device: u64,
     /// Inode number.
     pub inode: u64,
-    /// Length.
+    /// Length of the file.
     pub len_bytes: u64,
     /// Modification time, nanoseconds since the epoch.
     pub modified_ns: i128,

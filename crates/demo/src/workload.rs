@@ -8,7 +8,7 @@ use crate::values::{Law, PARTICLES};
 use raddle_core::random::Random;
 use raddle_hdf5::default_format::Element;
 
-/// Rows per chunk of every dataset, as in NOvA's files.
+/// Number of rows per chunk of every dataset, as in NOvA's files.
 pub const CHUNK_ROWS: u64 = 128;
 
 /// Deflate level of every dataset, as in NOvA's files.

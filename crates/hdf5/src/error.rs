@@ -101,9 +101,9 @@ pub enum Hdf5Error {
     Memory {
         /// Path of the file.
         path: PathBuf,
-        /// Bytes needed.
+        /// Number of bytes needed.
         needed: u64,
-        /// Bytes allowed.
+        /// Number of bytes allowed.
         limit: u64,
     },
     /// A requested box does not lie in its dataset or does not fit its buffer: a bug in the caller.
@@ -113,7 +113,7 @@ pub enum Hdf5Error {
         path: PathBuf,
         /// First element per dimension.
         start: Vec<u64>,
-        /// Elements per dimension.
+        /// Number of elements per dimension.
         count: Vec<u64>,
         /// Extent of the dataset.
         dims: Vec<u64>,
@@ -159,7 +159,7 @@ pub enum Hdf5Error {
         path: PathBuf,
         /// Path of the object in the file, escaped.
         object: String,
-        /// Reason.
+        /// Reason why the object cannot be written.
         what: String,
     },
     /// The metadata region of an output may be too small for an operation, which was therefore not started. Wait until
@@ -170,7 +170,7 @@ pub enum Hdf5Error {
         path: PathBuf,
         /// Upper bound of the bytes that the operation needs.
         needed_len_bytes: u64,
-        /// Bytes left in the region.
+        /// Number of bytes left in the region.
         left_len_bytes: u64,
     },
     /// Raw data and metadata would have overlapped in an output; the file is lost.
@@ -178,7 +178,7 @@ pub enum Hdf5Error {
     Placement {
         /// Path of the output file.
         path: PathBuf,
-        /// Absolute file offset.
+        /// Absolute file offset of the first byte.
         address: u64,
         /// Length of the data that was to be placed.
         len_bytes: u64,

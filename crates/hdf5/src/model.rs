@@ -130,7 +130,7 @@ pub enum LinkTarget {
 /// Metadata of a dataset; its values are read through [`crate::read`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dataset {
-    /// Extent.
+    /// Extent of the dataset.
     pub dataspace: Dataspace,
     /// Type of one element as stored.
     pub datatype: Datatype,
@@ -263,7 +263,7 @@ pub struct FillValue {
 /// An attribute and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// Name.
+    /// Name of the attribute.
     pub name: Vec<u8>,
     /// Whether the name is marked UTF-8.
     pub utf8: bool,
@@ -271,7 +271,7 @@ pub struct Attribute {
     pub creation_order: Option<u32>,
     /// Type of one element.
     pub datatype: Datatype,
-    /// Extent.
+    /// Extent of the attribute.
     pub dataspace: Dataspace,
     /// Values of the elements.
     pub data: InlineData,

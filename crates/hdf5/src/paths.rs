@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(lead("to other/x"), away(b"/far/x", 15));
     }
 
-    /// 16 links are followed, counted over all names of a path.
+    /// At most 16 links are followed, counted across all names of a path.
     #[test]
     fn as_many_links_as_libhdf5_follows() {
         let link = |name: String, target| Link { name: name.into_bytes(), utf8: false, creation_order: None, target };

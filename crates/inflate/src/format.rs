@@ -20,7 +20,7 @@ pub const MAX_DISTANCE: usize = 32_768;
 pub const PRECODE_ORDER: [usize; PRECODE_SYMBOLS] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 /// Number of symbols of the code for lengths.
 pub const PRECODE_SYMBOLS: usize = 19;
-/// Length of its longest word.
+/// Maximum length of a word of the code for lengths.
 pub const MAX_PRECODE_BITS: usize = 7;
 
 /// Length of the Adler-32 checksum (big-endian) that ends a zlib stream.

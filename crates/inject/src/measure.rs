@@ -96,11 +96,11 @@ impl Programs {
 
 /// Files of a run next to the program's folder, which the program may list.
 struct MeasureFiles {
-    /// Log of the settings that were applied.
+    /// File with the log of the settings that were applied.
     log: PathBuf,
-    /// Output of the measuring program.
+    /// File with the output of the measuring program.
     measured: PathBuf,
-    /// Standard error of the program.
+    /// File with the standard error of the program.
     last_words: PathBuf,
 }
 

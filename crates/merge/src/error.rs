@@ -245,7 +245,7 @@ pub enum MergeError {
     /// Some ids cannot serve as keys; lists the faults of all tables.
     #[error("{} of the tables cannot get keys; the first: {}", faults.len(), first_fault(faults))]
     KeyFaults {
-        /// The faults, by group.
+        /// Faults of the tables.
         faults: Vec<KeyFault>,
     },
     /// The file holds no digests, or only digests of a version that used another kind.

@@ -36,7 +36,7 @@ pub enum MpiError {
     Hdf5 {
         /// The requested library; `None` means any of the usual names.
         library: Option<PathBuf>,
-        /// Reason.
+        /// Reason why the library cannot be used.
         why: String,
     },
     /// Every process was alone in its MPI world: the launcher belongs to a different MPI.

@@ -100,7 +100,7 @@ functions! {
     close_space: "H5Sclose" = fn(Id) -> Status;
 }
 
-/// A parallel libhdf5.
+/// A parallel libhdf5 that was loaded.
 pub(crate) struct Hdf5 {
     functions: Functions,
     /// Classes of the property lists of file access and of transfer.

@@ -16,11 +16,11 @@ use std::sync::{Mutex, PoisonError};
 /// Dataset to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct NewDataset<'d> {
-    /// Path.
+    /// Path of the dataset.
     pub path: &'d [u8],
     /// Type of its elements.
     pub class: &'d TypeClass,
-    /// Dimensions.
+    /// Dimensions of the dataset.
     pub dims: &'d [u64],
     /// Number of rows of a chunk; 1 if there are no chunks.
     pub chunk_rows: u64,

@@ -31,11 +31,11 @@ pub enum QueryError {
         table: String,
         /// First column.
         column: String,
-        /// Number of its rows.
+        /// Number of rows of the first column.
         rows: u64,
         /// Column with a different number of rows.
         other: String,
-        /// Number of its rows.
+        /// Number of rows of the other column.
         other_rows: u64,
     },
     /// A column cannot be used as requested.
@@ -59,7 +59,7 @@ pub enum QueryError {
     /// A text is not a condition.
     #[error("{text:?} is not a condition: {reason}")]
     Condition {
-        /// Text.
+        /// Text of the condition.
         text: String,
         /// Reason and remedy.
         reason: String,

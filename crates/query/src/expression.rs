@@ -17,9 +17,9 @@ pub enum Expression {
     Compare {
         /// Name of the column, relative to the table.
         column: String,
-        /// Operator.
+        /// Operator of the comparison.
         operator: Operator,
-        /// Value.
+        /// Value to compare with.
         value: Literal,
     },
     /// Whether all conditions hold; true for none.

@@ -46,9 +46,9 @@ pub struct Summary {
 /// Convention that was recognised in the inputs.
 #[derive(Debug, Serialize)]
 pub struct Convention {
-    /// Name, as for `--convention`.
+    /// Name of the convention, as for `--convention`.
     pub name: &'static str,
-    /// Title.
+    /// Title of the convention.
     pub title: &'static str,
     /// Reason for the recognition.
     pub because: String,
@@ -57,9 +57,9 @@ pub struct Convention {
 /// An input file.
 #[derive(Debug, Serialize)]
 pub struct Input {
-    /// Path as given.
+    /// Path of the file, as given.
     pub path: String,
-    /// Length.
+    /// Length of the file.
     pub len_bytes: u64,
 }
 
@@ -77,9 +77,9 @@ impl Input {
 /// An input that is left out.
 #[derive(Debug, Serialize)]
 pub struct SkippedFile {
-    /// Path as given.
+    /// Path of the file, as given.
     pub path: String,
-    /// Reason.
+    /// Reason why the file is left out.
     pub reason: String,
 }
 
@@ -111,11 +111,11 @@ pub struct OutputSummary {
 /// A dataset of the output.
 #[derive(Debug, Serialize)]
 pub struct DatasetSummary {
-    /// Path.
+    /// Path of the dataset.
     pub path: String,
     /// Description of the type.
     pub datatype: String,
-    /// Dimensions.
+    /// Dimensions of the dataset.
     pub dims: Vec<u64>,
     /// Way in which the values are stored.
     pub storage: &'static str,

@@ -87,7 +87,7 @@ pub struct Difference {
     pub inputs: Vec<String>,
 }
 
-/// An input.
+/// Path and length of an input.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct InputFile {
@@ -97,7 +97,7 @@ pub struct InputFile {
     pub len_bytes: u64,
 }
 
-/// An input that was left out.
+/// An input that was left out, with the reason.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SkippedFile {
@@ -154,7 +154,7 @@ fn or_default<'d, T: Default + Deserialize<'d>, D: serde::Deserializer<'d>>(
 pub struct Messages {
     /// Number of messages.
     pub messages: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub len_bytes: u64,
     /// Number of messages by the base-2 logarithm of their length, rounded down.
     pub by_log2_len: Vec<u64>,
@@ -227,7 +227,7 @@ pub struct StageResult {
     /// Processor time, summed over threads.
     #[serde(default)]
     pub cpu_s: f64,
-    /// Bytes processed.
+    /// Number of bytes processed.
     #[serde(default)]
     pub bytes: u64,
     /// Number of calls.
@@ -284,7 +284,7 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// A dataset.
+/// Path and sizes of a dataset.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct DatasetResult {

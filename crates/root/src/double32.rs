@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(Range::in_title("[0,0,6]").float16(), truncated(6));
     }
 
-    /// Bytes that ROOT 6.40 wrote, and the values that it reads.
+    /// Bytes that ROOT 6.40 wrote decode to the values that it reads.
     #[test]
     fn values_are_those_of_root() {
         let value = |title: &str, stored: &[u8]| Range::in_title(title).double32().unwrap().value(stored);

@@ -144,7 +144,7 @@ struct ObjectReader<'b> {
     infos: &'b StreamerInfos,
     /// Names of classes, by the tags that refer to them.
     classes: HashMap<u64, String>,
-    /// Objects, by the tags that refer to them.
+    /// Objects, indexed by the tags that refer to them.
     tagged: HashMap<u64, ObjectId>,
     objects: Objects,
     depth: usize,

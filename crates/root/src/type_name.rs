@@ -4,7 +4,7 @@
 
 use raddle_columns::schema::Number;
 
-/// C++ type.
+/// Parsed name of a C++ type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TypeName {
     Number(Number),

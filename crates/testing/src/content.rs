@@ -60,7 +60,7 @@ pub enum Node {
 /// Attributes by name.
 pub type Attributes = BTreeMap<Vec<u8>, AttributeContent>;
 
-/// A dataset.
+/// Type, extent, values and attributes of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatasetContent {
     /// Type of the elements, in normal form.
@@ -77,7 +77,7 @@ pub struct DatasetContent {
     pub attributes: Attributes,
 }
 
-/// An attribute.
+/// Type, extent and values of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeContent {
     /// Type, in normal form.

@@ -69,7 +69,7 @@ pub enum What {
     },
 }
 
-/// A dataset.
+/// Specification of a dataset.
 #[derive(Clone, PartialEq)]
 pub struct DatasetSpec {
     /// Type of the elements.
@@ -118,7 +118,7 @@ pub enum FilterSpec {
     ScaleOffset,
 }
 
-/// An attribute.
+/// Specification of an attribute.
 #[derive(Clone, PartialEq)]
 pub struct AttributeSpec {
     /// Name of the attribute.

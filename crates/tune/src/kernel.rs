@@ -23,7 +23,7 @@ pub enum Kernel {
         rows: u64,
         /// Number of longitudes.
         longitudes: u64,
-        /// Rows per write.
+        /// Number of rows per write.
         rows_per_write: u64,
         /// Whether values have 8 bytes in memory and 4 in the file, in which case they are converted.
         #[serde(default)]
@@ -97,9 +97,9 @@ pub enum Kernel {
         levels: u64,
         /// Number of boxes per level.
         boxes: u64,
-        /// Cells along the longest edge of a box.
+        /// Number of cells along the longest edge of a box.
         longest_edge: u64,
-        /// Values per cell.
+        /// Number of values per cell.
         components: u64,
     },
     /// Tables to which every input appends its rows, like a merge that loops over its inputs.
@@ -110,7 +110,7 @@ pub enum Kernel {
         datasets: u64,
         /// Rows that an input appends to a table.
         rows: u64,
-        /// Values per row, of 4 bytes.
+        /// Number of values per row, of 4 bytes.
         columns: u64,
     },
     /// Tables read by ranges of rows, as an analysis reads its share of a merged file.
@@ -119,9 +119,9 @@ pub enum Kernel {
         datasets: u64,
         /// Rows of a table.
         rows: u64,
-        /// Values per row, of 4 bytes.
+        /// Number of values per row, of 4 bytes.
         columns: u64,
-        /// Rows per range.
+        /// Number of rows per range.
         rows_per_read: u64,
         /// Whether ranges are read in random order, not one after another.
         #[serde(default)]

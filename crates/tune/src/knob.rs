@@ -111,7 +111,7 @@ pub enum SettingValue {
     Number(f64),
     /// A name.
     Text(String),
-    /// Elements along each dimension.
+    /// Number of elements along each dimension.
     Shape(Vec<u64>),
 }
 

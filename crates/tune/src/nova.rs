@@ -20,7 +20,7 @@ pub struct Nova {
     pub empty: u64,
     /// Mean number of rows of a dataset per input.
     pub rows: u64,
-    /// Values per row, of 4 bytes: 1 for the datasets that the paper calls 1-D.
+    /// Number of values per row, of 4 bytes: 1 for the datasets that the paper calls 1-D.
     pub columns: u64,
     /// Layout of the datasets without rows.
     #[serde(default)]

@@ -30,7 +30,7 @@ pub struct Case {
     pub command: String,
     /// Numbers by name, with their JSON pointers in the command's output.
     pub take: BTreeMap<String, String>,
-    /// The paper's numbers, by the same names.
+    /// The paper's numbers, indexed by the same names.
     #[serde(default)]
     pub paper: BTreeMap<String, f64>,
     /// Tolerance for numbers that the paper rounds, as a share of the paper's number.

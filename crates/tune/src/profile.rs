@@ -57,7 +57,7 @@ pub struct Profile {
 pub enum IdxOption {
     /// Size of power-of-two boxes: `default`, `expanded`, `cube` or `64x64x64`.
     Box,
-    /// Blocks per file.
+    /// Number of blocks per file.
     BlocksPerFile,
     /// Number of ranks that encode and write blocks.
     Aggregators,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct SampleBoxes {
     /// Number of processes, each with one box: MPI ranks if this raddle supports MPI, otherwise threads.
     pub processes: u64,
-    /// Samples along each axis of a box.
+    /// Number of samples along each axis of a box.
     pub side: u64,
     /// Number of components per sample of each field.
     pub components: Vec<u64>,
@@ -29,7 +29,7 @@ pub struct SampleBoxes {
     /// Size of the power-of-two boxes that samples are moved to in three phases.
     #[serde(default)]
     pub imposed: ImposedSize,
-    /// Blocks per IDX file.
+    /// Number of blocks per IDX file.
     #[serde(default = "usual_blocks_per_file")]
     pub blocks_per_file: u64,
     /// Number of processes that write blocks; `None`: all.

@@ -28,7 +28,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// Number of entries compared at once.
 const COMPARED_ENTRIES: u64 = 1000;
 
-/// The work of one process.
+/// Conversion of generated events by one process: their source, and the file to write.
 pub(super) struct EventsWork {
     source: Box<dyn Source>,
     /// Options of the file; `None` if nothing is written.

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// Memory for data derived from the samples, in addition to a few copies of them.
 const MEMORY_LEN_BYTES: u64 = 1 << 30;
 
-/// The work of one process.
+/// Samples of one process, and the dataset to write.
 pub(super) struct SamplesWork<'a> {
     samples: &'a SampleBoxes,
     folder: PathBuf,

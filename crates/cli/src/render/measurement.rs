@@ -336,8 +336,8 @@ mod tests {
 
     const SEED: u64 = 5;
 
-    /// An executor for which a metadata block takes 0.7 of the time on the values of the sweep, and `elsewhere` of it
-    /// on other values.
+    /// Executor whose runs take 0.7 of the time with a metadata block on the values of the sweep, and the share
+    /// `elsewhere` of the time on other values.
     struct SimulatedExecutor {
         runs: AtomicU64,
         of_sweep: BTreeSet<u64>,

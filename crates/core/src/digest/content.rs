@@ -104,7 +104,7 @@ mod tests {
     use crate::ranks::threads::Threads;
     use proptest::prelude::*;
 
-    /// Tiles whose runs are short, near each other or far apart, many or few, and cross blocks.
+    /// Tests tiles with runs that are short, near each other or far apart, many or few, and that cross blocks.
     #[test]
     fn lines_of_runs() {
         for (shape, tile_shape, element) in [

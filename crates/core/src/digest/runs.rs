@@ -25,11 +25,11 @@ const MIN_SHIFTS_PER_TABLE: u64 = 64;
 pub(super) struct Runs<'a> {
     /// Offset of the first run in the content.
     pub offset_bytes: u64,
-    /// Distance of the runs in the content.
+    /// Distance between the starts of neighbouring runs in the content.
     pub stride: u64,
     /// Buffer that begins with the first run.
     pub bytes: &'a [u8],
-    /// Distance of the runs in the buffer.
+    /// Distance between the starts of neighbouring runs in the buffer.
     pub stride_in_bytes: usize,
     /// Length of each run.
     pub len_bytes: usize,

@@ -330,9 +330,9 @@ pub enum EngineError<E: std::error::Error + 'static> {
     /// The output rejected a write.
     #[error("cannot write {len_bytes} bytes at {address}: {source}")]
     Write {
-        /// Address.
+        /// Address of the write.
         address: u64,
-        /// Length.
+        /// Length of the write.
         len_bytes: u64,
         /// Cause.
         source: std::io::Error,
@@ -348,7 +348,7 @@ pub enum EngineError<E: std::error::Error + 'static> {
     Bound {
         /// Tile that exceeds its bound.
         tile: Tile,
-        /// Bytes appended.
+        /// Number of bytes appended.
         got_bytes: u64,
         /// Maximum number of bytes announced for the tile.
         bound_bytes: u64,

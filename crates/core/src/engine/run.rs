@@ -146,7 +146,7 @@ fn is_recordable(options: &EngineOptions, context: &Context<'_>) -> bool {
     context.communicator.rank() == 0 && options.placement == Placement::Ordered && options.arenas.is_none()
 }
 
-/// Threads that write the batches.
+/// Choice of the threads that write the batches.
 #[derive(Clone, Copy)]
 enum OutputMode<'a> {
     /// Every worker writes the batches it encodes.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Extent {
     /// First element per axis.
     pub start: Coordinates,
-    /// Elements per axis.
+    /// Number of elements per axis.
     pub count: Coordinates,
 }
 

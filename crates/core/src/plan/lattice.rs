@@ -149,8 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// Picks from boxes that cover an array, in buffers with a margin; the result must be exactly the points of the
-        /// array.
+        /// Picking from boxes that cover an array, in buffers with a margin, gives exactly the points of the array.
         #[test]
         fn boxes_that_cover_the_array_give_all_points(axes in axes(), len in prop::sample::select(vec![1usize, 2, 3, 4, 8])) {
             let shape: Vec<u64> = axes.iter().map(|axis| axis.0).collect();

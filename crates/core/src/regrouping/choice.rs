@@ -24,7 +24,7 @@ const MAX_DECODES: u64 = 2;
 /// Chunks of the inputs of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunks<'a> {
-    /// Elements per axis.
+    /// Number of elements per axis.
     pub shape: &'a [u64],
     /// Whether a chunk must be read as a whole, because it is encoded.
     pub are_whole: bool,
@@ -47,7 +47,7 @@ pub struct Regrouping {
     pub groups: TileGroups,
     /// Boxes of chunks that go through a scratch file first; `None` if the groups are assembled from the inputs.
     pub slabs: Option<Slabs>,
-    /// Elements per axis of the chunks.
+    /// Number of elements per axis of the chunks.
     pub chunk_shape: Vec<u64>,
     /// Mean number of times that a chunk is decoded.
     pub decodes: f64,

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Division of an array into boxes of whole chunks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slabs {
-    /// Elements per axis of a slab; slabs at the far edges are clipped.
+    /// Number of elements per axis of a slab; slabs at the far edges are clipped.
     pub shape: Vec<u64>,
 }
 

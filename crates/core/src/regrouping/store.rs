@@ -38,7 +38,7 @@ struct ExpectedGroup {
     len_bytes: u64,
 }
 
-/// An admitted group.
+/// A group that has been admitted: its values, and the work left.
 #[derive(Debug)]
 struct AdmittedGroup {
     slots: Arc<Slots>,

@@ -68,9 +68,9 @@ pub struct StageTotals {
     pub wall_ns: u64,
     /// Processor time.
     pub cpu_ns: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
 }
 

@@ -106,7 +106,7 @@ pub enum Event {
     Advanced {
         /// Stage.
         stage: Stage,
-        /// Bytes processed since the last event of this stage.
+        /// Number of bytes processed since the last event of this stage.
         bytes: u64,
         /// Items (files, tiles, arrays) processed since the last event of this stage.
         items: u64,

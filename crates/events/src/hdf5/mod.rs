@@ -79,7 +79,7 @@ impl Layout {
 /// Layout of a file that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileLayout {
-    /// Columns.
+    /// One array per leaf and per level of lists.
     Columns,
     /// Each product separately, in raddle's form.
     Product,

@@ -19,7 +19,7 @@ use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
 
-/// File of events.
+/// HDF5 file of events, as a source.
 #[derive(Debug)]
 pub struct Hdf5Source {
     file: EventsFile,

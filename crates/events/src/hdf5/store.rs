@@ -38,7 +38,7 @@ const MAX_CHUNK_LEN_BYTES: u64 = 1 << 20;
 const PAGE_LEN_BYTES: u64 = 4096;
 const MAX_NUMBER_LEN_BYTES: u64 = 8;
 
-/// HDF5 file being written.
+/// Sink that writes events to an HDF5 file.
 pub struct Hdf5Sink {
     output: UnpublishedFile,
     schema: Arc<Schema>,

@@ -29,7 +29,7 @@ use std::ops::Range;
 /// Names of the datasets, in the order of the layouts' plan.
 const DATASETS: [&str; 3] = [EVENT_IDS, PRODUCTS, OFFSETS];
 
-/// Several files, as their stored bytes.
+/// Concatenation of several files, as their stored bytes.
 pub struct StoredEvents {
     whole: ConcatSource,
     layout: Layout,

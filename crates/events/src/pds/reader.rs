@@ -32,7 +32,7 @@ struct Record {
     payload_end_bytes: u64,
 }
 
-/// Bytes read at once in the search for records: some records are only 28 bytes long, others are skipped.
+/// Number of bytes read at once in the search for records: some records are only 28 bytes long, others are skipped.
 const WINDOW_LEN_BYTES: u64 = 64 << 10;
 
 impl PdsSource {

@@ -29,7 +29,7 @@ pub struct PdsOptions {
     pub replace: bool,
 }
 
-/// Stream being written.
+/// Sink that writes a packed data stream.
 #[derive(Debug)]
 pub struct PdsSink {
     output: UnpublishedFile,

@@ -39,7 +39,7 @@ pub enum ObjectName {
 pub struct ListedChunk {
     /// First element of the chunk, in elements per dimension.
     pub origin: Vec<u64>,
-    /// Absolute file offset.
+    /// Absolute file offset of the first byte.
     pub address: u64,
     /// Length of the stored chunk.
     pub len_bytes: u64,

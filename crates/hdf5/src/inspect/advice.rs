@@ -36,7 +36,7 @@ pub enum Advice {
     },
     /// A large part of the file is metadata.
     MuchMetadata {
-        /// Metadata.
+        /// Length of the metadata.
         metadata_len_bytes: u64,
         /// Length of the file.
         file_len_bytes: u64,

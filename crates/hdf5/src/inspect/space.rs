@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a file by use; they add up to its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceUse {
-    /// Chunks and contiguous data.
+    /// Length of chunks and contiguous data.
     pub raw_len_bytes: u64,
-    /// Superblock, object headers (compact data included), links, chunk indexes.
+    /// Length of superblock, object headers (compact data included), links and chunk indexes.
     pub metadata_len_bytes: u64,
     /// Global heap: values of variable length, references to regions, mappings of virtual datasets.
     pub heap_len_bytes: u64,
-    /// User block before the superblock.
+    /// Length of the user block before the superblock.
     pub userblock_len_bytes: u64,
     /// Bytes that belong to no object: free space, leftovers, unused room in nodes.
     pub unused_len_bytes: u64,
@@ -39,7 +39,7 @@ const MAX_SEARCH_BYTES: u64 = 1 << 30;
 pub(super) struct SpaceFindings {
     /// Raw data.
     pub raw: Ranges,
-    /// Bytes read as metadata.
+    /// Ranges of the bytes read as metadata.
     pub metadata: Ranges,
     /// Length of the user block.
     pub userblock_len_bytes: u64,

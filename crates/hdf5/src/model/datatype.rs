@@ -133,7 +133,7 @@ pub enum TypeClass {
     Array {
         /// Type of the items.
         base: Arc<TypeClass>,
-        /// Shape.
+        /// Shape of the array.
         dims: Vec<u32>,
     },
     /// Complex number (HDF5 2.0).
@@ -185,11 +185,11 @@ pub enum ReferenceKind {
 /// Member of a compound type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Name.
+    /// Name of the member.
     pub name: Vec<u8>,
-    /// Offset in the element.
+    /// Offset of the member in the element.
     pub offset_bytes: u32,
-    /// Type.
+    /// Type of the member.
     pub class: Arc<TypeClass>,
 }
 

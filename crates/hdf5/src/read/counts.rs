@@ -9,7 +9,7 @@ pub struct ReadCounts {
     pub chunks: u64,
     /// Number of chunks that were still decoded from an earlier box.
     pub kept_chunks: u64,
-    /// Bytes read from the file, without index nodes.
+    /// Number of bytes read from the file, without index nodes.
     pub stored_len_bytes: u64,
     /// Seconds spent reading, including look-up.
     pub read_s: f64,

@@ -43,7 +43,7 @@ use crate::native::Encoding;
 pub struct ChunkRecord<'a> {
     /// First element per dimension, a multiple of the chunk shape.
     pub origin: &'a [u64],
-    /// Absolute file offset.
+    /// Absolute file offset of the first byte.
     pub address: u64,
     /// Length of the stored chunk.
     pub len_bytes: u64,

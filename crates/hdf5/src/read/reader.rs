@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Location of a stored chunk, found by [`DatasetReader::stored_chunk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChunk {
-    /// Absolute file offset.
+    /// Absolute file offset of the first byte.
     pub address: u64,
     /// Length of the stored chunk.
     pub len_bytes: u64,

@@ -45,7 +45,7 @@ pub enum Reference<'a> {
     Text(&'a str),
     /// A byte range of the file.
     Range {
-        /// Absolute file offset.
+        /// Absolute file offset of the first byte.
         address: u64,
         /// Length of the range.
         len_bytes: u64,

@@ -147,7 +147,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// RFC 4648, section 10.
+    /// Test vectors of RFC 4648, section 10.
     #[test]
     fn base64_of_the_rfc() {
         let expected =

@@ -12,9 +12,9 @@ use hdf5_metno_sys::h5p::H5Pset_virtual;
 /// Rows of a virtual dataset that map to all rows of a dataset in another file, whose other dimensions are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualMapping {
-    /// First row.
+    /// First mapped row.
     pub start_row: u64,
-    /// Number of rows.
+    /// Number of mapped rows.
     pub rows: u64,
     /// Path of the other file, absolute or relative to the folder of this file.
     pub file: Vec<u8>,

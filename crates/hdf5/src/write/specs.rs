@@ -8,7 +8,7 @@ use crate::model::{CreationOrder, Dataspace, FillValue, Filter};
 pub struct DatasetSpec {
     /// Type of one element.
     pub datatype: TypeRef,
-    /// Extent.
+    /// Extent of the dataset.
     pub dataspace: Dataspace,
     /// Storage layout.
     pub layout: OutputLayout,
@@ -44,13 +44,13 @@ pub enum OutputLayout {
 /// An attribute to be written.
 #[derive(Debug, Clone, Copy)]
 pub struct AttributeSpec<'a> {
-    /// Name.
+    /// Name of the attribute.
     pub name: &'a [u8],
     /// Whether the name is marked UTF-8 (else ASCII).
     pub utf8: bool,
     /// Type of one element.
     pub datatype: &'a TypeRef,
-    /// Extent.
+    /// Extent of the attribute.
     pub dataspace: &'a Dataspace,
     /// Values of all elements: stored bytes for fixed types, and canonical bytes for file-local ones (references by
     /// path, whose targets must exist).

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 /// A field that is not equal to its input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unequal {
-    /// Field.
+    /// Name of the field.
     pub field: String,
-    /// Time step.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// Path of the field's input.
     pub input: PathBuf,
@@ -19,9 +19,9 @@ pub struct Unequal {
 /// A field that was rounded when it was written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoundedField {
-    /// Field.
+    /// Name of the field.
     pub field: String,
-    /// Time step.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// Compression, as named in the header.
     pub compression: String,
@@ -35,7 +35,7 @@ pub type StepRuns = Vec<Option<(u64, u64)>>;
 /// Time steps of a field that were not compared with any input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UncomparedSteps {
-    /// Field.
+    /// Name of the field.
     pub field: String,
     /// First and last of the consecutive steps, if there are time steps.
     pub time: Option<(u64, u64)>,

@@ -48,7 +48,7 @@ pub enum BitmaskError {
     /// No axes, too many axes, or an axis without samples.
     #[error("no bitmask for a box of {counts:?} samples: 1 to {MAX_RANK} axes of at least one sample are needed")]
     Counts {
-        /// Samples per axis.
+        /// Number of samples per axis.
         counts: Vec<u64>,
     },
 }
@@ -229,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
     use std::ops::Range;
 
-    /// The 8x8 example of the paper's figure 1: HZ addresses of y = 0 to 7 by x = 0 to 7.
+    /// The 8x8 example of the paper's figure 1: HZ addresses in rows y = 0 to 7, each with x = 0 to 7.
     const EIGHT_BY_EIGHT: [[u64; 8]; 8] = [
         [0, 32, 8, 34, 2, 40, 10, 42],
         [16, 33, 17, 35, 20, 41, 21, 43],

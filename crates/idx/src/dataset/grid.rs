@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct ArrayGrid {
     /// First sample, in coordinates of full resolution; a multiple of the spacing.
     pub origin: Point,
-    /// Samples per axis; 1 beyond the rank.
+    /// Number of samples per axis; 1 beyond the rank.
     pub counts: Point,
     /// Base-2 logarithm of the spacing per axis.
     pub log2_spacing: [u32; MAX_RANK],

@@ -24,7 +24,7 @@ pub struct LayoutOptions {
     /// Base-2 logarithm of the samples per block, from 1 to the logarithm of the dataset's size. If `None`, the default
     /// is used.
     pub bits_per_block: Option<u32>,
-    /// Blocks per file. If `None`, the default is used.
+    /// Number of blocks per file. If `None`, the default is used.
     pub blocks_per_file: Option<u64>,
     /// Choice of the vector fields that are split into one field per component.
     pub split_vectors: SplitVectors,

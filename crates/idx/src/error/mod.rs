@@ -323,7 +323,7 @@ pub enum IdxError {
     Locked {
         /// Path of the `.idx` file.
         path: PathBuf,
-        /// The lock file.
+        /// Path of the lock file.
         lock: PathBuf,
     },
     /// There is no memory for samples.

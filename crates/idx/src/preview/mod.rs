@@ -32,11 +32,11 @@ pub struct PreviewedDataset {
     pub path: String,
     /// Path of the `.idx` file.
     pub file: PathBuf,
-    /// Elements of the array per axis, slowest first.
+    /// Number of elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
     /// Distance between the samples in the array, per axis.
     pub spacing: Vec<u64>,
-    /// Samples per axis.
+    /// Number of samples per axis.
     pub samples: Vec<u64>,
     /// Bytes of the samples.
     pub sample_len_bytes: u64,

@@ -30,7 +30,7 @@ pub fn is_worth(shape: &[u64]) -> bool {
 pub struct PreviewCandidate {
     /// Path for names and headers, without control characters.
     pub path: String,
-    /// Elements per axis, slowest first.
+    /// Number of elements per axis, slowest first.
     pub shape: Vec<u64>,
     /// Type of the elements.
     pub number: Number,
@@ -54,7 +54,7 @@ pub struct PreviewOptions {
 pub struct PlannedPreview {
     /// Path of the array.
     pub path: String,
-    /// Elements of the array per axis, slowest first.
+    /// Number of elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
     /// Lattice of the sampled elements.
     pub lattice: Lattice,

@@ -54,9 +54,9 @@ pub struct LevelCount {
 /// A block that is missing or damaged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BadBlock {
-    /// Field.
+    /// Name of the field.
     pub field: String,
-    /// Time step.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// The file that holds the block, or should hold it.
     pub path: PathBuf,
@@ -69,9 +69,9 @@ pub struct BadBlock {
 /// Result of checking a field at a time step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldCheck {
-    /// Field.
+    /// Name of the field.
     pub field: String,
-    /// Time step.
+    /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// Number of good blocks.
     pub blocks: u64,

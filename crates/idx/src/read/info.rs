@@ -47,7 +47,7 @@ pub struct DatasetInfo {
     pub bitmask: String,
     /// Base-2 logarithm of the samples per block.
     pub bits_per_block: u32,
-    /// Blocks per file.
+    /// Number of blocks per file.
     pub blocks_per_file: u64,
     /// Template of the names of files.
     pub files: String,

@@ -53,7 +53,7 @@ pub struct NpyHead {
     pub number: Number,
     /// Whether the values are big-endian.
     pub is_big_endian: bool,
-    /// Values per axis, slowest first.
+    /// Number of values per axis, slowest first.
     pub shape: Vec<u64>,
     /// Offset of the values in the file.
     pub offset: u64,

@@ -25,7 +25,7 @@ pub struct IdxTarget;
 /// A dataset with its existing time steps.
 #[derive(Debug, Clone)]
 pub struct StoredDataset {
-    /// The dataset.
+    /// The dataset, opened for reading.
     pub dataset: Dataset,
     /// Existing time steps; `[None]` for a dataset without time steps.
     pub steps: Vec<Option<u64>>,

@@ -86,7 +86,7 @@ pub struct WriteReport {
     pub sample_len_bytes: u64,
     /// Stored bytes of the blocks.
     pub stored_len_bytes: u64,
-    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
+    /// Number of samples per axis of the power-of-two boxes, x first; `None` without restructuring.
     pub imposed_counts: Option<[u64; MAX_RANK]>,
     /// Number of ranks that hold samples after restructuring.
     pub holders: u64,

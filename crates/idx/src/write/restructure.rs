@@ -22,7 +22,7 @@ pub enum ImposedBox {
     Expanded,
     /// The longest of these extents along every axis, as in Table II of the paper.
     Cube,
-    /// Samples per axis, x first, each rounded up to a power of two.
+    /// Number of samples per axis, x first, each rounded up to a power of two.
     Counts(Point),
 }
 
@@ -59,7 +59,7 @@ pub enum PartitionFault {
     /// The imposed boxes are too small.
     #[error("imposed boxes of {counts:?} samples would give {boxes} boxes, more than {MAX_BOXES}; choose larger boxes")]
     TooManyBoxes {
-        /// Samples per axis.
+        /// Number of samples per axis.
         counts: Point,
         /// Number of boxes this would give.
         boxes: u64,
@@ -140,7 +140,7 @@ pub struct Transfer {
 /// Plan of phase 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restructuring {
-    /// Samples per axis of an unclipped box, each a power of two.
+    /// Number of samples per axis of an unclipped box, each a power of two.
     pub counts: Point,
     /// New boxes, x fastest.
     pub boxes: Vec<OwnedBox>,
@@ -282,7 +282,8 @@ pub(crate) mod tests {
         plan.boxes.iter().map(|owned| owned.owner).collect::<std::collections::BTreeSet<_>>().len()
     }
 
-    /// Section V-B: 4,096 ranks of 15^3 become 3,375 of 16^3, or 422 of 32^3 by volume, which are 8^3 boxes.
+    /// In section V-B of the paper, 4,096 ranks of 15^3 samples become 3,375 of 16^3, or 422 of 32^3 by volume, which
+    /// are 8^3 boxes.
     #[test]
     fn default_and_expanded_boxes_of_the_paper() {
         let (domain, partition) = cubes(16, 15);
@@ -298,8 +299,8 @@ pub(crate) mod tests {
         assert!(matches!(tiny, Err(PartitionFault::TooManyBoxes { .. })));
     }
 
-    /// Table II: 960^3 samples on 4,096 to 32,768 ranks. The paper's 422 is 3,375 / 8, by volume; in whole boxes it is
-    /// 8^3.
+    /// Table II of the paper has 960^3 samples on 4,096 to 32,768 ranks. Its 422 is 3,375 / 8, by volume; in whole
+    /// boxes it is 8^3.
     #[test]
     fn table_two() {
         let rows = [

@@ -28,9 +28,9 @@ use std::time::Instant;
 /// Messages of all ranks in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedMessages {
-    /// Messages that a rank sends.
+    /// Number of messages that a rank sends.
     pub messages: Spread,
-    /// Bytes that a rank sends.
+    /// Number of bytes that a rank sends.
     pub len_bytes: Spread,
     /// Number of messages of all ranks by the base-2 logarithm of their length, rounded down.
     pub by_log2_len: Vec<u64>,
@@ -38,7 +38,7 @@ pub struct SimulatedMessages {
     pub of_rank_0: Traffic,
     /// Number of rounds of message exchange.
     pub rounds: u64,
-    /// Messages by rank.
+    /// Messages that each rank sends, indexed by rank.
     #[serde(skip)]
     pub by_rank: Vec<Traffic>,
 }
@@ -63,20 +63,20 @@ impl SimulatedMessages {
 pub struct Aggregators {
     /// Number of ranks that encode any block.
     pub count: u64,
-    /// Blocks that each rank encodes.
+    /// Number of blocks that each rank encodes.
     pub blocks: Spread,
-    /// Bytes of these blocks before compression.
+    /// Length of these blocks before compression.
     pub raw_len_bytes: Spread,
 }
 
 /// Maximum memory of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SimulatedMemory {
-    /// Samples that a rank holds at the start.
+    /// Length of the samples that a rank holds at the start.
     pub samples_len_bytes: Spread,
-    /// New boxes after restructuring, and messages.
+    /// Length of the new boxes after restructuring, and of messages.
     pub restructure_len_bytes: Spread,
-    /// Blocks being encoded, and messages sent for them.
+    /// Length of the blocks being encoded, and of the messages sent for them.
     pub engine_len_bytes: Spread,
 }
 
@@ -98,7 +98,7 @@ pub struct PlannerCost {
 pub struct Simulation {
     /// Number of ranks.
     pub ranks: u64,
-    /// Phases.
+    /// Phases of the write.
     pub phases: Phases,
     /// Bytes of the samples.
     pub sample_len_bytes: u64,
@@ -106,7 +106,7 @@ pub struct Simulation {
     pub files: u64,
     /// Number of blocks, each counted once per field.
     pub blocks: u64,
-    /// Samples per axis of the power-of-two boxes, x first; `None` without restructuring.
+    /// Number of samples per axis of the power-of-two boxes, x first; `None` without restructuring.
     pub imposed_counts: Option<Point>,
     /// Number of power-of-two boxes.
     pub boxes: u64,

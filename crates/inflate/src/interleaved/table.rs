@@ -35,7 +35,7 @@ const LENGTH_SHIFT: u32 = 8;
 const PAYLOAD_SHIFT: u32 = 16;
 const WORDS_SHIFT: u32 = 21;
 
-/// Distances without extra bits, by symbol.
+/// Distances without extra bits, indexed by symbol.
 const DISTANCES: [u16; 32] = {
     let mut distances = [0; 32];
     let mut symbol = 0;

@@ -16,7 +16,7 @@ use std::str::FromStr;
 pub enum Tiles {
     /// By attributes of models that write tiles, or by coordinates.
     Contents,
-    /// By the names of the files.
+    /// Names of the files.
     Names(NamePattern),
     /// By a table of the first elements of each file.
     Table(TileTable),

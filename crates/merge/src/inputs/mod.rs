@@ -66,7 +66,7 @@ pub enum DuplicatePolicy {
     #[default]
     #[cfg_attr(feature = "clap", value(alias = "error"))]
     Refuse,
-    /// Use its rows twice.
+    /// Use the rows of the file twice.
     Keep,
     /// Use its rows once.
     Drop,

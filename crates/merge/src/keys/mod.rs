@@ -156,11 +156,11 @@ impl KeySpec {
 /// Kinds of key datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyDatasets {
-    /// `NAME.seq`.
+    /// Whether `NAME.seq` is computed.
     pub seq: bool,
-    /// `NAME.seq_cnt`.
+    /// Whether `NAME.seq_cnt` is computed.
     pub counts: bool,
-    /// `NAME.offsets`.
+    /// Whether `NAME.offsets` is computed.
     pub offsets: bool,
 }
 

@@ -60,7 +60,7 @@ impl LayoutPolicy {
 /// Largest chunk of a typical column under [`LayoutPolicy::Events`]. One MiB of 4-byte values is 262,144 rows, the
 /// chunk that NOvA settled on; larger chunks made its parallel readers inflate the same chunk twice.
 const EVENTS_CHUNK_LEN_BYTES: u64 = 1 << 20;
-/// Rows per chunk of wide datasets under [`LayoutPolicy::Events`], as in NOvA's pixel maps.
+/// Number of rows per chunk of wide datasets under [`LayoutPolicy::Events`], as in NOvA's pixel maps.
 const EVENTS_WIDE_ROWS: u64 = 128;
 /// Minimum size of a row, in bytes, for a dataset to count as wide.
 pub(crate) const WIDE_ROW_LEN_BYTES: u64 = 1024;

@@ -13,7 +13,7 @@ const DAY_NS: i128 = 86_400 * SECOND_NS;
 /// Units of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeUnits {
-    /// Nanoseconds per unit.
+    /// Number of nanoseconds per unit.
     pub unit_ns: i128,
     /// Reference, in nanoseconds from the calendar's origin.
     pub reference_ns: i128,

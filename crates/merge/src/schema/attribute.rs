@@ -17,7 +17,7 @@ pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCD
 /// An attribute with its value in canonical bytes, which are comparable between files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {
-    /// Name.
+    /// Name of the attribute.
     pub name: Vec<u8>,
     /// Whether the name is marked UTF-8.
     pub utf8: bool,
@@ -25,7 +25,7 @@ pub struct AttributeValue {
     pub datatype: Datatype,
     /// Path of its committed datatype, if it has one.
     pub committed: Option<Vec<u8>>,
-    /// Extent.
+    /// Extent of the attribute.
     pub dataspace: Dataspace,
     /// Canonical bytes of all elements.
     pub value: Vec<u8>,

@@ -120,7 +120,7 @@ struct SelectedTimes {
     to_ns: Option<i128>,
     /// Whether `to_ns` itself is excluded.
     excludes_end: bool,
-    /// Nanoseconds per unit.
+    /// Number of nanoseconds per unit.
     unit_ns: i128,
 }
 

@@ -31,10 +31,10 @@ pub struct TableSelection {
 /// Number of selected events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SelectedEvents {
-    /// Events that are selected.
+    /// Number of events that are selected.
     #[serde(rename = "selected_events")]
     pub selected: u64,
-    /// Events of the input.
+    /// Number of events in the input.
     #[serde(rename = "input_events")]
     pub of: u64,
 }

@@ -12,7 +12,7 @@ pub struct FailedFile {
     /// Path of the input, as given.
     #[serde(serialize_with = "path_text::of")]
     pub path: PathBuf,
-    /// Reason.
+    /// Reason why the file cannot be rewritten.
     pub reason: String,
     #[serde(skip)]
     pub(crate) exit: Exit,

@@ -111,7 +111,7 @@ pub struct Machine {
     pub system: String,
 }
 
-/// A file system.
+/// Type of a file system.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct FileSystem {
@@ -119,7 +119,7 @@ pub struct FileSystem {
     pub kind: String,
 }
 
-/// A libhdf5.
+/// Version and file of a libhdf5.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct MeasuredLibrary {

@@ -57,7 +57,7 @@ impl Default for NtupleOptions {
     }
 }
 
-/// RNTuple being written.
+/// Sink that writes an RNTuple.
 #[derive(Debug)]
 pub struct NtupleSink {
     output: UnpublishedFile,

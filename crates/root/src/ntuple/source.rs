@@ -14,7 +14,7 @@ use raddle_columns::source::{RangeReader, Source, check_entries, check_products}
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// RNTuple of a file.
+/// RNTuple of a file, as a source of events.
 #[derive(Debug)]
 pub struct NtupleSource {
     file: RootFile,

@@ -131,7 +131,7 @@ pub struct CallCounter {
 pub struct ProcessCounters {
     /// Number of calls.
     pub calls: Calls,
-    /// Bytes read.
+    /// Number of bytes read.
     pub reads: Reads,
 }
 

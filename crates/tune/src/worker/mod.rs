@@ -88,8 +88,8 @@ pub struct KernelOutcome {
     pub len_bytes: u64,
     /// Read and write calls; absent if the system does not count them.
     pub calls: Option<Calls>,
-    /// Bytes read, and how many of them came from storage; absent if the run does not read or the system does not count
-    /// them.
+    /// Number of bytes read, and how many of them came from storage; absent if the run does not read or the system does
+    /// not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Reads>,
     /// Length of the file, in bytes.

@@ -18,7 +18,7 @@ pub struct Experiment {
     pub paper: Option<String>,
     /// Kernels measured under all settings, each with a separate default; at least one.
     pub cases: Vec<Case>,
-    /// Values to try, by setting.
+    /// Values to try, indexed by setting.
     pub knobs: BTreeMap<Knob, Vec<SettingValue>>,
     /// Whether all combinations are tried, instead of one setting at a time.
     pub is_factorial: bool,

@@ -74,7 +74,7 @@ pub enum HeaderError {
     BoxAxes {
         /// Number of numbers in the text.
         numbers: usize,
-        /// Axes of the bitmask.
+        /// Number of axes of the bitmask.
         rank: usize,
     },
     /// An axis of the box is empty or longer than the bitmask's.
@@ -95,7 +95,7 @@ pub enum HeaderError {
     /// A block is larger than the dataset.
     #[error("{bits} bits per block are more than the bitmask's {limit}")]
     BitsPerBlock {
-        /// Bits per block in the header.
+        /// Number of bits per block in the header.
         bits: u32,
         /// Number of letters of the bitmask.
         limit: u32,
@@ -103,7 +103,7 @@ pub enum HeaderError {
     /// The number of blocks per file is out of range.
     #[error("{blocks} blocks per file; 1 to {MAX_BLOCKS_PER_FILE} are possible")]
     BlocksPerFile {
-        /// Blocks per file in the header.
+        /// Number of blocks per file in the header.
         blocks: u64,
     },
     /// Several files would have the same name.
@@ -141,7 +141,7 @@ pub enum HeaderError {
     BlockLength {
         /// Name of the field.
         name: String,
-        /// Bits per block.
+        /// Number of bits per block.
         bits: u32,
     },
 }

@@ -101,7 +101,7 @@ pub struct Header {
     pub bitmask: Bitmask,
     /// Base-2 logarithm of the samples per block.
     pub bits_per_block: u32,
-    /// Blocks per file.
+    /// Number of blocks per file.
     pub blocks_per_file: u64,
     /// Template of the file names.
     pub files: FileTemplate,

@@ -156,7 +156,7 @@ impl LevelPair<'_> {
 struct CellRow {
     /// Index of the first sample.
     first: u64,
-    /// Samples per cell: 1 or 2.
+    /// Number of samples per cell: 1 or 2.
     factor: usize,
 }
 

@@ -40,21 +40,21 @@ pub enum ZarrFault {
     /// An axis has no samples, or too many.
     #[error("{counts:?} samples, slowest axis first, cannot be written")]
     Counts {
-        /// Samples per axis, slowest first.
+        /// Number of samples per axis, slowest first.
         counts: Vec<u64>,
     },
     /// A chunk has no samples, or is too long.
     #[error("chunks of {chunk:?} samples, slowest axis first, are empty or too long")]
     Chunk {
-        /// Samples per axis, slowest first.
+        /// Number of samples per axis, slowest first.
         chunk: Vec<u64>,
     },
     /// A shard does not consist of whole chunks.
     #[error("shards of {shard:?} samples are not whole chunks of {chunk:?}, slowest axis first")]
     Shard {
-        /// Samples of a shard per axis, slowest first.
+        /// Number of samples of a shard per axis, slowest first.
         shard: Vec<u64>,
-        /// Samples of a chunk per axis, slowest first.
+        /// Number of samples of a chunk per axis, slowest first.
         chunk: Vec<u64>,
     },
     /// The number of levels is zero or larger than useful.
@@ -70,7 +70,7 @@ pub enum ZarrFault {
     TooManyShards {
         /// Number of shards.
         shards: u64,
-        /// Maximum number.
+        /// Maximum number of shards.
         limit: u64,
     },
     /// The name of a field cannot be the name of a group.

@@ -30,7 +30,7 @@ pub fn is_zarr(path: &Path) -> bool {
 /// The images in a folder.
 #[derive(Debug, Clone)]
 pub struct Images {
-    /// The folder.
+    /// Path of the folder.
     pub(crate) path: PathBuf,
     /// One image, or those that the folder lists.
     pub images: Vec<Image>,

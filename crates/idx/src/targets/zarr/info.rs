@@ -11,15 +11,15 @@ pub struct LevelInfo {
     pub shape: Vec<u64>,
     /// Distance between samples along each axis.
     pub scale: Vec<f64>,
-    /// Samples of a shard along each axis.
+    /// Number of samples of a shard along each axis.
     pub shard: Vec<u64>,
-    /// Samples of a chunk along each axis.
+    /// Number of samples of a chunk along each axis.
     pub chunk: Vec<u64>,
     /// Codec of chunks; `none` if none is named.
     pub codec: &'static str,
 }
 
-/// An image.
+/// Description of an image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImageInfo {
     /// Name of the image; empty if it has none.

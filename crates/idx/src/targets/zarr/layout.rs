@@ -53,9 +53,9 @@ impl ChunkCompression {
 pub struct FormOptions {
     /// Names of the samples' axes, slowest first, such as `zyx`; if `None`, the last axes of `tczyx`.
     pub axes: Option<String>,
-    /// Samples of a chunk per axis, x first.
+    /// Number of samples of a chunk per axis, x first.
     pub chunk: Option<Vec<u64>>,
-    /// Samples of a shard per axis, x first.
+    /// Number of samples of a shard per axis, x first.
     pub shard: Option<Vec<u64>>,
     /// Number of levels. If `None`, levels are added until one is a single chunk.
     pub levels: Option<u32>,
@@ -99,9 +99,9 @@ pub struct ImageLayout {
     pub steps: Option<u64>,
     /// Numbers of the time steps in the dataset that is written again, ascending; empty if they are counted from 0.
     pub step_numbers: Vec<u64>,
-    /// Samples of a chunk per axis.
+    /// Number of samples of a chunk per axis.
     pub chunk: Point,
-    /// Samples of a shard per axis.
+    /// Number of samples of a shard per axis.
     pub shard: Point,
     /// Levels, finest first.
     pub levels: Vec<Level>,

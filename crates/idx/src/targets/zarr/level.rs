@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A level of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// Samples per axis, x first.
+    /// Number of samples per axis, x first.
     pub counts: Point,
     /// Number of samples of the previous level per sample of this level, per axis: 1 or 2.
     pub factors: Point,

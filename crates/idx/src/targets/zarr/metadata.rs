@@ -145,7 +145,7 @@ pub(crate) fn array(form: &ImageLayout, field: usize, level: usize, shards: u64,
 /// Contents of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GroupContents {
-    /// An image.
+    /// An image, with its metadata.
     Image(ImageMetadata),
     /// Several images, listed in group `OME`.
     Collection,
@@ -173,7 +173,7 @@ pub(crate) struct ImageMetadata {
 /// An array; all its axes are treated as axes of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrayMetadata {
-    /// Samples per axis, x first.
+    /// Number of samples per axis, x first.
     pub(crate) counts: Point,
     pub(crate) form: ShardForm,
     /// Number of stored shards, if the writer recorded it.

@@ -26,11 +26,11 @@ struct LevelShards {
     level: usize,
     /// Number of the first shard.
     first: u64,
-    /// Shards per axis.
+    /// Number of shards per axis.
     grid: Point,
 }
 
-/// A shard.
+/// A shard of a level of a field, and its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardPlace {
     pub(crate) field: usize,
@@ -47,7 +47,7 @@ pub(crate) struct ShardPlan<'a> {
     pub(crate) form: &'a ImageLayout,
     /// Plan for the engine.
     pub(crate) tiles: Plan,
-    /// Form of the shards, by field.
+    /// Form of the shards of each field.
     pub(crate) shard_forms: Vec<ShardForm>,
     groups: Vec<LevelShards>,
 }

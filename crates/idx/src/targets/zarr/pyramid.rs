@@ -29,9 +29,9 @@ pub(crate) type Partition = Vec<Vec<SampleBox>>;
 /// Samples of all levels.
 #[derive(Debug)]
 pub(crate) struct Pyramid<'a> {
-    /// Boxes that this rank holds, by level.
+    /// Boxes that this rank holds, indexed by level.
     pub(crate) levels: Vec<Vec<BoxData<'a>>>,
-    /// Boxes of all ranks, by level.
+    /// Boxes of all ranks, indexed by level.
     pub(crate) partitions: Vec<Partition>,
     /// Size of the power-of-two boxes of the first level, if it was restructured.
     pub(crate) imposed_counts: Option<Point>,

@@ -25,15 +25,15 @@ const CHECKSUM_LEN_BYTES: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardForm {
     pub(crate) sample: SampleType,
-    /// Samples per axis of a chunk.
+    /// Number of samples per axis of a chunk.
     pub(crate) chunk: Point,
-    /// Samples per axis of a shard: whole chunks.
+    /// Number of samples per axis of a shard: whole chunks.
     pub(crate) shard: Point,
     pub(crate) compression: ChunkCompression,
     /// Whether a CRC-32C follows each chunk.
     pub(crate) has_checksums: bool,
-    /// Samples per component plane: all samples of a chunk, or those of a time step, because components come after time
-    /// in the order of axes.
+    /// Number of samples per component plane: all samples of a chunk, or those of a time step, because components come
+    /// after time in the order of axes.
     pub(crate) samples_per_plane: u64,
 }
 

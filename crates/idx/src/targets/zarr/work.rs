@@ -29,7 +29,7 @@ pub(crate) struct ShardWork<'a> {
     effort: Effort,
     /// Ranks that hold samples of each shard; `None` for a single rank.
     homes: Option<ShardHolders>,
-    /// Maximum length of a stored chunk, by field.
+    /// Maximum length of a stored chunk of each field.
     chunk_bounds: Vec<u64>,
     received: ReceivedPieces,
 }

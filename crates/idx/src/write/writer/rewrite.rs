@@ -125,7 +125,7 @@ struct RewriteWork<'a> {
     step: &'a StepPlan,
     domain: &'a ArrayGrid,
     source: &'a BlockSource<'a>,
-    /// Blocks of the source, by field.
+    /// Blocks of the source, indexed by field.
     stored: Vec<StoredBlocks<'a>>,
 }
 

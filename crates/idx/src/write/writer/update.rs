@@ -232,9 +232,9 @@ fn stored_as(mask: u32) -> (Coding, Layout) {
 struct UpdateWork<'a> {
     work: StepWork<'a>,
     step: &'a StepPlan,
-    /// Blocks of the existing step, by field.
+    /// Blocks of the existing step, indexed by field.
     stored: Vec<StoredBlocks<'a>>,
-    /// Whether there are new samples, by field.
+    /// Whether there are new samples, for each field.
     is_updated: Vec<bool>,
     /// Blocks with new samples.
     changed: BTreeSet<u64>,

@@ -20,7 +20,7 @@ pub(super) type CombineResult<T> = Result<T, Box<Difference>>;
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     files: Vec<InputTree>,
-    /// Values, by digest.
+    /// Values, indexed by digest.
     values: HashMap<u64, Arc<[u8]>>,
 }
 

@@ -55,7 +55,7 @@ pub struct JoinResult {
     pub warnings: Vec<Difference>,
     /// Elements that must be counted before the output can be planned.
     pub(crate) uncounted: Vec<UncountedElements>,
-    /// Rules of entries, by entry number in the schema.
+    /// Rules of entries, indexed by entry number.
     pub(crate) declared: Vec<DeclaredRule>,
     /// Convention that the inputs were recognised as.
     pub(crate) convention: Option<Choice>,

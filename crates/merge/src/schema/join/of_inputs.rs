@@ -38,7 +38,7 @@ impl GatheredValues {
     }
 }
 
-/// Entry numbers by path.
+/// Entry numbers, indexed by path.
 type Places = HashMap<Vec<u8>, usize>;
 
 impl Joiner {

@@ -127,7 +127,7 @@ struct Source<'a> {
     path: &'a Path,
     file: &'a InputFile,
     tree: &'a FileTree,
-    /// Tables, by absolute path.
+    /// Tables, indexed by absolute path.
     tables: HashMap<Vec<u8>, DigestTable>,
     attributes: HashMap<Vec<u8>, Vec<u8>>,
 }

@@ -93,7 +93,7 @@ pub struct ReadingReport {
     pub opens: u64,
     /// Bytes that ranks sent to each other.
     pub sent_len_bytes: u64,
-    /// Number of messages that carried them.
+    /// Number of messages that carried these bytes.
     pub messages: u64,
     /// Mean time in seconds to open an input during the scan.
     pub open_s: f64,

@@ -41,7 +41,7 @@ pub(super) struct ScratchArrays {
 
 /// An array in a scratch file.
 struct ScratchArray {
-    /// Place in the file, in bytes.
+    /// Offset of the array in the file.
     offset_bytes: u64,
     /// Length of the values in the slabs of this rank.
     local_len_bytes: u64,
