@@ -37,7 +37,7 @@ impl Build {
     }
 }
 
-/// Returns names and versions of the libraries that this program contains and that report theirs.
+/// Returns the names and versions of the contained libraries that report a version.
 pub fn libraries() -> Vec<(&'static str, String)> {
     [raddle_hdf5::ffi::library_versions(), raddle_codec::library_versions()].concat()
 }

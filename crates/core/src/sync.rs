@@ -1,4 +1,4 @@
-//! Primitives for shared state: those of std, or under `--cfg loom` those of loom, which explores every interleaving.
+//! Primitives for shared state, from std or, under `--cfg loom`, from loom, which explores every interleaving.
 //!
 //! Only for state that a model exercises; threads themselves come from std.
 

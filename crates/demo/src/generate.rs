@@ -25,7 +25,7 @@ pub struct GenerateProgress {
     pub files: u32,
     /// Raw bytes written, over all files.
     pub raw_len_bytes: u64,
-    /// Stored bytes of chunks written, over all files.
+    /// Stored length of chunks written, over all files.
     pub stored_len_bytes: u64,
 }
 

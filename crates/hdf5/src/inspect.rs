@@ -38,10 +38,10 @@ pub struct Inspection {
     pub objects: ObjectCounts,
     /// Use of the file's bytes.
     pub space: SpaceUse,
-    /// Uncompressed bytes of all datasets. Types whose values lie elsewhere in the file count with their descriptors
+    /// Uncompressed length of all datasets. Types whose values lie elsewhere in the file count with their descriptors
     /// only.
     pub logical_len_bytes: u64,
-    /// Stored bytes of all datasets' elements: chunks, contiguous data and compact data.
+    /// Stored length of all datasets' elements: chunks, contiguous data and compact data.
     pub stored_len_bytes: u64,
     /// Chunk sizes over all datasets.
     pub chunks: ChunkStatistics,
@@ -86,7 +86,7 @@ pub struct ObjectCounts {
 pub struct ChunkStatistics {
     /// Number of chunks.
     pub count: u64,
-    /// Stored bytes of all chunks.
+    /// Stored length of all chunks.
     pub stored_len_bytes: u64,
     /// Number of chunks by their size before compression; only sizes that occur.
     pub by_logical_len: Vec<Bucket>,

@@ -300,8 +300,8 @@ fn of_inject(error: crate::InjectError) -> TuneError {
     TuneError::Run { message: error.to_string() }
 }
 
-/// Returns the values to try for a program by default: those that affect how its files are written and, with
-/// `allow_layout`, those that change the contents of the files other than values.
+/// Returns the values to try for a program by default: for settings that affect how its files are written and, with
+/// `allow_layout`, for settings that change the contents of the files other than values.
 ///
 /// # Errors
 /// If the program does not exist.

@@ -71,7 +71,8 @@ impl NewColumn {
 pub type ColumnShare = (u32, Vec<BlockStatistics>);
 
 impl IndexBuilder {
-    /// Creates a builder for datasets, by number; `None` for a dataset whose values are not added.
+    /// Creates a builder for `datasets`, which are given in the order of their numbers; `None` stands for a dataset
+    /// whose values are not added.
     pub fn new<'d>(datasets: impl IntoIterator<Item = Option<NewDataset<'d>>>) -> Self {
         let column = |dataset: NewDataset<'d>| {
             let (&rows, others) = dataset.dims.split_first()?;

@@ -25,7 +25,7 @@ const OFFSETS: &str = ".offsets";
 /// Number of events or rows whose keys are read at once.
 const KEYS_PER_JOB: u64 = 1 << 16;
 
-/// Set of event numbers. Their memory depends on how many there are, not on how large the numbers are.
+/// Set of event numbers. Its memory depends on how many numbers there are, not on how large they are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventSet(RoaringTreemap);
 

@@ -65,7 +65,7 @@ pub struct Explanation {
     /// Length of the values of these columns in the blocks that are not pruned. Values of requested columns are read
     /// only where rows match.
     pub unpruned_len_bytes: u64,
-    /// Bytes that were read from the file; 0 before the scan.
+    /// Number of bytes that were read from the file; 0 before the scan.
     pub stored_len_bytes: u64,
     /// Number of chunks that were decoded; 0 before the scan.
     pub decoded_chunks: u64,

@@ -31,7 +31,7 @@ pub struct Search {
     pub is_numbered: bool,
     /// Rows to which the search is restricted; `None` for all.
     pub rows: Option<Range<u64>>,
-    /// Events to which the rows must belong: those of all conditions.
+    /// Conditions on the events to which the rows must belong.
     pub events: Vec<EventCondition>,
 }
 
@@ -45,7 +45,7 @@ pub struct EventCondition {
     pub condition: Option<Expression>,
     /// Name of the key in both tables; `None` for the only one.
     pub key: Option<String>,
-    /// Events to which these rows must belong.
+    /// Conditions on the events to which these rows must belong.
     pub events: Vec<EventCondition>,
 }
 
@@ -112,7 +112,7 @@ impl Search {
     }
 }
 
-/// Finds the events that satisfy conditions, by the keys of a table.
+/// Finds the events that satisfy conditions, using the keys of a table.
 fn find(
     table: &Table<'_>,
     conditions: &[EventCondition],

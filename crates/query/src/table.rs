@@ -129,7 +129,7 @@ impl TableColumn {
     }
 }
 
-/// Returns the number of rows of a block: those of one chunk, or of several short ones.
+/// Returns the number of rows of a block, which spans one chunk or several short ones.
 pub(crate) fn block_rows(chunk_rows: u64, row_len_bytes: u64) -> u64 {
     let wanted = BLOCK_LEN_BYTES / row_len_bytes.max(1);
     chunk_rows.saturating_mul((wanted / chunk_rows).max(1))

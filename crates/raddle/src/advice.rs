@@ -142,7 +142,7 @@ impl Advice {
     }
 }
 
-/// Returns the remedies for these errors, by kind.
+/// Returns the remedies for these errors, grouped by kind.
 fn remedies<'a>(errors: impl Iterator<Item = &'a Hdf5Error>) -> Vec<&'static str> {
     let mut remedies = Vec::new();
     for remedy in errors.map(remedy) {

@@ -1,4 +1,4 @@
-//! Environment of a run: who watches it, which ranks share it, and how many threads each rank may use.
+//! Environment of a run: its observer, the ranks that share it, and the number of threads that each rank may use.
 
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;

@@ -402,7 +402,7 @@ impl PlannedMerge {
     }
 }
 
-/// Returns warnings about filters: those that the output cannot keep, and those that its readers may lack.
+/// Returns warnings about filters that the output cannot keep, and about filters that its readers may lack.
 pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     let mut warnings = lost_filters(plan);
     // Readers of the inputs have the filters that are kept.

@@ -129,7 +129,7 @@ pub struct DatasetSummary {
     pub decided_by: Option<String>,
     /// Route by which its values get into the output.
     pub route: &'static str,
-    /// Uncompressed bytes.
+    /// Uncompressed length of the dataset.
     pub logical_len_bytes: u64,
     /// Rule for its values, if they are not simply concatenated along the first axis.
     pub rule: Option<String>,

@@ -32,13 +32,13 @@ pub struct Run {
     pub inputs: Option<u64>,
     /// Number of datasets.
     pub datasets: Option<u64>,
-    /// Bytes of all inputs.
+    /// Length of all inputs.
     pub input_len_bytes: Option<u64>,
-    /// Bytes of the output.
+    /// Length of the output.
     pub output_len_bytes: Option<u64>,
-    /// Bytes of the output's metadata.
+    /// Length of the output's metadata.
     pub metadata_len_bytes: Option<u64>,
-    /// Uncompressed bytes of the output.
+    /// Uncompressed length of the output.
     pub logical_len_bytes: Option<u64>,
     /// Wall time in seconds.
     pub elapsed_s: Option<f64>,
@@ -57,9 +57,9 @@ pub struct Run {
     pub phases: Option<String>,
     /// Number of ranks.
     pub ranks: Option<u64>,
-    /// Bytes of the samples.
+    /// Length of the samples.
     pub sample_len_bytes: Option<u64>,
-    /// Stored bytes of the blocks.
+    /// Stored length of the blocks.
     pub stored_len_bytes: Option<u64>,
     /// Messages that moved samples to power-of-two boxes, indexed by rank.
     pub restructure_messages: Vec<Messages>,
@@ -239,9 +239,9 @@ pub struct StageResult {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct RunPrediction {
-    /// Bytes of chunks.
+    /// Stored length of all chunks.
     pub stored_len_bytes: Option<u64>,
-    /// Bytes of everything else.
+    /// Length of everything else.
     pub metadata_len_bytes: Option<u64>,
     /// Uncertainty of the sum of both, as a share of the sum.
     pub size_error: Option<f64>,
@@ -257,7 +257,7 @@ pub struct RunPrediction {
 pub struct FileResult {
     /// Length in bytes.
     pub file_len_bytes: u64,
-    /// Stored bytes of all datasets.
+    /// Stored length of all datasets.
     pub stored_len_bytes: u64,
     /// Sizes of the file's chunks.
     pub chunks: Chunks,
@@ -290,9 +290,9 @@ pub struct Bucket {
 pub struct DatasetResult {
     /// Path of the dataset.
     pub path: String,
-    /// Uncompressed bytes.
+    /// Uncompressed length of the dataset.
     pub logical_len_bytes: u64,
-    /// Stored bytes.
+    /// Stored length of the dataset.
     pub stored_len_bytes: u64,
 }
 

@@ -27,7 +27,7 @@ pub struct Verification {
     pub against: u64,
     /// Number of datasets compared.
     pub datasets: u64,
-    /// Bytes of values compared.
+    /// Length of the compared values.
     pub compared_len_bytes: u64,
     /// Differences found.
     pub mismatches: Vec<Mismatch>,

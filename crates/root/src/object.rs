@@ -142,7 +142,7 @@ struct ObjectReader<'b> {
     bytes: Bytes<'b>,
     key_len_bytes: u64,
     infos: &'b StreamerInfos,
-    /// Names of classes, by the tags that refer to them.
+    /// Names of classes, indexed by the tags that refer to them.
     classes: HashMap<u64, String>,
     /// Objects, indexed by the tags that refer to them.
     tagged: HashMap<u64, ObjectId>,

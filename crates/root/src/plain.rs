@@ -30,7 +30,7 @@ pub(super) struct PlainLists<'item> {
 }
 
 impl<'item> PlainLists<'item> {
-    /// Returns `None` if entries are not lists of numbers.
+    /// Returns the lists that `item` describes; `None` if entries are not lists of numbers.
     pub(super) fn of(item: &'item Item) -> Option<Self> {
         let (buffer, content, has_front) = match item {
             Item::Rest { buffer, content } => (buffer, content, false),

@@ -34,7 +34,7 @@ pub struct Events {
     /// Level of gzip in HDF5; 0 means no compression.
     #[serde(default = "level")]
     pub gzip: u8,
-    /// Bytes of an HDF5 chunk before compression.
+    /// Length of an HDF5 chunk before compression.
     #[serde(default = "chunk_len_bytes")]
     pub chunk_len_bytes: u64,
 }

@@ -27,7 +27,7 @@ pub struct Machine {
 pub struct FileSystem {
     /// Type of the file system: `ext4`, `lustre`, `tmpfs`, or the number reported by the kernel.
     pub kind: String,
-    /// Bytes of a block or, on a striped file system, of a stripe.
+    /// Length of a block or, on a striped file system, of a stripe.
     pub block_len_bytes: u64,
     /// Number of stripes of the folder's files, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

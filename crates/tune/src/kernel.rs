@@ -48,7 +48,7 @@ pub enum Kernel {
     Ior {
         /// Interface to use.
         api: Api,
-        /// Bytes of a burst, a multiple of 8: `W` of the paper's table I.
+        /// Length of a burst, a multiple of 8: `W` of the paper's table I.
         burst_len_bytes: u64,
         /// Number of bursts per dataset, dealt to the ranks round-robin.
         bursts: u64,
@@ -148,7 +148,7 @@ pub enum Kernel {
 /// Placeholder for the folder of a run in the arguments of [`Kernel::Program`].
 pub const FOLDER_PLACEHOLDER: &str = "{scratch}";
 
-/// Whether the files of a program are compared.
+/// Choice of when the files of a program are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {

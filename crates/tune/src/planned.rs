@@ -69,7 +69,7 @@ pub struct ResultTable {
     pub rows: Vec<PlannedRow>,
 }
 
-/// Whether numbers agree with the paper's.
+/// Agreement of numbers with the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {

@@ -57,7 +57,7 @@ pub struct Estimate {
     pub p: f64,
 }
 
-/// Whether an arm is better than the default.
+/// Result of comparing an arm with the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

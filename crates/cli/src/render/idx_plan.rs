@@ -16,7 +16,7 @@ pub struct SimulatedBox {
     pub simulation: Simulation,
 }
 
-/// Result of planning.
+/// Planned write of an IDX dataset, with a simulation for each box size.
 #[derive(Debug, Serialize)]
 pub struct Plan {
     /// Number of ranks along each axis, slowest first.

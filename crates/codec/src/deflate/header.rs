@@ -50,7 +50,7 @@ impl DynamicHeader {
         Self { litlen_count, distance_count, precode_count, precode, items, cost_bits }
     }
 
-    /// Returns the length, including the three bits that begin any block.
+    /// Returns the length of the header in bits, including the three bits that begin any block.
     pub(crate) fn cost_bits(&self) -> u64 {
         self.cost_bits
     }

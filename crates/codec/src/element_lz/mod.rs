@@ -119,7 +119,7 @@ impl ElementLzEncoder {
     }
 }
 
-/// A block that is ready to be written.
+/// Codes and tokens of a block, ready to be written.
 pub(crate) struct MatchedBlock<'a> {
     block: BlockCodes,
     tokens: &'a Tokens,

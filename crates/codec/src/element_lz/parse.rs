@@ -14,7 +14,7 @@ const PATIENCE_LEN_BYTES: usize = 128;
 /// Maximum distance between probes in elements, so that the end of noise is noticed.
 const MAX_SKIP: usize = 8;
 
-/// Positions where keys were last seen, by the hash of the key.
+/// Positions where keys were last seen, indexed by the hash of the key.
 ///
 /// Positions are stored modulo 2^16, so an old position seems nearer than it is. No match is made before its bytes were
 /// compared.

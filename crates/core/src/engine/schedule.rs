@@ -28,7 +28,7 @@ pub struct Schedule {
     pub owners: Vec<u32>,
     /// Ranges of batches that the ranks process together.
     pub rounds: Vec<Range<usize>>,
-    /// Whether round n + 1 may be open together with round n, by n.
+    /// Whether round n + 1 may be open together with round n, indexed by n.
     pub overlaps: Vec<bool>,
     /// Memory that each batch occupies on its owner during its round.
     pub len_bytes: Vec<u64>,

@@ -167,7 +167,7 @@ impl AtomicFile {
     /// interrupted run remain until [`AtomicFile::clear`].
     ///
     /// # Errors
-    /// If another process holds the lock, if the folder is not writable, or the error of `check`.
+    /// If another process holds the lock, the folder is not writable, or `check` fails.
     pub fn begin<E: From<PublishError>>(
         output: &Path,
         existing: IfExists,
@@ -257,7 +257,7 @@ impl AtomicDir {
     /// the hidden folder in place of that of an interrupted run.
     ///
     /// # Errors
-    /// If another process holds the lock, if the folder cannot be created, or the error of `check`.
+    /// If another process holds the lock, the folder cannot be created, or `check` fails.
     pub fn begin<E: From<PublishError>>(
         output: &Path,
         (existing, durability): (IfExists, Durability),

@@ -94,7 +94,7 @@ pub struct ReceivedPiece<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Received pieces, by tile.
+/// Received pieces, indexed by tile.
 #[derive(Debug, Default)]
 pub struct Inbox {
     messages: Vec<Vec<u8>>,

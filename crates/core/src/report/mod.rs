@@ -32,7 +32,7 @@ pub struct InputDifference {
 /// Cost of one stage on one rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
-    /// Rank.
+    /// Number of the rank.
     pub rank: u32,
     /// Stage.
     pub stage: Stage,

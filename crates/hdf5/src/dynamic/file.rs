@@ -334,7 +334,7 @@ impl LibraryDataset<'_> {
         (offset != NOWHERE).then_some(offset)
     }
 
-    /// Returns its extent.
+    /// Returns the extent of the dataset.
     ///
     /// # Errors
     /// If the library call fails.

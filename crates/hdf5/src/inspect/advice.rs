@@ -31,7 +31,7 @@ pub enum Advice {
     PaddedChunks {
         /// Number of datasets.
         datasets: u64,
-        /// Bytes stored beyond the extent, before compression.
+        /// Number of bytes stored beyond the extent, before compression.
         padding_len_bytes: u64,
     },
     /// A large part of the file is metadata.
@@ -53,11 +53,11 @@ pub enum Advice {
         /// Number of datasets.
         datasets: u64,
     },
-    /// Uncompressed data.
+    /// Datasets without compression.
     Uncompressed {
         /// Number of datasets.
         datasets: u64,
-        /// Stored bytes of these datasets.
+        /// Stored length of these datasets.
         stored_len_bytes: u64,
     },
     /// A filter that stock HDF5 does not include.

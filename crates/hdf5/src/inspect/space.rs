@@ -20,7 +20,7 @@ pub struct SpaceUse {
     pub heap_len_bytes: u64,
     /// Length of the user block before the superblock.
     pub userblock_len_bytes: u64,
-    /// Bytes that belong to no object: free space, leftovers, unused room in nodes.
+    /// Number of bytes that belong to no object: free space, leftovers, unused room in nodes.
     pub unused_len_bytes: u64,
 }
 

@@ -50,7 +50,7 @@ pub struct ReadLimits {
     pub links: u64,
     /// Maximum nesting depth of groups.
     pub depth: u64,
-    /// Bytes of metadata that may be read in addition to four times the file's length. Each structure is read once or
+    /// Length of metadata that may be read in addition to four times the file's length. Each structure is read once or
     /// twice; files that need more contain structures that point to the same bytes repeatedly.
     pub work_len_bytes: u64,
     /// Maximum bytes of the file that are cached while its metadata is read.

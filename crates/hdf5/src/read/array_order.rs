@@ -114,8 +114,8 @@ impl ArrayOrder {
     }
 }
 
-/// Form of the elements of a fixed or extensible array, by the number of its client: 0 stands for an address, 1 for
-/// address, stored size and filter mask.
+/// Form of the elements of a fixed or extensible array, identified by the number of its client: 0 stands for an
+/// address, 1 for address, stored size and filter mask.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElementForm {
     pub len_bytes: usize,

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 pub struct ChunkSummary {
     /// Number of allocated chunks.
     pub count: u64,
-    /// Stored bytes of all chunks.
+    /// Stored length of all chunks.
     pub stored_len_bytes: u64,
     /// Length of the shortest stored chunk; 0 without chunks.
     pub min_len_bytes: u64,

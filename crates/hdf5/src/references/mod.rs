@@ -102,7 +102,7 @@ struct ReferenceWalk<'w> {
     library: Option<&'w ChildReader>,
     dimensions: Dimensions<'w>,
     resolver: Resolver<'w>,
-    /// Numbers assigned to unnamed dimensions, by their length.
+    /// Numbers assigned to unnamed dimensions, indexed by the length of the dimension.
     unnamed: HashMap<u64, usize>,
     left_out: Vec<OmittedObject>,
     visit: &'w mut dyn FnMut(&str, Reference<'_>) -> ControlFlow<()>,

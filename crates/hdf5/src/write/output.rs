@@ -37,7 +37,7 @@ pub struct OutputFile {
     plan: Option<DriverHandle>,
     // Must be dropped after the file is closed.
     pub(super) link_classes: LinkClasses,
-    /// Committed datatypes that do not have a name yet, by their future path.
+    /// Committed datatypes that do not have a name yet, indexed by their future path.
     pub(super) unnamed_types: HashMap<Vec<u8>, Handle>,
     file: File,
 }

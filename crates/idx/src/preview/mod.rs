@@ -38,9 +38,9 @@ pub struct PreviewedDataset {
     pub spacing: Vec<u64>,
     /// Number of samples per axis.
     pub samples: Vec<u64>,
-    /// Bytes of the samples.
+    /// Length of the samples.
     pub sample_len_bytes: u64,
-    /// Stored bytes of the blocks.
+    /// Stored length of the blocks.
     pub stored_len_bytes: u64,
 }
 

@@ -79,9 +79,9 @@ pub struct FieldCheck {
     pub compressed: u64,
     /// Number of good blocks in HZ order; the others are row-major.
     pub in_hz_order: u64,
-    /// Stored bytes of the good blocks.
+    /// Stored length of the good blocks.
     pub stored_len_bytes: u64,
-    /// Decoded bytes of the good blocks.
+    /// Decoded length of the good blocks.
     pub raw_len_bytes: u64,
     /// Good blocks by resolution, coarsest first.
     pub levels: Vec<LevelCount>,
@@ -90,7 +90,8 @@ pub struct FieldCheck {
 }
 
 impl Dataset {
-    /// Looks for the time steps that the header names, and reads and decodes every block of the existing steps `there`.
+    /// Looks for the time steps that the header names. Reads and decodes every block of the existing steps, which
+    /// `there` lists.
     ///
     /// # Errors
     /// As for [`Dataset::check`].

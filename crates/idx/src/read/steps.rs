@@ -61,8 +61,8 @@ impl Dataset {
         })
     }
 
-    /// Returns the first and the last time step of the header if they are not in `there`. Steps in between may be
-    /// absent on purpose.
+    /// Returns the first and the last time step of the header if `there` lacks them. Steps in between may be absent on
+    /// purpose.
     pub fn missing_steps(&self, there: &[Option<u64>]) -> Vec<u64> {
         let range = self.header().time.as_ref().and_then(|time| time.range);
         let mut named: Vec<u64> = range.into_iter().flat_map(|(first, last)| [first, last]).collect();

@@ -132,7 +132,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats, by precedence.
+    /// All formats, in order of precedence.
     pub const ALL: [Self; 2] = [Self::Idx, Self::Zarr];
 }
 

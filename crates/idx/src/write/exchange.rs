@@ -104,7 +104,7 @@ pub(crate) struct Message {
     pub(crate) part: SampleBox,
 }
 
-/// Returns the parcels that `rank` sends or receives, by round.
+/// Returns the parcels that `rank` sends or receives, indexed by round.
 fn rounds(plan: &Restructuring, sample_lens: &[usize], ranks: usize, rank: usize, limit: u64) -> Vec<Vec<Message>> {
     let mut rounds: Vec<Vec<Message>> = Vec::new();
     each_parcel(plan, sample_lens, ranks, limit, |round, from, to, parcel| {

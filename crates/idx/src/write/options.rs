@@ -82,9 +82,9 @@ pub struct WriteReport {
     pub files: u64,
     /// Number of blocks, each counted once per field.
     pub blocks: u64,
-    /// Bytes of the samples.
+    /// Length of the samples.
     pub sample_len_bytes: u64,
-    /// Stored bytes of the blocks.
+    /// Stored length of the blocks.
     pub stored_len_bytes: u64,
     /// Number of samples per axis of the power-of-two boxes, x first; `None` without restructuring.
     pub imposed_counts: Option<[u64; MAX_RANK]>,

@@ -100,7 +100,7 @@ pub struct Simulation {
     pub ranks: u64,
     /// Phases of the write.
     pub phases: Phases,
-    /// Bytes of the samples.
+    /// Length of the samples.
     pub sample_len_bytes: u64,
     /// Number of files.
     pub files: u64,

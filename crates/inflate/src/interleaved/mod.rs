@@ -46,7 +46,8 @@ struct Tables {
 }
 
 impl InterleavedInflater {
-    /// Returns `None` on processors without the instructions for the steps, where libdeflate is faster.
+    /// Creates an inflater; returns `None` on processors without the instructions for the steps, where libdeflate is
+    /// faster.
     pub(crate) fn new() -> Option<Box<Self>> {
         let tables = || Tables { codes: Codes::new(), joint: JointTable::new() };
         has_avx2_and_bmi().then(|| Box::new(Self { tables: [tables(), tables()] }))

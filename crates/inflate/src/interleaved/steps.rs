@@ -259,7 +259,7 @@ unsafe fn repeat_step(source: *const u8, distance: usize, target: *mut u8) {
     }
 }
 
-/// Source index of each of 16 bytes, by the distance after which they repeat.
+/// Source index of each of 16 bytes, indexed by the distance after which they repeat.
 static REPEATS: [[u8; STEP_LEN_BYTES]; STEP_LEN_BYTES] = {
     let mut repeats = [[0; STEP_LEN_BYTES]; STEP_LEN_BYTES];
     let mut distance = 1;

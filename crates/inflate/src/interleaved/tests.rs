@@ -22,7 +22,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Returns `None` if the processor lacks the required instructions.
+    /// Creates the inflaters; returns `None` if the processor lacks the required instructions.
     fn new() -> Option<Self> {
         Some(Self { joint: InterleavedInflater::new()?, judges: ReferenceInflaters::new() })
     }

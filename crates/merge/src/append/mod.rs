@@ -90,7 +90,7 @@ pub struct AppendReport {
     pub grown_datasets: u64,
     /// Largest number of rows appended to a dataset.
     pub most_rows: u64,
-    /// Bytes of metadata that changed in place.
+    /// Length of metadata that changed in place.
     pub changed_len_bytes: u64,
     /// Wall time of scan, plan and execution.
     pub elapsed_s: f64,

@@ -207,8 +207,8 @@ fn stays_scalar(file: &FileView<'_>, at: usize) -> bool {
     file.has(at, "transformation_type") || ASSEMBLED.contains(&class.as_str())
 }
 
-/// Returns whether a field that is carried once holds coordinates of fields that are concatenated: those of a signal, or of
-/// the pixels to which events refer if the file `has_events`.
+/// Returns whether a field that is carried once holds coordinates of fields that are concatenated: coordinates of a
+/// signal or, if the file `has_events`, of the pixels to which events refer.
 fn is_coordinate(file: &FileView<'_>, at: usize, has_events: bool) -> bool {
     let path = file.path_of(at);
     let (group, name) = (parent_path(path), last_name(path));

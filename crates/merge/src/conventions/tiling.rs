@@ -14,11 +14,11 @@ use std::str::FromStr;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Tiles {
-    /// By attributes of models that write tiles, or by coordinates.
+    /// Attributes of models that write tiles, or coordinates.
     Contents,
     /// Names of the files.
     Names(NamePattern),
-    /// By a table of the first elements of each file.
+    /// Table of the first elements of each file.
     Table(TileTable),
 }
 

@@ -13,7 +13,7 @@ use raddle_hdf5::number::NumberType;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Attributes of a scale that remain, apart from its new name: those by which HDF5 and netCDF find it.
+/// Attributes of a scale that remain, apart from its new name. HDF5 and netCDF recognise the scale by them.
 const OF_SCALES: [&[u8]; 3] = [b"CLASS", b"REFERENCE_LIST", b"_Netcdf4Dimid"];
 
 /// Returns the scales of netCDF dimensions for which `is_kept` is false, but along which a kept dataset lies.

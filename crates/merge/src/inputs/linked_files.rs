@@ -1,4 +1,4 @@
-//! Names of files as seen from a folder: those of inputs, and those to which external links lead.
+//! Names of files as seen from a folder: names of inputs, and names to which external links lead.
 //!
 //! Invariant: a name leads to the same file regardless of the current folder and of symbolic links in the paths.
 

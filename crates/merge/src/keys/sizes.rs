@@ -25,13 +25,13 @@ pub struct EventSizes {
     pub events: u64,
     /// Events without rows in any table except the index.
     pub empty_events: u64,
-    /// Uncompressed bytes of the rows of all events.
+    /// Uncompressed length of the rows of all events.
     pub total_len_bytes: u64,
-    /// Bytes of the smallest event.
+    /// Length of the smallest event.
     pub least_len_bytes: u64,
     /// Median bytes of an event.
     pub median_len_bytes: u64,
-    /// Bytes of the largest event.
+    /// Length of the largest event.
     pub greatest_len_bytes: u64,
     /// Histogram of sizes, in powers of two.
     pub histogram: Vec<SizeBucket>,
@@ -55,7 +55,7 @@ pub struct TableSizes {
     pub group: String,
     /// Number of rows.
     pub rows: u64,
-    /// Uncompressed bytes of a row of all its datasets.
+    /// Uncompressed length of a row of all its datasets.
     pub row_len_bytes: u64,
     /// Number of events with rows.
     pub events: u64,

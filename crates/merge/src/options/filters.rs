@@ -69,7 +69,8 @@ impl fmt::Display for Compress {
     }
 }
 
-/// Whether the bytes of elements are shuffled before compression: all first bytes, then all second bytes, and so on.
+/// Choice of the datasets whose bytes are shuffled before compression: the first bytes of all elements, then all second
+/// bytes, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]

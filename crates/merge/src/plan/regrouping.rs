@@ -30,7 +30,7 @@ pub struct RegroupedDataset {
     pub decodes_by_tile: f64,
     /// Number of times that the values are moved: 2 if they go through a scratch file, otherwise 1.
     pub passes: u32,
-    /// Bytes that go through a scratch file, which holds one dataset after the other.
+    /// Number of bytes that go through a scratch file, which holds one dataset after the other.
     pub scratch_len_bytes: u64,
 }
 

@@ -15,7 +15,7 @@ use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Conversions of the parts of a column, by input.
+/// Conversions of the parts of a column, one per input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conversion {
     /// Conversion of each input, in input order.

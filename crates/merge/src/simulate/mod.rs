@@ -92,9 +92,9 @@ pub struct RankSpreads {
     pub pieces: Spread,
     /// Number of inputs read.
     pub inputs: Spread,
-    /// Stored bytes read.
+    /// Number of stored bytes read.
     pub read_len_bytes: Spread,
-    /// Uncompressed bytes of the tiles written.
+    /// Uncompressed length of the tiles written.
     pub raw_len_bytes: Spread,
     /// Core seconds for decoding and encoding, computed from the rates.
     pub encode_s: Spread,
@@ -193,11 +193,11 @@ pub struct Simulation {
     pub batches: u64,
     /// Number of rounds.
     pub rounds: u64,
-    /// Bytes that each rank receives about all inputs before it plans.
+    /// Number of bytes that each rank receives about all inputs before it plans.
     pub facts_len_bytes: u64,
-    /// Bytes that each rank receives about the sizes of all batches.
+    /// Number of bytes that each rank receives about the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// Bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
+    /// Number of bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
     pub claims_len_bytes: u64,
     /// Number of collectives of the execution.
     pub collectives: u64,

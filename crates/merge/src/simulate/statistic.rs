@@ -35,9 +35,9 @@ pub struct Statistic {
     pub wide_datasets: u32,
     /// Number of datasets without rows in each file.
     pub empty_datasets: u32,
-    /// Uncompressed and stored bytes of the narrow datasets.
+    /// Uncompressed and stored length of the narrow datasets.
     pub narrow_len_bytes: (u64, u64),
-    /// Uncompressed and stored bytes of the wide datasets.
+    /// Uncompressed and stored length of the wide datasets.
     pub wide_len_bytes: (u64, u64),
     /// Size of the files in bytes.
     pub file_len_bytes: u64,

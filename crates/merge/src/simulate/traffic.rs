@@ -24,11 +24,11 @@ pub(super) struct RankTraffic {
     /// Number of pieces: runs of one input in one tile.
     pub pieces: u64,
     pub raw_len_bytes: u64,
-    /// Stored bytes read from the inputs.
+    /// Number of stored bytes read from the inputs.
     pub read_len_bytes: u64,
     /// Core seconds for decoding and encoding.
     pub encode_s: f64,
-    /// Uncompressed bytes received from other ranks.
+    /// Number of uncompressed bytes received from other ranks.
     pub received_len_bytes: u64,
     /// Bit set of the inputs that the rank reads.
     inputs: Vec<u64>,
@@ -56,9 +56,9 @@ pub(super) struct Traffic {
     pub execute_s: f64,
     /// Buffer memory of the rank that needs most.
     pub buffers_len_bytes: u64,
-    /// Bytes that each rank receives about the sizes of all batches.
+    /// Number of bytes that each rank receives about the sizes of all batches.
     pub sizes_len_bytes: u64,
-    /// Bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
+    /// Number of bytes that rank 0 receives about all batches: claims, checksums and contributions to digests.
     pub claims_len_bytes: u64,
     /// Number of messages that carry values between ranks: one per pair of ranks and round.
     pub messages: u64,

@@ -33,7 +33,7 @@ pub struct SimulatedReading {
     pub opens: u64,
     /// Seconds spent opening inputs, computed from the file system's rate.
     pub open_s: f64,
-    /// Uncompressed bytes that ranks send to each other.
+    /// Number of uncompressed bytes that ranks send to each other.
     pub sent_len_bytes: u64,
     /// Number of messages that carry them: one per pair of ranks and round.
     pub messages: u64,

@@ -82,9 +82,9 @@ pub struct MergeReport {
     pub input_len_bytes: u64,
     /// Size of the output file in bytes.
     pub output_len_bytes: u64,
-    /// Bytes of the output that are neither chunk data nor unused space between arenas.
+    /// Length of the parts of the output that are neither chunk data nor unused space between arenas.
     pub metadata_len_bytes: u64,
-    /// Uncompressed bytes of the datasets.
+    /// Uncompressed length of the datasets.
     pub logical_len_bytes: u64,
     /// Number of datasets in the output, not counting scalar and null ones.
     pub datasets: u64,
@@ -100,7 +100,7 @@ pub struct MergeReport {
     pub scan_s: f64,
     /// Number of tiles kept from an interrupted run.
     pub resumed_tiles: u64,
-    /// Stored bytes of these tiles.
+    /// Stored length of these tiles.
     pub resumed_len_bytes: u64,
     /// Arenas in which chunks were placed, if they were aligned.
     pub alignment: Option<Alignment>,

@@ -257,7 +257,7 @@ pub struct Estimate {
 pub struct MeasuredRun {
     /// Times of the stages.
     pub stages: Vec<StageTime>,
-    /// Bytes of values.
+    /// Length of the values.
     pub len_bytes: u64,
     /// Length of the file.
     pub file_len_bytes: u64,

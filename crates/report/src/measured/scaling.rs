@@ -32,7 +32,7 @@ fn series(finding: &Finding) -> String {
     others.chain([name]).collect::<Vec<_>>().join(": ")
 }
 
-/// Returns the median of bytes of values per second.
+/// Returns the median rate, in bytes of values per second.
 fn rate(finding: &Finding) -> Option<f64> {
     let mut rates: Vec<f64> = finding
         .arm

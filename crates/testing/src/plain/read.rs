@@ -43,7 +43,7 @@ struct Reader<'a> {
     library: &'a Library,
     path: &'a Path,
     file: &'a Handle,
-    /// First path of each visited object, by its token.
+    /// First path of each visited object, indexed by its token.
     first_paths: BTreeMap<[u8; 16], ObjectPath>,
     content: Content,
 }

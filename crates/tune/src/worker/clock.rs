@@ -80,9 +80,9 @@ pub struct Calls {
 /// Number of bytes read in a run, and how many of them the system had to fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
-    /// Bytes that read calls returned.
+    /// Number of bytes that read calls returned.
     pub len_bytes: u64,
-    /// Bytes that the system fetched from storage during the run, including readahead.
+    /// Number of bytes that the system fetched from storage during the run, including readahead.
     pub from_storage_len_bytes: u64,
 }
 

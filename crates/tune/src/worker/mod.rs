@@ -84,7 +84,7 @@ pub struct KernelOutcome {
     pub zlib: Option<String>,
     /// Stages, in the order in which they began.
     pub stages: Vec<StageTime>,
-    /// Bytes of values; 0 if only metadata is read or created.
+    /// Length of the values; 0 if only metadata is read or created.
     pub len_bytes: u64,
     /// Read and write calls; absent if the system does not count them.
     pub calls: Option<Calls>,

@@ -45,7 +45,7 @@ pub(super) fn run<'a>(run: &KernelRun<'a>, clock: &mut Clock) -> Result<Done<'a>
 
 /// A smooth field of temperatures in thousandths of a degree, with noise and land.
 struct Field {
-    /// Contribution of the longitude.
+    /// Factor that each longitude contributes to the temperature.
     along: Vec<f64>,
     data: Data,
     /// Value of the wave below which there is land, whose values are 0. A sine is below `sin(pi (f - 1/2))` for a share

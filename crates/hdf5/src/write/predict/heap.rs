@@ -16,11 +16,11 @@ const VALUE_HEADER_LEN_BYTES: u64 = 16;
 pub struct HeapContent {
     /// Number of values.
     pub values: f64,
-    /// Bytes of the values that share collections, with headers and padding.
+    /// Length of the values that share collections, with headers and padding.
     shared_len_bytes: f64,
     /// Number of the values that share collections.
     shared_values: f64,
-    /// Bytes of collections that hold one long value each.
+    /// Length of collections that hold one long value each.
     alone_len_bytes: f64,
 }
 

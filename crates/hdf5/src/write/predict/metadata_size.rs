@@ -16,8 +16,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug)]
 pub(in crate::write) struct MetadataSizeEstimator {
     compat: Compat,
-    /// Links and text of each group, and attributes and bytes of each object, by the hash of its path: a collision only
-    /// makes the bound larger.
+    /// Links and text of each group, and attributes and bytes of each object, indexed by the hash of its path: a
+    /// collision only makes the bound larger.
     groups: HashMap<u64, Contents>,
     objects: HashMap<u64, Contents>,
     hidden_len_bytes: u64,

@@ -46,7 +46,7 @@ pub struct ImageCheck {
     pub empty_shards: u64,
     /// Number of good chunks.
     pub chunks: u64,
-    /// Bytes of good shards.
+    /// Length of good shards.
     pub stored_len_bytes: u64,
     /// Faults found.
     pub bad: Vec<BadShard>,

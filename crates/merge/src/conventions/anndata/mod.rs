@@ -94,8 +94,8 @@ pub(crate) fn refuse_append() -> Difference {
     }
 }
 
-/// Returns whether planning needs the pointers of entry number `at`: those of a matrix whose columns (rows, if
-/// variables are concatenated) are assembled from all inputs, or of an element that is compared as a whole.
+/// Returns whether planning needs the pointers of entry number `at`: it belongs to a matrix whose columns (rows, if
+/// variables are concatenated) are assembled from all inputs, or to an element that is compared as a whole.
 fn is_needed(file: &FileView<'_>, at: usize, axis: Axis) -> bool {
     let path = file.path_of(at);
     let is_along = along(axis).iter().any(|root| path.starts_with(root));

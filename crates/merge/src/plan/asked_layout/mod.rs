@@ -124,7 +124,7 @@ pub(crate) struct AskedLayouts<'o> {
     dimensions: Option<Dimensions>,
     /// Variables with rules of CMIP7, if these are requested.
     cmip7: Cmip7Variables,
-    /// Additional paths of datasets, by their first path.
+    /// Additional paths of datasets, indexed by their first path.
     links: HashMap<Vec<u8>, Vec<Vec<u8>>>,
     /// Paths of datasets that readers accept only in chunks, if an option requests storage without chunks.
     needing_chunks: HashSet<Vec<u8>>,

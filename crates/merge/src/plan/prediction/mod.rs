@@ -72,11 +72,11 @@ const SYNC_S: f64 = 8e-3;
 /// Predicted size, time and memory of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Bytes of the output's chunks.
+    /// Length of the output's chunks.
     pub stored_len_bytes: u64,
-    /// Bytes of everything else: metadata, provenance, values that libhdf5 writes.
+    /// Length of everything else: metadata, provenance, values that libhdf5 writes.
     pub metadata_len_bytes: u64,
-    /// Bytes of the inputs.
+    /// Length of the inputs.
     pub input_len_bytes: u64,
     /// Relative uncertainty of the output's size: twice the standard error of the sample. The size counts as unknown
     /// above [`MAX_SIZE_ERROR`].
@@ -91,7 +91,7 @@ pub struct Prediction {
     /// Memory that the engine acquires for buffers. It is exact for one process; pages that are never touched are not
     /// resident.
     pub memory_len_bytes: u64,
-    /// Uncompressed bytes that trials produced.
+    /// Number of uncompressed bytes that trials produced.
     pub sampled_len_bytes: u64,
 }
 

@@ -153,7 +153,7 @@ pub(super) struct Trials {
     pub of_small: Vec<TrialResult>,
     /// Numbers of the subjects that cannot be tried.
     pub untried: Vec<usize>,
-    /// Uncompressed bytes that the trials produced.
+    /// Number of uncompressed bytes that the trials produced.
     pub len_bytes: u64,
     /// Ratio of wall time to processor time: above 1 if other programs use the machine, or the storage of the inputs is
     /// slow.

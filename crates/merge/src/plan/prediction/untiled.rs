@@ -39,7 +39,7 @@ const SMALL_TABLE_LEN_BYTES: u64 = 2048;
 pub(super) struct UntiledEstimate {
     /// Bytes after the chunks.
     pub len_bytes: Estimate,
-    /// Bytes that are placed in the room reserved for metadata until it is full, and then after the chunks.
+    /// Number of bytes that are placed in the room reserved for metadata until it is full, and then after the chunks.
     pub front_len_bytes: f64,
     /// Processor seconds, all on the committing thread.
     pub cpu_s: Estimate,

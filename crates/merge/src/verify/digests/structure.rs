@@ -67,7 +67,7 @@ pub fn structure_digests(plan: &MergePlan) -> Vec<u64> {
     structure_digests_with(plan, &|column| plan.columns[column as usize].dims.first().copied().unwrap_or(0))
 }
 
-/// Computes the digest of each entry, with the number of rows in each column that `rows` returns.
+/// Computes the digest of each entry; `rows` returns the number of rows of a column.
 pub fn structure_digests_with(plan: &MergePlan, rows: &dyn Fn(u32) -> u64) -> Vec<u64> {
     plan.schema.entries.iter().map(|entry| of_entry(plan, entry, rows)).collect()
 }

@@ -91,7 +91,7 @@ pub struct ReadingReport {
     pub ranks_per_group: u64,
     /// Number of times that an input was opened after the scan, across all ranks.
     pub opens: u64,
-    /// Bytes that ranks sent to each other.
+    /// Number of bytes that ranks sent to each other.
     pub sent_len_bytes: u64,
     /// Number of messages that carried these bytes.
     pub messages: u64,

@@ -34,7 +34,7 @@ pub struct RegroupingReport {
     pub datasets: Vec<RegroupedDataset>,
     /// Number of chunks that were decoded for these datasets.
     pub decoded_chunks: u64,
-    /// Bytes that went through a scratch file.
+    /// Number of bytes that went through a scratch file.
     pub scratch_len_bytes: u64,
     /// Predicted space of the scratch file in one process.
     pub scratch_space_len_bytes: u64,
