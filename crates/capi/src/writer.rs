@@ -64,7 +64,7 @@ struct CallerSamples {
 }
 
 impl CallerSamples {
-    /// Returns the bytes.
+    /// Returns the samples as bytes.
     ///
     /// # Safety
     /// They must still be valid, and must not be changed while the result is used.

@@ -103,7 +103,7 @@ impl Ranks {
         &self.machines
     }
 
-    /// Returns the ranks.
+    /// Returns the communicator of the ranks.
     pub fn ranks(&self) -> &dyn Communicator {
         self.world.as_ref().map_or(&SingleProcess, World::communicator)
     }

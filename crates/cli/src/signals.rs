@@ -32,7 +32,7 @@ impl SignalFlag {
     }
 }
 
-/// Handler of aborts. An abort means that memory ran out until a panic is reported.
+/// Handler of aborts. Until a panic is reported, an abort means that memory ran out.
 #[derive(Debug, Clone)]
 pub struct OomAbortHandler(Arc<AtomicBool>);
 

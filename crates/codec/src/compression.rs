@@ -13,8 +13,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Effort {
-    /// Reversal of the bit transposition of bitshuffle and its relatives, which store bit k of byte b of all elements
-    /// together, for each b and k.
+    /// Fastest encoder, which keeps up with disks.
     Fast,
     /// The ratio of gzip 6 in a fraction of its time.
     #[default]

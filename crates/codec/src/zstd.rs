@@ -46,7 +46,7 @@ impl ZstdEncoder {
         Ok(Self { context, level })
     }
 
-    /// Returns the level.
+    /// Returns the compression level.
     pub(crate) fn level(&self) -> i32 {
         self.level
     }

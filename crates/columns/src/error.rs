@@ -125,7 +125,7 @@ pub enum ColumnsError {
         /// Location of the source.
         place: Box<Location>,
     },
-    /// Products that readers take for the ids of events differ from these ids.
+    /// Products that readers interpret as the ids of events differ from these ids.
     #[error(
         "{place}: it holds {held}, but the id of the event has {id}; readers of {layout} take this product for the ids"
     )]

@@ -30,7 +30,7 @@ impl Rows {
         Self { runs: joined.into() }
     }
 
-    /// Returns the runs.
+    /// Returns the runs of rows, in ascending order.
     pub fn runs(&self) -> &[Range<u64>] {
         &self.runs
     }

@@ -26,7 +26,7 @@ pub(crate) fn file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", bytes));
 }
 
-/// Runs the target whose input is edits of a file whose checksums stay right.
+/// Runs the target whose input is a list of edits to a file; the checksums of the file are kept valid.
 pub(crate) fn edited_file(bytes: &[u8]) {
     read_all(&scratch::write("file.h5", &edited(bytes).0));
 }
@@ -118,8 +118,8 @@ fn options(output: &Path) -> MergeOptions {
     }
 }
 
-/// Runs the target whose input is edits of a file, which is merged with itself. A merged file must pass verification by
-/// its digests and by comparison with the inputs.
+/// Runs the target whose input is a list of edits to a file, which is merged with itself. A merged file must pass
+/// verification by its digests and by comparison with the inputs.
 pub(crate) fn merge(bytes: &[u8]) {
     let input = scratch::write("input.h5", &edited(bytes).0);
     let inputs = [input.clone(), input];
@@ -138,7 +138,7 @@ pub(crate) fn merge(bytes: &[u8]) {
     assert!(digest_report.mismatches.is_empty(), "{:?}", digest_report.mismatches);
 }
 
-/// Runs the target whose input is edits of a file, which is compared with its digests.
+/// Runs the target whose input is a list of edits to a file, which is compared with its digests.
 pub(crate) fn digests(bytes: &[u8]) {
     let path = scratch::write("own.h5", &edited(bytes).0);
     let cancel = CancelToken::new();

@@ -19,7 +19,7 @@ const CPU_TIME: Duration = Duration::from_secs(1);
 /// Maximum time for all answers: the last one may begin shortly before the timeout, and cores may be busy.
 const MAX_DURATION: Duration = Duration::from_secs(15);
 
-/// Runs the target whose input is edits of a file.
+/// Runs the target whose input is a list of edits to a file.
 pub(crate) fn library(bytes: &[u8]) {
     let path = scratch::write("library.h5", &edited(bytes).0);
     let command = ReaderCommand::of_this_program().expect("the system knows its processes' executables");

@@ -54,7 +54,7 @@ impl<'f> GlobalHeap<'f> {
         Self { file, encoding, limit_len_bytes, cached_len_bytes: 0, collections: lru::LruCache::unbounded() }
     }
 
-    /// Returns the file.
+    /// Returns the file that holds the heap.
     pub fn file(&self) -> &'f InputFile {
         self.file
     }

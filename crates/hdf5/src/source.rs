@@ -140,7 +140,7 @@ impl<'f> MetadataView<'f> {
         self.read.unwrap_or_default()
     }
 
-    /// Returns the file.
+    /// Returns the file whose metadata is viewed.
     pub fn file(&self) -> &'f InputFile {
         self.file
     }

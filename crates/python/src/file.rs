@@ -292,7 +292,7 @@ impl File {
 }
 
 impl File {
-    /// Returns the open file.
+    /// Returns the file that this object wraps.
     pub(crate) fn open_file(&self) -> &OpenFile {
         &self.inner
     }

@@ -155,12 +155,12 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Returns the table.
+    /// Returns the table that is scanned.
     pub(crate) fn table(&self) -> &Table<'f> {
         &self.table
     }
 
-    /// Returns the index.
+    /// Returns the index that the scan uses; `None` if it uses none.
     pub(crate) fn index(&self) -> Option<&'f Index> {
         self.index
     }

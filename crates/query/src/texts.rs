@@ -28,7 +28,7 @@ impl TextForm {
         }
     }
 
-    /// Returns the texts.
+    /// Returns the texts in `bytes`, the values of several rows.
     pub(crate) fn texts(self, bytes: &[u8]) -> Vec<&[u8]> {
         let mut texts = Vec::new();
         self.for_each(bytes, |text| texts.push(text));

@@ -310,7 +310,7 @@ impl PlannedMerge {
         Self { plan, files, preview: None, index: None, part: None }
     }
 
-    /// Returns the plan.
+    /// Returns the plan of the merge.
     pub fn plan(&self) -> &MergePlan {
         &self.plan
     }

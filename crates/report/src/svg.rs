@@ -20,7 +20,7 @@ pub const COLOURS: [&str; 11] = [
     "#888888",
 ];
 
-/// A figure.
+/// A figure, drawn as SVG.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Short name, used for files and links.

@@ -9,7 +9,7 @@ use crate::svg::html;
 use serde::Deserialize;
 use std::path::Path;
 
-/// A verification.
+/// Report of a verification.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Verification {

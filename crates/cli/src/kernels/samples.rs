@@ -32,7 +32,7 @@ pub(super) struct SamplesWork<'a> {
     folder: PathBuf,
     syncs: bool,
     processes: usize,
-    /// Number of samples along each axis over all boxes, x first.
+    /// Number of samples along each axis across all boxes, x first.
     counts: Vec<u64>,
     region: SampleBox,
     /// Values of each field.

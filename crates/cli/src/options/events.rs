@@ -53,7 +53,7 @@ pub enum DifferingProducts {
 }
 
 impl SelectionArgs {
-    /// Returns the selection.
+    /// Returns the selection that the options describe.
     pub fn selection(&self) -> Selection {
         Selection {
             tree: self.tree.clone(),

@@ -15,7 +15,7 @@ pub(super) type Visit<'a> = dyn FnMut(&ChunkRecord<'_>) -> ControlFlow<()> + 'a;
 
 /// Source of index bytes.
 pub(super) trait IndexSource {
-    /// Returns the file.
+    /// Returns the file that holds the index.
     fn file(&self) -> &InputFile;
     /// Fills `out` with at least `needed_len_bytes` bytes at `address`, and up to `wanted_len_bytes` if the file is
     /// long enough, with one read if possible.

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Mismatch,
     /// The work was cancelled.
     Cancelled,
-    /// Another rank met an error.
+    /// Another rank encountered an error.
     RankFailed,
     /// A bug in raddle.
     Internal,

@@ -72,7 +72,7 @@ pub fn encode(run: &LatticeRun, grid: &ArrayGrid, array: &[u8], block: &mut [u8]
 /// if there are none.
 ///
 /// # Panics
-/// See [`encode`].
+/// As for [`encode`].
 pub fn gather(
     run: &LatticeRun,
     grid: &ArrayGrid,
@@ -91,7 +91,7 @@ pub fn gather(
 /// Copies samples packed by [`gather`] into `array`.
 ///
 /// # Panics
-/// See [`encode`].
+/// As for [`encode`].
 pub fn scatter(run: &LatticeRun, grid: &ArrayGrid, array: &mut [u8], packed_samples: &[u8], sample_len_bytes: usize) {
     let Some((_, overlap, strides)) = packed(run, grid) else { return };
     by_length!(array, packed_samples, sample_len_bytes, decode, |side| rows(&overlap, 0, &strides, side));
@@ -126,7 +126,7 @@ fn packed(run: &LatticeRun, grid: &ArrayGrid) -> Option<(ArrayGrid, Overlap, [us
 /// Copies the samples of `run` that `array` holds from `block` into `array`.
 ///
 /// # Panics
-/// See [`encode`].
+/// As for [`encode`].
 pub fn decode(run: &LatticeRun, grid: &ArrayGrid, array: &mut [u8], block: &[u8], sample_len_bytes: usize) {
     let Some(overlap) = Overlap::of(run, grid) else { return };
     by_length!(array, block, sample_len_bytes, decode, |side| walk(run, &overlap, side));

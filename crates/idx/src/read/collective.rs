@@ -138,7 +138,7 @@ impl Dataset {
     /// their boxes; a box without samples (at the resolution) gives an empty buffer. Every block is read by one rank.
     ///
     /// # Errors
-    /// As for [`Dataset::read_by`], on every rank; if only another rank met an error, `RankFailed`.
+    /// As for [`Dataset::read_by`], on every rank; also `RankFailed` if only another rank encountered an error.
     pub fn read_collective(&self, query: &Query, readers: &Readers<'_>, ranks: &dyn Communicator) -> Result<Vec<u8>> {
         let begun = self.begin(query);
         let (part, mut out) = ranks.agree(OPERATION, begun)?;

@@ -127,7 +127,7 @@ impl Writer {
     /// except for threads and memory.
     ///
     /// # Errors
-    /// As for [`Writer::write`], on every rank; if only another rank met an error, `RankFailed`.
+    /// As for [`Writer::write`], on every rank; also `RankFailed` if only another rank encountered an error.
     pub fn write_collective(
         &mut self,
         time: Option<u64>,

@@ -70,7 +70,7 @@ impl InterleavedInflater {
     /// unspecified.
     ///
     /// # Panics
-    /// With more than [`LANES`] streams.
+    /// If there are more than [`LANES`] streams.
     pub(crate) fn inflate<const STREAMS: usize>(
         &mut self,
         stored: [&[u8]; STREAMS],

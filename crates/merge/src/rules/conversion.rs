@@ -64,7 +64,7 @@ pub enum ElementMap {
         offset: f64,
         /// Packed values that represent missing ones.
         missing: Vec<f64>,
-        /// Packed value that only some readers take for a missing one.
+        /// Packed value that only some readers treat as missing.
         unwritten: Option<f64>,
         /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
@@ -79,7 +79,7 @@ pub enum ElementMap {
         offset: f64,
         /// Packed values that represent missing ones.
         missing: Vec<f64>,
-        /// Packed value that only some readers take for a missing one.
+        /// Packed value that only some readers treat as missing.
         unwritten: Option<f64>,
         /// Whether stored integers have the other signedness (`_Unsigned`).
         reinterpret: bool,
@@ -94,7 +94,7 @@ pub enum ElementMap {
         shift: f64,
         /// Values that are not converted, such as the fill value.
         kept: Vec<f64>,
-        /// Value that only some readers take for a missing one.
+        /// Value that only some readers treat as missing.
         unwritten: Option<f64>,
     },
     /// Look up nonnegative values in a table; negative ones stay.
@@ -122,7 +122,7 @@ impl InputConversion {
 }
 
 impl ElementMap {
-    /// Returns whether elements that were never written, which only some readers take for missing, would become others.
+    /// Returns whether elements that were never written, which only some readers treat as missing, would become others.
     pub(super) fn changes_unwritten(&self) -> bool {
         match self {
             Self::Unpack { unwritten, .. } | Self::Repack { unwritten, .. } => unwritten.is_some(),

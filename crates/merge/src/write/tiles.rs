@@ -156,7 +156,7 @@ impl<'p> MergeWork<'p> {
         self.plan
     }
 
-    /// Returns the tile observer.
+    /// Returns the observer of the tiles; `None` if there is none.
     pub(crate) fn tile_observer(&self) -> Option<&'p dyn TileObserver> {
         self.tile_observer
     }

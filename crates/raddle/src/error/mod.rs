@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// Returns the message.
+    /// Returns the message, without the lines below it and the advice.
     pub fn message(&self) -> &str {
         &self.what
     }

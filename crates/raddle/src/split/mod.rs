@@ -114,7 +114,7 @@ pub enum SplitUnit {
 }
 
 impl Division {
-    /// Returns the criteria.
+    /// Returns the criteria that the options state.
     ///
     /// # Errors
     /// If there are none, or they contradict each other.

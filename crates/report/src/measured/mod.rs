@@ -129,7 +129,7 @@ pub struct MeasuredLibrary {
     pub library: String,
 }
 
-/// An experiment.
+/// An experiment and its findings.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Experiment {

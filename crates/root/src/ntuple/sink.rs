@@ -77,7 +77,7 @@ struct Shared {
     options: NtupleOptions,
     /// Whether ids are stored as separate fields.
     adds_ids: bool,
-    /// Products that readers take for the ids, if the blocks have ids.
+    /// Products that readers interpret as the ids, if the blocks have ids.
     held_ids: Option<IdFields>,
 }
 
@@ -166,7 +166,7 @@ impl Shared {
         ColumnsError::Compress { path: self.path.clone(), source }
     }
 
-    /// Checks that products that readers take for ids hold the ids of the block.
+    /// Checks that products that readers interpret as ids hold the ids of the block.
     fn check_ids(&self, block: &Block, place: &Location) -> Result<()> {
         let Some(IdFields(columns)) = self.held_ids else { return Ok(()) };
         let parts: [fn(&EventId) -> u64; 3] = [|id| id.run.into(), |id| id.lumi.into(), |id| id.event];

@@ -77,8 +77,8 @@ impl ZarrWriter {
     /// options, except for threads and memory.
     ///
     /// # Errors
-    /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. If only another
-    /// rank met an error, `RankFailed`. The writer must not be used afterwards.
+    /// If arrays do not fit the form, the output exists, or files cannot be written; on every rank. Also `RankFailed`
+    /// if only another rank encountered an error. The writer must not be used afterwards.
     pub fn write_collective(
         &mut self,
         patches: Vec<BoxData<'_>>,

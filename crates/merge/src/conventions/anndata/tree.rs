@@ -76,7 +76,7 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Returns the path.
+    /// Returns the path of the object in its file.
     pub fn path(self) -> &'a [u8] {
         self.file.paths.get(self.at)
     }
@@ -102,7 +102,7 @@ impl<'a> Node<'a> {
         self.file.children[self.at].iter().map(move |&at| Self { at, ..self })
     }
 
-    /// Returns the attributes.
+    /// Returns the attributes of the object.
     pub fn attributes(self) -> &'a Arc<[AttributeValue]> {
         &self.entry().attributes
     }

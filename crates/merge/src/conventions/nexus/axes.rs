@@ -101,7 +101,7 @@ fn other_guesses(
     others
 }
 
-/// Returns the axes of a signal of this `shape` that readers take for those of a field with these `dims`.
+/// Returns the axes of a signal of this `shape` that readers assume for a field with these `dims`.
 pub(super) fn guess(shape: &[u64], dims: &[u64]) -> Option<Vec<usize>> {
     if shape.ends_with(dims) && (dims.len() > 1 || dims.len() == shape.len()) {
         return Some((shape.len() - dims.len()..shape.len()).collect());

@@ -128,7 +128,7 @@ impl LayoutRule {
         rules.into_iter().map(rule).collect()
     }
 
-    /// Returns the settings.
+    /// Returns the settings that the rule requests.
     pub fn settings(&self) -> &LayoutSettings {
         &self.settings
     }
