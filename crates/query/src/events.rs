@@ -155,7 +155,7 @@ pub fn rows_of(
     Ok(Rows::of(runs.into_iter().flatten()))
 }
 
-/// Returns the runs of rows of events, as lists in order.
+/// Returns the rows of events as runs: one list for each part of the offsets that is read at once, in order.
 fn by_offsets(
     table: &Table<'_>,
     offsets: &TableColumn,

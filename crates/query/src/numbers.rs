@@ -34,7 +34,7 @@ macro_rules! with_words {
 }
 pub(crate) use with_words;
 
-/// A number of a column.
+/// Type of the numbers in a column.
 pub(crate) trait Number: Copy + PartialOrd {
     /// Whether the type is one of integers.
     const IS_INTEGER: bool;

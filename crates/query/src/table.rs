@@ -179,7 +179,7 @@ impl ColumnKind {
         }
     }
 
-    /// Returns the type of the numbers, if there are any.
+    /// Returns the type of the numbers; `None` if there are none.
     pub fn number(&self) -> Option<NumberType> {
         match self {
             Self::Number(number) | Self::Enumeration { base: number, .. } => Some(*number),

@@ -139,7 +139,7 @@ impl IdBranches {
         Some(Self { parts, places })
     }
 
-    /// Returns the branch that holds all three numbers, if there is one.
+    /// Returns the branch that holds all three numbers; `None` if there is none.
     pub fn whole_branch(&self) -> Option<usize> {
         match self.parts.as_slice() {
             [(branch, ..)] => Some(*branch),

@@ -157,7 +157,7 @@ impl TreeSource {
         self.plans.binary_search_by_key(&branch, |plan| plan.branch).ok()
     }
 
-    /// Returns the branch that holds only the ids of entries, if there is one.
+    /// Returns the branch that holds only the ids of entries; `None` if there is none.
     pub(super) fn id_branch(&self) -> Option<usize> {
         self.ids.as_ref()?.whole_branch()
     }

@@ -191,7 +191,8 @@ pub struct StopRule {
     /// Half-width of the interval, as a share of the ratio, that is narrow enough to report how much better or worse an
     /// arm is.
     pub half_width: f64,
-    /// Ratio beyond which, or below whose inverse, no narrower interval and no more blocks are needed.
+    /// Ratio from which an effect is clear, so that no narrower interval and no more blocks are needed. For arms that
+    /// are better, the same holds below its inverse.
     pub clear: f64,
     /// Minimum number of blocks for reporting a smaller effect: times on a machine that is occasionally slow for a
     /// second are not normally distributed, and five of them in a row mean little.

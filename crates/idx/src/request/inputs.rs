@@ -70,7 +70,7 @@ pub struct InputRequest {
 }
 
 impl InputRequest {
-    /// Returns the path of the IDX dataset among `inputs`, if there is one.
+    /// Returns the path of the IDX dataset among `inputs`; `None` if there is none.
     ///
     /// # Errors
     /// If it is not the only input, or options do not apply to the kind of inputs.
@@ -114,7 +114,7 @@ impl InputRequest {
         }
     }
 
-    /// Returns the requested names of `count` fields, if there are any.
+    /// Returns the requested names of `count` fields; `None` if there are none.
     ///
     /// # Errors
     /// If there are more or fewer names than fields.

@@ -104,7 +104,7 @@ fn names(step: &StepPlan, continues: bool) -> Box<dyn Iterator<Item = &Path> + '
     if continues { Box::new(step.names()) } else { Box::new(step.names_alone()) }
 }
 
-/// Returns the error for an existing file or folder with one of the step's names, if there is one.
+/// Returns the error for an existing file or folder with one of the step's names; `None` if there is none.
 pub(crate) fn in_the_way(output: &Path, step: &StepPlan, header: &Header, continues: bool) -> Option<IdxError> {
     let mut places = names(step, continues).map(|name| folder_of(output).join(name));
     let path = places.find(|place| place.symlink_metadata().is_ok())?;

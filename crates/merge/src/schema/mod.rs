@@ -295,7 +295,7 @@ impl Column {
         (!conversion.is_identity()).then_some(conversion)
     }
 
-    /// Returns the rows of an input that are left out of the output, if there are any.
+    /// Returns the rows of an input that are left out of the output; `None` if no rows are.
     pub fn trim_of(&self, input: u32) -> Option<Trim> {
         *self.trims.as_ref()?.get(input as usize)?
     }

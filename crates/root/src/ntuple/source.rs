@@ -136,7 +136,7 @@ impl Source for NtupleSource {
         self.ids.is_some()
     }
 
-    /// Returns the last end of a cluster within the target size, if there is one.
+    /// Returns the last end of a cluster within the target size; the end of the target if no cluster ends there.
     fn unit_end(&self, start: u64, target_len_bytes: u64) -> u64 {
         let entries = (target_len_bytes / self.entry_len_bytes).max(1);
         let end = start.saturating_add(entries).min(self.len_entries());

@@ -26,7 +26,7 @@ impl<'a> Team<'a> {
         Self { mpi: Some(mpi), rank: u64::from(mpi.rank()), size: u64::from(mpi.size()) }
     }
 
-    /// Returns the ranks, if there are any.
+    /// Returns the ranks; `None` if there are none.
     pub(super) fn mpi(&self) -> Option<&'a DynamicMpi> {
         self.mpi
     }

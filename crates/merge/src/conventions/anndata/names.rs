@@ -60,7 +60,7 @@ impl Alignment {
     }
 }
 
-/// Returns a name that occurs more than once in `names`, if there is one.
+/// Returns a name that occurs more than once in `names`; `None` if there is none.
 pub(super) fn repeated(names: &[String]) -> Option<&str> {
     let mut known = HashSet::with_capacity(names.len());
     names.iter().map(String::as_str).find(|name| !known.insert(*name))

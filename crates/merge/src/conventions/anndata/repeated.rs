@@ -13,7 +13,8 @@ use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::fragment;
 use raddle_hdf5::logical::CanonicalElements;
 
-/// Returns a difference that describes names which occur more than once in the inputs of `plan`, if there are any.
+/// Returns a difference that describes names which occur more than once in the inputs of `plan`; `None` if there are no
+/// such names.
 pub(crate) fn repeated(plan: &MergePlan, watch: &Watch<'_>) -> Result<Option<Difference>> {
     let entries = &plan.schema.entries;
     if plan.convention != Some(Choice::Anndata) {
