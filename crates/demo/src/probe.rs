@@ -56,7 +56,7 @@ pub fn narrow(compression: Option<Compression>) -> Result<CodecRates, raddle_cod
     measure(&values, 4, CHUNK_ROWS as usize * 4, NARROW_TILE_LEN_BYTES, compression)
 }
 
-/// Measures the rates of maps whose tiles are compressed with `compression`.
+/// Measures the rates of codecs for maps whose tiles are compressed with `compression`.
 ///
 /// # Errors
 /// If memory for a codec cannot be allocated.

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verification {
-    /// State of what is stored.
+    /// Result of checking the stored blocks or chunks.
     #[serde(flatten)]
     pub check: TargetCheck,
     /// Comparison of fields with their inputs.

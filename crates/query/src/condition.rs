@@ -49,7 +49,7 @@ impl Matches {
 pub(crate) enum Condition {
     /// Test of the column with this number.
     Test(usize, Test),
-    /// Comparison of the columns with these numbers.
+    /// Comparison of two columns, given by their numbers.
     Pair(usize, usize, Pair),
     And(Vec<Condition>),
     Or(Vec<Condition>),

@@ -334,7 +334,8 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Checks whether no process uses a scratch folder: its lock is free, or it got none within [`MAX_UNLOCKED_AGE`].
+/// Returns whether a scratch folder is abandoned: its lock is free, or it has no lock and is older than
+/// [`MAX_UNLOCKED_AGE`].
 fn is_abandoned(folder: &Path) -> bool {
     match File::open(folder.join(LOCK)) {
         Ok(lock) => rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),

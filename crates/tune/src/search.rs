@@ -42,8 +42,8 @@ const MAX_COMBINATIONS: usize = 64;
 const SWEEP_SHARE: f64 = 0.6;
 const ROUNDS_SHARE: f64 = 0.6;
 
-/// Number of runs that a combination costs until it wins or is dropped: rounds of [`MIN_BLOCKS`], each with half of
-/// the arms.
+/// Number of runs of a search by halving, per combination. Each round runs [`MIN_BLOCKS`] blocks with half of the
+/// previous round's arms, so all rounds together cost at most twice the first.
 const RUNS_PER_COMBINATION: f64 = 2.0 * MIN_BLOCKS as f64;
 
 /// Number of values of a setting that are combined, in addition to its default.

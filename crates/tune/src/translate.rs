@@ -175,8 +175,8 @@ impl TranslatedSettings {
     }
 }
 
-/// Returns the requested settings that a file and its first dataset have, with their actual values. A conversion buffer
-/// leaves no trace.
+/// Returns the requested settings that a file and its first dataset have, with their actual values. The size of the
+/// conversion buffer cannot be read back, so it is never returned.
 pub fn found(asked: &Settings, file: &FileSettings, dataset: &DatasetSettings) -> Settings {
     let filter = |level: Option<u32>| Some(SettingValue::Whole(u64::from(level.unwrap_or(0))));
     let szip = |wanted| dataset.szip.filter(|(coding, _)| *coding == wanted).map(|(_, pixels)| pixels);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FolderOperation {
-    /// Creating a file, writing it and reading it. All writers need it.
+    /// Creating, writing and reading a file. All writers need it.
     Write,
     /// Locking an output against other processes. All writers need it.
     Lock,

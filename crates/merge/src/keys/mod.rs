@@ -10,9 +10,9 @@
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!
-//! The first two are those of ph5concat. All ranks join the ids as sorted sequences (`index`, `table`,
-//! `shared_join`) before anything is written; values are computed together with their tiles ([`derived`]). Invariant: an
-//! id that is not in the index is an error, never a number.
+//! The first two are those of ph5concat. All ranks join the ids as sorted sequences (`index`, `table`, `shared_join`)
+//! before anything is written; values are computed together with their tiles ([`derived`]). Invariant: an id that is
+//! not in the index is an error. It never gets a row number.
 
 pub mod attach;
 pub mod check;

@@ -147,7 +147,7 @@ impl ValueMeaning {
         }
     }
 
-    /// Returns the path of the dataset whose elements these values number; `None` if they number none.
+    /// Returns the path of the dataset into which these values are indices; `None` if they are not indices.
     pub fn refers_to(&self) -> Option<&[u8]> {
         match self {
             Self::Positions { target, .. } => Some(target),

@@ -51,7 +51,7 @@ pub(crate) fn ranges(plan: &MergePlan, paths: &[Vec<u8>], watch: &Watch<'_>) -> 
     Ok(ranges)
 }
 
-/// Packs the values of all inputs in the same way, once their range is known.
+/// Chooses one packing for the values of all inputs, given their range.
 pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, range: (f64, f64)) {
     let refuse = |settling: &mut Settling<'_>, found: &str| {
         let mismatch = Mismatch::new("integers of up to 32 bits and finite values", found);

@@ -46,7 +46,7 @@ pub struct Statistic {
 const GB: u64 = 1_000_000_000;
 
 impl Statistic {
-    /// NOvA's near detector.
+    /// Files of NOvA's near detector.
     pub const NOVA_ND: Self = Self {
         name: "NOvA-ND",
         files: 165,

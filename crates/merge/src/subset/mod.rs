@@ -1,6 +1,6 @@
 //! Restriction of the output to ranges of dimensions (`--select`), as text: `time=0:100`, `lat=-30..30`.
 //!
-//! `resolve` turns the ranges into numbers of elements, which may need the values of coordinates, and `cut` restricts
+//! `resolve` turns the ranges into ranges of element indices, for which it may read coordinates, and `cut` restricts
 //! the columns of a schema to them. `tables` restricts tables to rows of events. Invariant: all datasets of a dimension
 //! are restricted alike.
 

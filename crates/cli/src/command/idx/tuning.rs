@@ -66,7 +66,7 @@ pub struct Subject<'a> {
     pub options: &'a WriteOptions,
     /// Time step.
     pub step: Option<u64>,
-    /// Samples of this rank.
+    /// Boxes of samples that this rank holds.
     pub patches: &'a [BoxData<'a>],
 }
 
