@@ -1,5 +1,6 @@
 """The command that writes an index; raddle.scan (tests/python) uses it."""
 
+import fcntl
 import json
 
 import h5py
@@ -14,7 +15,7 @@ def write(path):
     return path
 
 
-def test_an_index_is_written_beside_the_file(raddle, tmp_path):
+def test_an_index_is_written_next_to_the_file(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     before = path.read_bytes()
     shown = raddle("index", path).stdout
@@ -31,6 +32,15 @@ def test_an_index_is_the_same_for_any_number_of_threads(raddle, tmp_path):
     for jobs in (1, 3):
         raddle("index", path, "-o", tmp_path / f"{jobs}", "-j", jobs)
     assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+
+
+def test_one_process_at_a_time_writes_an_index(raddle, tmp_path):
+    path = write(tmp_path / "all.h5")
+    with open(tmp_path / ".all.h5.stats.raddle-lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "another raddle is writing it" in raddle("index", path, expect=7).stderr
+    raddle("index", path)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["all.h5", "all.h5.stats"]
 
 
 def test_what_cannot_be_indexed_is_refused(raddle, tmp_path):
