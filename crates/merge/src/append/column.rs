@@ -14,9 +14,6 @@ use raddle_hdf5::model::{ChunkIndex, Dataset, Dataspace, Layout};
 /// `H5D_ALLOC_TIME_EARLY`: libhdf5 would allocate chunks as soon as a dataset grows.
 const EARLY: u8 = 1;
 
-/// Reason to refuse a dataset whose storage has no chunks.
-const NOT_CHUNKED: &str = "is not chunked and cannot grow; merge all inputs again, with --extendible";
-
 impl Planner<'_> {
     /// Plans how a column of an existing file grows, with its chunk shape and filters. If its last chunk is not full,
     /// that chunk is rewritten.
@@ -81,7 +78,7 @@ impl Planner<'_> {
         planned: &mut ColumnPlan,
     ) -> Result<u64, String> {
         let (model, old_rows) = (column.model(), column.facts.first().map_or(0, |fact| fact.rows));
-        check_growth(model, old_rows, planned.dims[0])?;
+        let chunk_shape = check_growth(model, old_rows, planned.dims[0])?;
         if planned.dims.contains(&0) {
             // Rows without elements extend the dataset, but nothing is stored.
             return Ok(old_rows);
@@ -90,7 +87,7 @@ impl Planner<'_> {
             planned.route = file_local(model, unknown)?;
             return Ok(old_rows);
         }
-        self.grow_chunks(index, column, unknown, planned)
+        self.grow_chunks(index, column, chunk_shape, unknown, planned)
     }
 
     /// Sets the route by which rows are added to the chunks of a dataset. Returns the first row that is written, which
@@ -99,11 +96,11 @@ impl Planner<'_> {
         &mut self,
         index: ColumnIndex,
         column: &Column,
+        chunk_shape: &[u64],
         unknown: Option<&CodecError>,
         planned: &mut ColumnPlan,
     ) -> Result<u64, String> {
         let model = column.model();
-        let Storage::Chunked(chunk_shape) = &planned.storage else { return Err(NOT_CHUNKED.to_owned()) };
         let old_rows = column.facts.first().map_or(0, |fact| fact.rows);
         let first_row = old_rows / chunk_shape[0] * chunk_shape[0];
         let is_moved = self.verbatim_chunk(column, &AskedFilters::of(self.options), None, unknown.is_some()).is_some();
@@ -133,10 +130,10 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses a dataset of `old_rows` rows whose storage cannot grow to `rows`.
-fn check_growth(model: &Dataset, old_rows: u64, rows: u64) -> Result<(), String> {
-    let Layout::Chunked { partial_chunks_unfiltered, index, .. } = &model.layout else {
-        return Err(NOT_CHUNKED.to_owned());
+/// Returns the chunk shape of a dataset of `old_rows` rows. Refuses a dataset whose storage cannot grow to `rows`.
+fn check_growth(model: &Dataset, old_rows: u64, rows: u64) -> Result<&[u64], String> {
+    let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index } = &model.layout else {
+        return Err("is not chunked and cannot grow; merge all inputs again, with --extendible".to_owned());
     };
     let longest = match &model.dataspace {
         Dataspace::Simple { max_dims, .. } => max_dims[0],
@@ -156,7 +153,7 @@ fn check_growth(model: &Dataset, old_rows: u64, rows: u64) -> Result<(), String>
                 .to_owned(),
         );
     }
-    Ok(())
+    Ok(chunk_shape)
 }
 
 /// Returns the route of values that libhdf5 has to write.

@@ -87,10 +87,9 @@ impl Convention for Nexus {
             };
             rule.is_coordinate = rule.placement == Placement::Once && is_coordinate(file, at, has_events);
             // Attributes that name the axes of fields: `NAME_indices`.
-            let names = file.attributes(at).iter().map(|attribute| String::from_utf8_lossy(&attribute.name));
-            let axes: Vec<_> = names.filter(|name| name.ends_with("_indices")).collect();
-            let axes: Vec<&str> = axes.iter().map(AsRef::as_ref).collect();
-            rules.push((at, rule.with_attributes(&MEANING).with_attributes(&["offset"]).with_attributes(&axes)));
+            let names = file.attributes(at).iter().map(|attribute| &attribute.name);
+            rule.attributes.extend(names.filter(|name| name.ends_with(b"_indices")).cloned());
+            rules.push((at, rule.with_attributes(&MEANING).with_attributes(&["offset"])));
         }
         Ok(rules)
     }
