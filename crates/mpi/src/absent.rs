@@ -30,7 +30,7 @@ impl World {
     /// Returns the files that the ranks write collectively.
     ///
     /// # Errors
-    /// Never returns, because there is no such world.
+    /// Never returns, because this build contains no MPI.
     pub fn files(&self, _hints: &[(String, String)]) -> Result<Box<dyn SharedFiles + '_>> {
         match self.0 {}
     }
@@ -38,7 +38,7 @@ impl World {
     /// Returns the datasets that the ranks write collectively.
     ///
     /// # Errors
-    /// Never returns, because there is no such world.
+    /// Never returns, because this build contains no MPI.
     pub fn datasets(&self, _library: Option<&Path>) -> Result<Box<dyn SharedDatasets + '_>> {
         match self.0 {}
     }
