@@ -94,10 +94,13 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 # Tests over MPI need both; without them they are left out.
 HAS_MPI := command -v mpicc > /dev/null && command -v mpirun > /dev/null
+# Lints include MPI where it is installed. It is looked for when a recipe runs, since setup-tests may install it.
+MPI_FEATURE = $(shell $(HAS_MPI) && echo --features raddle-cli/mpi)
 
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
-	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-compressions bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup \
-	setup-tests clean msrv test-portable test-qemu fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
+	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-compressions \
+	bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup setup-tests clean msrv test-package \
+	test-site test-small test-portable test-qemu fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -117,15 +120,23 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/apply
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/report
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
-	$(MAKE) test-python
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/kept
-	$(MAKE) test-capi
+	$(MAKE) test-package
+	$(MAKE) --jobs 2 --output-sync test-site test-small
 	$(MAKE) test-mpi
 
-test-python: setup-tests python
+test-python: test-package test-site
+
+test-package: setup-tests python
 	$(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/python
+
+# In one process, because its tests share a browser.
+test-site: setup-tests python
 	$(BIN)/python -m pytest tests/site
+
+# Together they take as long as test-site, which runs next to them.
+test-small: test-capi
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/kept
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
 
 # The library comes from the build of the package, and its files are compared with the package's. Tests over ranks are
 # included, because the library links no MPI and is the same for any.
@@ -147,7 +158,6 @@ install-capi:
 # The command with MPI replaces the one without; nothing below it is rebuilt.
 test-mpi: setup-tests
 	@$(HAS_MPI) || echo "note: mpicc or mpirun is not installed: tests over MPI are left out"
-	! ($(HAS_MPI)) || $(CARGO) clippy --locked --workspace --features raddle-cli/mpi --all-targets -- --deny warnings
 	! ($(HAS_MPI)) || $(CARGO) test --locked --workspace --features raddle-cli/mpi --test ranks
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
 	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) --dist loadfile tests/mpi
@@ -198,7 +208,7 @@ check: setup-tests
 	$(BIN)/python scripts/circles.py
 	$(BIN)/python tests/papers/audit.py --check-names
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	$(CARGO) clippy --locked --workspace $(MPI_FEATURE) --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --quiet --locked --workspace --no-deps
 	$(BIN)/mkdocs build --strict
 	$(BIN)/python scripts/links.py site
