@@ -222,6 +222,118 @@ def scipy_sparse(file, number):
     group["indptr"], group["indices"], group["data"] = np.array([0, 1, 3]), np.array([2, 0, 1]), np.full(3, number)
 
 
+def legend(file, number):
+    vectors = file.create_group("hits/t")
+    vectors.attrs["datatype"] = "array<1>{array<1>{real}}"
+    vectors["cumulative_length"], vectors["flattened_data"] = np.array([2, 5]), np.full(5, float(number))
+
+
+def pycbc(file, number):
+    file["H1/template_boundaries"], file["H1/snr"] = np.array([0, 2]), np.full(4, float(number))
+
+
+def snirf(file, number):
+    file["formatVersion"] = "1.1"
+    file["nirs/data1/dataTimeSeries"], file["nirs/data1/time"] = np.full((3, 2), float(number)), np.arange(3.0)
+    file["nirs/probe/wavelengths"] = np.array([760.0, 850.0])
+
+
+def dream3d(file, number):
+    phases = file.create_dataset("DataContainers/Image/CellData/Phases", data=np.full((2, 2, 2, 1), number))
+    phases.attrs["TupleDimensions"], phases.attrs["ComponentDimensions"] = [2, 2, 2], [1]
+    file["DataContainers/Image/_SIMPL_GEOMETRY/DIMENSIONS"] = np.array([2, 2, 2])
+
+
+def emd(file, number):
+    image = file.create_group("data/image")
+    image.attrs["emd_group_type"] = 1
+    image["data"], image["dim1"], image["dim2"] = np.full((2, 3), float(number)), np.arange(2.0), np.arange(3.0)
+
+
+def velox(file, number):
+    file["Version"] = np.array([b'{"format": "Velox"}'])
+    file["Data/Image/1/Data"], file["Data/Image/1/Metadata"] = np.full((2, 3, 1), number), np.zeros((50, 1), "u1")
+    file.create_group("Operations")
+
+
+def hyperspy(file, number):
+    file.attrs["file_format"], file.attrs["file_format_version"] = "HyperSpy", "3.3"
+    signal = file.create_group("Experiments/one")
+    signal["data"] = np.full((2, 3), float(number))
+    for axis, size in enumerate([2, 3]):
+        signal.create_group(f"axis-{axis}").attrs["size"] = size
+
+
+def emcee(file, number):
+    chain = file.create_group("mcmc")
+    chain.attrs.update(version="3.1", nwalkers=4, ndim=2, iteration=3)
+    chain["chain"], chain["accepted"] = np.full((3, 4, 2), float(number)), np.ones(4)
+
+
+def robomimic(file, number):
+    file.create_group("data").attrs["total"] = 3
+    file["data/demo_0/actions"] = np.full((3, 2), float(number))
+    file["data/demo_0"].attrs["num_samples"] = 3
+
+
+def asdf(file, number):
+    file.attrs["file_format"], file.attrs["file_format_version"] = "ASDF", "1.0.3"
+    file["Waveforms/IU.ANMO/IU.ANMO.00.BHZ"], file["QuakeML"] = np.full(3, number), np.frombuffer(b"<xml/>", "i1")
+
+
+def gwosc(file, number):
+    file["strain/Strain"], file["meta/GPSstart"], file["meta/Duration"] = np.full(8, float(number)), 8 * number, 8
+
+
+def jpss(file, number):
+    file["All_Data/VIIRS-M1-SDR_All/Radiance"] = np.full((4, 3), number, "u2")
+    file["All_Data/VIIRS-M1-SDR_All/RadianceFactors"] = np.array([0.5, 0.0])
+    file.create_group("Data_Products/VIIRS-M1-SDR")
+
+
+def bag(file, number):
+    file["BAG_root/elevation"], file["BAG_root/metadata"] = np.full((2, 3), number, "f4"), np.frombuffer(b"<xml/>", "S1")
+
+
+def s100(file, number):
+    file.attrs["productSpecification"] = "INT.IHO.S-102.2.1"
+    file["BathymetryCoverage/BathymetryCoverage.01/Group_001/values"] = np.full((2, 3), float(number))
+
+
+def flash(file, number):
+    file["integer scalars"] = np.array([(b"nblocks", 2)], [("name", "S8"), ("value", "i4")])
+    file["gid"], file["dens"] = np.array([[1, 2], [3, 4]]), np.full((2, 4, 4), float(number))
+
+
+def athena(file, number):
+    file.attrs["NumMeshBlocks"] = 2
+    file["prim"], file["Levels"] = np.full((5, 2, 4, 4, 4), float(number)), np.zeros(2, "i4")
+
+
+def gdf(file, number):
+    file.create_group("gridded_data_format")
+    file["grid_dimensions"], file["data/grid_0000000000/density"] = np.array([[2, 2, 2]]), np.full((2, 2, 2), float(number))
+
+
+def med(file, number):
+    file.create_group("INFOS_GENERALES")
+    cells = "ENS_MAA/mesh/-0000000000000000001-0000000000000000001"
+    file[f"{cells}/NOE/COO"], file[f"{cells}/MAI/TR3/NOD"] = np.full(6, float(number)), np.array([1, 2, 3])
+
+
+def moab(file, number):
+    file["tstt/elements/Tri3/connectivity"], file["tstt/nodes/coordinates"] = np.array([[1, 2, 3]]), np.full((3, 3), number)
+
+
+def imas(file, number):
+    file.attrs["HDF5_BACKEND_VERSION"] = "1.0"
+    file["equilibrium/time_slice[]&AOS_SHAPE"], file["equilibrium/time"] = np.array([2]), np.full(2, float(number))
+
+
+def snap(file, number):
+    file["HD/MG"], file["FM/barcodePos"], file["FM/fragStart"] = np.array([b"SNAP"]), np.array([1, 3]), np.full(4, number)
+
+
 MATLAB = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Wed Nov 25 10:00:00 2026 HDF5 schema 1.00 ."
 JULIA = b"HDF5-based Julia Data Format, version 0.1.1\0 (Julia 1.11.1)"
 KINDS = {
@@ -261,6 +373,27 @@ BY_RULES = {
     h5flow: (b"", "h5flow"),
     awkward: (b"", "awkward.concatenate"),
     scipy_sparse: (b"", "--rule '/X/indptr: bounds of /X/indices'"),
+    legend: (b"", "--rule '/hits/t/cumulative_length: ends of /hits/t/flattened_data'"),
+    pycbc: (b"", "PyCBC"),
+    snirf: (b"", "mne.concatenate_raws"),
+    dream3d: (b"", "DREAM.3D"),
+    emd: (b"", "emdfile"),
+    velox: (b"", "HyperSpy"),
+    hyperspy: (b"", "hyperspy.api.stack"),
+    emcee: (b"", "emcee.backends.HDFBackend"),
+    robomimic: (b"", "--union"),
+    asdf: (b"", "pyasdf"),
+    gwosc: (b"", "gwpy"),
+    jpss: (b"", "nagg"),
+    bag: (b"", "GDAL"),
+    s100: (b"", "S-100"),
+    flash: (b"", "FLASH"),
+    athena: (b"", "Athena++"),
+    gdf: (b"", "GDF"),
+    med: (b"", "MEDCoupling"),
+    moab: (b"", "MOAB"),
+    imas: (b"", "IMAS-Python"),
+    snap: (b"", "SnapATAC2"),
 }
 KINDS |= BY_RULES
 
@@ -306,9 +439,16 @@ def test_bytes_are_merged_on_demand(tmp_path, raddle, kind):
 
 @pytest.mark.parametrize("kind", BY_RULES, ids=lambda kind: kind.__name__)
 def test_rules_of_the_user_take_precedence(tmp_path, raddle, kind):
-    rule = "/X/indptr: bounds of /X/indices" if kind is scipy_sparse else "/**: concatenate"
+    positions = {
+        scipy_sparse: "/X/indptr: bounds of /X/indices",
+        legend: "/hits/t/cumulative_length: ends of /hits/t/flattened_data",
+    }
+    rule = positions.get(kind, "/**: concatenate")
     options = ["--rule", rule, "--scalars", "first", "--attributes", "first", "--extendible"]
     raddle("merge", *write_all(tmp_path, kind), "-o", tmp_path / "out.h5", *options)
+    if kind is legend:
+        with h5py.File(tmp_path / "out.h5") as merged:
+            assert merged["hits/t/cumulative_length"][:].tolist() == [2, 5, 7, 10]
     if kind is scipy_sparse:
         with h5py.File(tmp_path / "out.h5") as merged:
             assert merged["X/indptr"][:].tolist() == [0, 1, 3, 4, 6]

@@ -7,6 +7,7 @@
 
 pub(crate) mod anndata;
 pub mod cf;
+mod marks;
 pub mod nexus;
 pub mod nwb;
 pub mod options;

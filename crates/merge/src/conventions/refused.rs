@@ -3,15 +3,29 @@
 //!
 //! Invariant: only marks that no other kind of file has are checked.
 
-use super::{FileView, Refusal};
+use super::{FileView, Refusal, marks};
 use crate::schema::{child_path, display_path, last_name, parent_path};
 
 /// Returns the reason why the file must not be concatenated with others, if there is one. Some formats can be merged by
 /// rules of the user: with `has_rules` they are not refused.
 pub(super) fn refusal(file: &FileView<'_>, has_rules: bool) -> Option<Refusal> {
     let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed, anndata_parts, loom, cgns, odim];
-    let by_rules =
-        [ten_x, gadget, h5md, ice_cube, ctapipe, open_pmd, vtk, sonata, hepfile, row_numbers, awkward, sparse];
+    let by_rules = [
+        ten_x,
+        gadget,
+        h5md,
+        ice_cube,
+        ctapipe,
+        open_pmd,
+        vtk,
+        sonata,
+        hepfile,
+        marked,
+        row_numbers,
+        awkward,
+        sparse,
+        ragged,
+    ];
     let by_rules = if has_rules { &by_rules[..0] } else { &by_rules };
     known.iter().chain(by_rules).find_map(|kind| kind(file))
 }
@@ -91,7 +105,7 @@ fn pandas_fixed(file: &FileView<'_>) -> Option<Refusal> {
 /// group.
 fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
     const PARTS: [&str; 6] = ["MuData", "anndata", "csr_matrix", "csc_matrix", "dataframe", "categorical"];
-    if file.root_text("encoding-type").is_some_and(|encoding| encoding == "anndata") {
+    if is_anndata(file) {
         return None;
     }
     let is_part = |at: &usize| {
@@ -101,6 +115,10 @@ fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
     let encoding = file.text(at, "encoding-type").unwrap_or_default();
     let what = format!("an element of anndata ({encoding}) in a file that is not an AnnData file");
     refuse(file.path_of(at), &what, "use mudata.concat or anndata.concat")
+}
+
+fn is_anndata(file: &FileView<'_>) -> bool {
+    file.root_text("encoding-type").is_some_and(|encoding| encoding == "anndata")
 }
 
 fn loom(file: &FileView<'_>) -> Option<Refusal> {
@@ -191,13 +209,19 @@ fn hepfile(file: &FileView<'_>) -> Option<Refusal> {
     refuse_without_rules(b"/", what, "read the files with hepfile.load and write one")
 }
 
+fn marked(file: &FileView<'_>) -> Option<Refusal> {
+    let (at, format) = marks::find(file)?;
+    refuse_without_rules(file.path_of(at), format.what, format.instead)
+}
+
 /// Refuses formats with datasets of row numbers that no attribute marks.
 fn row_numbers(file: &FileView<'_>) -> Option<Refusal> {
-    const NAMES: [(&str, &str); 4] = [
+    const NAMES: [(&str, &str); 5] = [
         ("/ph_index_beg", "a granule of ICESat-2"),
         ("/rx_sample_start_index", "a granule of GEDI"),
         ("/tx_sample_start_index", "a granule of GEDI"),
         ("/ref_region", "a file of h5flow"),
+        ("/template_boundaries", "triggers of PyCBC"),
     ];
     let name_of = |at: usize| NAMES.iter().find(|(name, _)| file.path_of(at).ends_with(name.as_bytes()));
     let (at, (_, format)) = (1..file.len()).find_map(|at| Some((at, name_of(at)?)))?;
@@ -206,6 +230,9 @@ fn row_numbers(file: &FileView<'_>) -> Option<Refusal> {
 }
 
 fn awkward(file: &FileView<'_>) -> Option<Refusal> {
+    if is_anndata(file) {
+        return None;
+    }
     let is_offsets = |at: &usize| {
         let name = last_name(file.path_of(*at));
         let rest = name.strip_prefix(b"node").unwrap_or_default();
@@ -233,4 +260,17 @@ fn sparse(file: &FileView<'_>) -> Option<Refusal> {
     let what = "positions in the rows of a sparse matrix";
     let indices = path.replace("/indptr", "/indices");
     refuse(file.path_of(at), what, &format!("--rule '{path}: bounds of {indices}' renumbers them"))
+}
+
+/// Refuses a vector of vectors of LEGEND (LH5), whose ends no convention describes.
+fn ragged(file: &FileView<'_>) -> Option<Refusal> {
+    let is_ends = |at: &usize| {
+        let path = file.path_of(*at);
+        path.ends_with(b"/cumulative_length") && file.find(&child_path(parent_path(path), b"flattened_data")).is_some()
+    };
+    let at = (1..file.len()).find(is_ends)?;
+    let path = display_path(file.path_of(at));
+    let what = "ends of the rows of a vector of vectors (LH5)";
+    let data = path.replace("/cumulative_length", "/flattened_data");
+    refuse(file.path_of(at), what, &format!("--rule '{path}: ends of {data}' renumbers them"))
 }
