@@ -279,3 +279,20 @@ def test_an_append_to_fewer_records_than_the_dimension_has_is_refused(tmp_path, 
     refused = raddle("append", output, inputs[1], expect=3).stderr
     assert "/late" in refused and "which an append cannot fill" in " ".join(refused.split())
     MERGING.equal(inputs)
+
+
+def test_an_empty_unlimited_dimension_is_not_the_one_that_was_meant(tmp_path):
+    """The only unlimited dimension of Argo's profiles is often empty."""
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.Conventions = "Argo-3.1 CF-1.6"
+            file.createDimension("N_PROF", 2)
+            file.createDimension("N_HISTORY", None)
+            file.createVariable("PRES", "f4", ("N_PROF",))[:] = [number, number + 1]
+            file.createVariable("HISTORY_START_PRES", "f4", ("N_HISTORY", "N_PROF"))
+    MERGING.refused(inputs, names=["/PRES", "the unlimited dimension is empty", "--dim NAME"])
+    output = MERGING.equal(inputs, "--dim", "N_PROF", judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["PRES"][:].tolist() == [0, 1, 1, 2]

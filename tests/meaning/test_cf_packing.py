@@ -150,6 +150,22 @@ def test_grid_mappings_must_agree(tmp_path):
     MERGING.refused(write_all(tmp_path, *files), names=["/crs", "grid_north_pole_latitude", "39.25", "40.25"])
 
 
+@pytest.mark.parametrize("dims", [(), ("one",)])
+@pytest.mark.parametrize("form", ["crs", "crs: time x"])
+def test_grid_mappings_without_the_name_of_a_projection_must_agree(tmp_path, dims, form):
+    """GDAL and rioxarray write the text of a coordinate system only, if CF has no name for its projection."""
+    files = [simple(grid_mapping=form), simple(3, grid_mapping=form)]
+    for file, code in zip(files, ["EPSG:31467", "EPSG:31468"]):
+        file.dims["one"] = 1
+        file.variables["crs"] = Variable(dims, np.zeros(len(dims)), {"crs_wkt": code}, type=np.dtype("i4"))
+    MERGING.refused(write_all(tmp_path, *files), names=["/crs", "crs_wkt", "EPSG:31467", "EPSG:31468"])
+    files[1].variables["crs"].attributes["crs_wkt"] = "EPSG:31467"
+    # A coordinate that the mapping concerns may differ in attributes without meaning.
+    for file, comment in zip(files, ["one", "two"]):
+        file.variables["x"].attributes["comment"] = comment
+    MERGING.equal(write_all(tmp_path, *files))
+
+
 def test_an_append_names_no_option_that_it_lacks(tmp_path, raddle):
     inputs = write_all(tmp_path, packed(0, 0.5, 0.0, 99), packed(3, 0.5, 0.0, 99), packed(6, 1.0, 100.0, 98))
     output = tmp_path / "merged.nc"

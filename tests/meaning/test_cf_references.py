@@ -263,6 +263,9 @@ def test_meshes(tmp_path, along):
         with netCDF4.Dataset(output) as file:
             assert file["nodes"][:].tolist() == [[0, 1, 2], [1, 2, 3]]
             assert file["depth"].shape == (4, 2)
+        with netCDF4.Dataset(paths[1], "a") as file:
+            file["nodes"].start_index = np.int32(1)
+        RAGGED.refused(paths, names=["/nodes", "start_index"])
     else:
         RAGGED.refused(paths, names=["/mesh", f"/{along}"])
 

@@ -141,6 +141,29 @@ def test_bounds_are_converted_with_their_parent(tmp_path, kind, own_units):
         assert merged["time_bnds"][:].tolist() == [[day, day + 1] for day in range(6)]
 
 
+def test_bounds_with_a_unit_but_no_reference_are_not_converted(tmp_path):
+    """Older models write bounds in ``days`` for a time in ``days since ...``."""
+
+    def write(**second):
+        files = [simple(), simple(3, **second)]
+        for file in files:
+            time = file.variables["time"]
+            time.attributes["bounds"] = "time_bnds"
+            file.dims["nv"] = 2
+            file.variables["time_bnds"] = Variable(("time", "nv"), np.add.outer(time.values, [0, 1]), {"units": "days"})
+        return write_all(tmp_path, *files)
+
+    # The judge takes bounds for times.
+    output = MERGING.equal(write(), judge=None)
+    with netCDF4.Dataset(output) as merged:
+        assert merged["time_bnds"][:].tolist() == [[day, day + 1] for day in range(6)]
+    output.unlink()
+    MERGING.refused(
+        write(times=[0.0, 1.0, 2.0], since="days since 2000-01-04"),
+        names=["/time_bnds", "days since 2000-01-01", "days since 2000-01-04", 'bounds in "days"'],
+    )
+
+
 @pytest.mark.parametrize("form", ["/limits/time_bnds", "limits/time_bnds", "../limits/time_bnds"])
 def test_bounds_of_another_group_are_converted_with_their_parent(tmp_path, form):
     """CF names variables of other groups by paths (section 2.7)."""

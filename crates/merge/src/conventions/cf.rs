@@ -29,10 +29,13 @@ use std::sync::Arc;
 pub struct Cf;
 
 /// Attributes that change the meaning of values, without the attributes of packing.
-const MEANING: [&str; 16] = [
+const MEANING: [&str; 20] = [
     "units",
     "units_metadata",
     "calendar",
+    "month_lengths",
+    "leap_year",
+    "leap_month",
     "dtype",
     "_Encoding",
     "flag_values",
@@ -44,6 +47,7 @@ const MEANING: [&str; 16] = [
     "grid_mapping",
     "formula_terms",
     "compress",
+    "start_index",
     "bounds",
     "climatology",
 ];
@@ -92,8 +96,13 @@ impl Convention for Cf {
         }?;
         let named = of_grid(file, &[COORDINATES]);
         let is_coordinate = |at| named.contains(&at) || is_scale(file, at) && !is_without_variable(file, at);
+        let mappings = mappings(file);
         for (at, rule) in rules.iter_mut().filter(|(_, rule)| rule.placement == Placement::Once) {
             rule.is_coordinate = file.column(*at).is_some() && is_coordinate(*at);
+            if mappings.contains(at) {
+                let names = file.attributes(*at).iter().map(|attribute| attribute.name.clone());
+                rule.attributes.extend(names.filter(|name| !is_of_library(name)));
+            }
         }
         Ok(rules)
     }
@@ -191,7 +200,7 @@ fn rules_along_records(
     }
     // A scalar applies to all inputs, so it must have the same meaning in each.
     for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
-        rules.push((at, of_scalar(file, at)));
+        rules.push((at, of_scalar()));
     }
     rules.push((0, of_root(options)));
     Ok(rules)
@@ -218,20 +227,27 @@ fn of_variable(rule: Rule) -> Rule {
 }
 
 /// Creates the rule of a scalar that is kept once.
-fn of_scalar(file: &FileView<'_>, at: usize) -> Rule {
-    let rule = Rule::once().with_attributes(&PACKING).with_attributes(&VALID);
-    let mut rule = rule.with_attributes(&MEANING);
-    if file.has(at, GRID_MAPPING) {
-        let names = file.attributes(at).iter().map(|attribute| attribute.name.clone());
-        rule.attributes.extend(names.filter(|name| !is_of_library(name)));
+fn of_scalar() -> Rule {
+    Rule::once().with_attributes(&PACKING).with_attributes(&VALID).with_attributes(&MEANING)
+}
+
+/// Returns the variables whose attributes describe map projections: they name a projection, or another variable names
+/// them.
+fn mappings(file: &FileView<'_>) -> BTreeSet<usize> {
+    let mut mappings: BTreeSet<usize> = (1..file.len()).filter(|&at| file.has(at, GRID_MAPPING)).collect();
+    for (at, text) in (1..file.len()).filter_map(|at| Some((at, file.text(at, "grid_mapping")?))) {
+        // In the extended form, `mapping: coordinates`, other words name coordinates.
+        let is_extended = text.contains(':');
+        let words = text.split_whitespace().filter(|word| !is_extended || word.ends_with(':'));
+        mappings.extend(words.filter_map(|word| variable(file, at, word.trim_end_matches(':'))));
     }
-    rule
+    mappings
 }
 
 /// Determines the meaning of the values of a variable; `time` is the entry of the time whose bounds it holds.
 fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> ValueMeaning {
     match time {
-        Some(time) if !file.has(at, "units") => ValueMeaning::TimeOf { time: file.path_of(time).to_vec() },
+        Some(time) if !is_time(file, at) => ValueMeaning::TimeOf { time: file.path_of(time).to_vec() },
         _ if is_time(file, at) => ValueMeaning::Time(TimeAttributes::Cf),
         _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => ValueMeaning::Packed,
         _ => ValueMeaning::Plain,

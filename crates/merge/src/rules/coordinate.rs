@@ -82,11 +82,28 @@ fn convert(
     settling.convert(column, Some(number.class()), Conversion { of_inputs });
 }
 
-/// Settles the bounds of the time at `time`, which have the units of that time and none themselves.
+/// Settles the bounds of the time at `time`, which have the units of that time. Bounds with a unit of their own but
+/// without a reference, such as `days`, are only concatenated if the times of all inputs have the same units.
 pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, time: &[u8]) {
     settling.require_equal(declared, &[]);
     let Some(of_time) = settling.declared_at(time) else { return };
     let ValueMeaning::Time(form) = of_time.rule.values else { return };
+    if let Some(unit) = text(&declared.first, "units") {
+        let first = settling.first_input(column);
+        let first = text(&settling.attributes(&of_time, first), "units");
+        let target = settling.options.time_units.clone().or(first).unwrap_or_default();
+        let checked =
+            settling.of_inputs(column, |settling, input| match text(&settling.attributes(&of_time, input), "units") {
+                Some(units) if units != target => Err(Mismatch::new(
+                    format!("times in {target:?}"),
+                    format!("times in {units:?}, and bounds in {unit:?}"),
+                )),
+                _ => Ok(()),
+            });
+        if let Err((mismatch, inputs)) = checked {
+            return settling.refuse(declared.entry, mismatch, inputs);
+        }
+    }
     let attributes = settling.schema.entries[declared.entry as usize].attributes.clone();
     convert(settling, declared, &of_time, column, form);
     settling.set_attributes(declared.entry, attributes);

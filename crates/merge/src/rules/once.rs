@@ -42,6 +42,7 @@ pub(crate) fn explain(
     if !differences.iter().any(is_of_values) {
         return Ok(());
     }
+    let is_any_concatenated = schema.columns.iter().any(|column| !column.is_once && column.rows() > 0);
     let reader = InputReader::new(options);
     let mut explained = Vec::with_capacity(differences.len());
     for mut difference in std::mem::take(differences) {
@@ -71,9 +72,12 @@ pub(crate) fn explain(
         }
         if let Some((_, (expected, found))) = differing.first() {
             (difference.expected, difference.found) = (expected.clone(), found.clone());
-            let is_of_length = |text: &str| text.ends_with(ELEMENTS);
-            if is_of_length(expected) && convention == Some(Choice::Cf) && options.conventions.dim.is_none() {
-                difference.found += "; --dim NAME concatenates along that dimension";
+            if convention == Some(Choice::Cf) && options.conventions.dim.is_none() {
+                if expected.ends_with(ELEMENTS) {
+                    difference.found += "; --dim NAME concatenates along that dimension";
+                } else if !is_any_concatenated {
+                    difference.found += "; the unlimited dimension is empty, --dim NAME selects another one";
+                }
             }
             difference.inputs = differing.iter().map(|(input, _)| *input).collect();
             explained.push(difference);

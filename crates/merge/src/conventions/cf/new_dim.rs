@@ -5,8 +5,8 @@
 //! new dimension as their first one.
 
 use super::{
-    COORDINATES, DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, of_grid,
-    of_root, of_scalar, of_variable, values,
+    COORDINATES, DIMENSION_NUMBER, DIMENSION_NUMBERS, GRID_MAPPING, Variables, bounds, is_scale, is_time, mappings,
+    of_grid, of_root, of_scalar, of_variable, values,
 };
 use crate::conventions::{Completion, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
@@ -29,7 +29,8 @@ pub(super) fn rules(
     let file = variables.file;
     let coordinate = coordinate(file, name)?;
     let record = file.path_of(coordinate);
-    let grid = of_grid(file, &OF_GRID);
+    let mut grid = of_grid(file, &OF_GRID);
+    grid.extend(mappings(file));
     let times = scalars(file).filter(|&at| is_time(file, at));
     let times: BTreeMap<usize, usize> = times.flat_map(|at| bounds(file, at).map(move |bounds| (bounds, at))).collect();
     let in_reach = |at: usize| {
@@ -39,9 +40,9 @@ pub(super) fn rules(
     let mut rules = vec![(0, of_root(options))];
     for at in (1..file.len()).filter(|&at| file.column(at).is_some() || file.scalar(at).is_some()) {
         let is_scalar = file.scalar(at).is_some();
-        let stays = is_scale(file, at) || grid.contains(&at) || file.has(at, GRID_MAPPING) || !in_reach(at);
+        let stays = is_scale(file, at) || grid.contains(&at) || !in_reach(at);
         let mut rule = match (stays, is_scalar) {
-            (true, true) => of_scalar(file, at),
+            (true, true) => of_scalar(),
             (true, false) => of_variable(Rule::once()),
             (false, _) => Rule { is_lifted: true, record: Some(record.to_vec()), ..of_variable(Rule::along(0)) },
         };

@@ -57,7 +57,7 @@ pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) 
         rules.push((at, rule.ignoring(&OF_TILE)));
     }
     for at in (1..file.len()).filter(|&at| file.scalar(at).is_some()) {
-        rules.push((at, of_scalar(file, at)));
+        rules.push((at, of_scalar()));
     }
     let patches: Vec<String> = places::patch_attributes().collect();
     let patches: Vec<&str> = patches.iter().map(String::as_str).collect();
