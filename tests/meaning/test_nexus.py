@@ -233,6 +233,16 @@ def test_events_before_the_first_pulse_are_refused(tmp_path):
     MERGING.refused(inputs, names=["event_index"])
 
 
+def test_an_index_that_ends_with_the_number_of_events_is_refused(tmp_path):
+    inputs = write_all(tmp_path, Run([2, 1], 2), Run([2, 1], 2, first_s=10))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            index = file[f"{EVENTS}/event_index"][:]
+            del file[f"{EVENTS}/event_index"]
+            file[f"{EVENTS}/event_index"] = [*index, 3]
+    MERGING.refused(inputs, names=["event_index", "one entry more than event_time_zero"])
+
+
 def test_events_without_pulses(tmp_path):
     """A bank without events."""
     inputs = write_all(tmp_path, Run([0, 0], 2), Run([3, 1], 2, first_s=10), Run([0], 2, first_s=20))
@@ -592,6 +602,20 @@ def test_scalars_of_assembled_groups_are_not_stacked(tmp_path, raddle, place):
     raddle("merge", *inputs, "-o", output, "--scalars", "stack", "--exclude", name)
     with h5py.File(output) as merged:
         assert merged["entry/duration"][:].tolist() == [1, 2]
+
+
+def test_attributes_of_assembled_groups_are_not_stacked(tmp_path):
+    inputs = [write_data(tmp_path / f"{number}.nxs", 4 * number) for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            file["entry"].attrs["comment"] = file["entry/data/counts"].attrs["comment"] = f"run {number}"
+    MERGING.refused(inputs, "--attributes", "stack", names=["/entry/data/counts", "comment", "--attributes first"])
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            del file["entry/data/counts"].attrs["comment"]
+    output = MERGING.equal(inputs, "--attributes", "stack", judge=judge_data)
+    with h5py.File(output) as merged:
+        assert merged["entry/comment"].asstr()[:].tolist() == ["run 0", "run 1"]
 
 
 @pytest.mark.parametrize("is_equal", [True, False])

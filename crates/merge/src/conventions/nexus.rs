@@ -81,10 +81,8 @@ impl Convention for Nexus {
         let mut rules = Vec::new();
         let has_events = (0..file.len()).any(|at| last_name(file.path_of(at)) == b"event_index");
         for at in 0..file.len() {
-            let mut rule = match file.column(at) {
-                Some(_) => field(file, at)?,
-                None => Rule { stays_scalar: stays_scalar(file, at), ..Rule::default() },
-            };
+            let mut rule = if file.column(at).is_some() { field(file, at)? } else { Rule::default() };
+            rule.stays_scalar = stays_scalar(file, at);
             rule.is_coordinate = rule.placement == Placement::Once && is_coordinate(file, at, has_events);
             // Attributes that name the axes of fields: `NAME_indices`.
             let names = file.attributes(at).iter().map(|attribute| &attribute.name);
@@ -110,6 +108,12 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
         if name.starts_with(b"cue_") {
             let reason = "counts events in an index that cannot be combined: leave it out with --exclude".to_owned();
+            return Err(Refusal { object: display_path(path), reason });
+        }
+        let pulses = sibling(b"event_time_zero").and_then(rows);
+        if name == b"event_index" && rows(at) == pulses.map(|pulses| pulses + 1) {
+            let reason =
+                "has one entry more than event_time_zero: leave out the last, which starts no pulse".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
         let events = EVENT_FIELDS.into_iter().find(|field| sibling(field).is_some());
@@ -198,10 +202,10 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     }
 }
 
-/// Returns whether a scalar must remain one, because readers could not assemble its group, or the transformation that
-/// it describes, from an array.
+/// Returns whether scalars and attributes must remain such, because readers could not assemble their group, or the
+/// transformation that they describe, from arrays.
 fn stays_scalar(file: &FileView<'_>, at: usize) -> bool {
-    let group = file.find(parent_path(file.path_of(at)));
+    let group = if file.is_group(at) { Some(at) } else { file.find(parent_path(file.path_of(at))) };
     let class = group.and_then(|group| file.text(group, "NX_class")).unwrap_or_default();
     file.has(at, "transformation_type") || ASSEMBLED.contains(&class.as_str())
 }

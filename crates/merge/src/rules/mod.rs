@@ -57,7 +57,7 @@ pub struct Rule {
     /// Whether the values are coordinates of other datasets, in which case those of one input cannot stand for those of
     /// another.
     pub is_coordinate: bool,
-    /// Whether readers require a scalar, in which case values which differ cannot be stacked.
+    /// Whether readers require a scalar, in which case values which differ cannot be stacked, and neither can attributes.
     pub stays_scalar: bool,
     /// Axis of characters along which shorter texts are padded.
     pub widened: Option<usize>,

@@ -182,6 +182,10 @@ impl Joiner {
                 }
                 let (object, option) = (joined.entry.path.as_slice(), "--attributes stack");
                 let source = Source { object, attribute: &name, values, option };
+                if joined.declared.as_ref().is_some_and(|declared| declared.rule.stays_scalar) {
+                    differences.push(self.assembled(&source));
+                    continue;
+                }
                 if let Some(difference) = self.unfit(places, &source, &path, grown) {
                     differences.push(difference);
                     continue;
@@ -261,6 +265,18 @@ impl Joiner {
     fn grown_column(&self, places: &Places, path: &[u8]) -> Option<&Column> {
         let &at = places.get(path).filter(|_| self.grows)?;
         self.entries[at].column.as_ref()
+    }
+
+    /// Refuses an attribute of a group from whose datasets readers assemble one object.
+    fn assembled(&self, source: &Source<'_>) -> Difference {
+        let what = format!("attribute {} of {}", display_path(source.attribute), display_path(source.object));
+        Difference {
+            path: display_path(source.object),
+            kind: DifferenceKind::AttributeColumn,
+            expected: "a group that readers can assemble".to_owned(),
+            found: format!("{what} as an additional dataset; --attributes first keeps the first input's"),
+            inputs: (0..self.inputs).collect(),
+        }
     }
 
     /// Returns the reason why a dataset of `source` cannot be placed at `path`.
