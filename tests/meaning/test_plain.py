@@ -27,7 +27,13 @@ def write(path, attributes, scalar=False):
     return path
 
 
-@pytest.mark.parametrize("name", ["units", "Units", "unitSI", "scale_factor", "add_offset", "offset", "_FillValue"])
+NAMES = [
+    "units", "Units", "unitSI", "scale_factor", "add_offset", "offset", "_FillValue", "ScaleFactor", "SCALE FACTOR",
+    "Slope", "Intercept", "CAL_SLOPE", "FillValue", "MissingValue",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("values", [(1.0, 2.0), (1.0, None), (None, 2.0), ("m", "cm")])
 @pytest.mark.parametrize("scalar", [False, True])
 def test_values_that_stand_for_other_quantities_are_refused(tmp_path, name, values, scalar):

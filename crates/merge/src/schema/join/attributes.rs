@@ -23,20 +23,24 @@ pub(super) enum Guard {
     Nothing,
 }
 
-/// Names of attributes that define the meaning of values, in lower case; they mean the same in most formats.
-const MEANING: [&[u8]; 13] = [
+/// Names of attributes that define the meaning of values, as lower-case letters; they mean the same in most formats.
+const MEANING: [&[u8]; 17] = [
     b"units",
     b"unit",
     b"unitsi",
-    b"scale_factor",
-    b"scaling_factor",
+    b"scalefactor",
+    b"scalingfactor",
     b"scale",
     b"gain",
-    b"add_offset",
+    b"slope",
+    b"calslope",
+    b"addoffset",
     b"offset",
-    b"_fillvalue",
-    b"missing_value",
-    b"_unsigned",
+    b"intercept",
+    b"caloffset",
+    b"fillvalue",
+    b"missingvalue",
+    b"unsigned",
     b"calendar",
 ];
 
@@ -52,8 +56,15 @@ impl Guard {
             Self::OtherMeaning => !is_lacking,
             Self::Nothing => false,
         };
-        is_asked && MEANING.iter().any(|guarded| name.eq_ignore_ascii_case(guarded))
+        is_asked && MEANING.iter().any(|guarded| are_same_letters(name, guarded))
     }
+}
+
+/// Returns whether a name is spelt with these lower-case letters: `Scale_Factor`, `SCALE FACTOR` and `ScaleFactor` are the
+/// same.
+fn are_same_letters(name: &[u8], letters: &[u8]) -> bool {
+    let of_name = name.iter().filter(|byte| !b"_ -".contains(byte)).map(u8::to_ascii_lowercase);
+    of_name.eq(letters.iter().copied())
 }
 
 /// Adds attributes of `found` that `known` lacks, for an object that several inputs of a union share.
