@@ -262,6 +262,25 @@ def test_a_user_s_rule_goes_before_a_convention(tmp_path):
     MERGING.equal(inputs, "--dim", "time", "--rule", "/first: positions of /time", judge=judge_rows)
 
 
+@pytest.mark.parametrize("with_coordinate", [False, True])
+def test_rows_along_a_dimension_that_is_stored_once_are_refused(tmp_path, with_coordinate):
+    """The netCDF library would read the rows of the first input only."""
+    import netCDF4
+
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("step", 2)
+            file.createVariable("time", "i4", ("time",))[:] = [number]
+            file["time"].units = "days since 2000-01-01"
+            if with_coordinate:
+                file.createVariable("step", "i4", ("step",))[:] = [0, 6]
+            file.createVariable("lead", "i4", ("step",))[:] = [number, number + 6]
+    MERGING.refused(inputs, "--rule", "/lead: concatenate", names=["/lead", "/step", "--exclude"])
+
+
 def test_a_plan_shows_the_rules(tmp_path, raddle):
     inputs = write_all(tmp_path, [[1, 2], [3]], "ends")
     message = raddle("plan", *inputs, "--rule", RULES["ends"], *ONCE).stdout

@@ -285,6 +285,8 @@ fn settle_join(
     joined.differences.extend(unsettled);
     let is_once_by_user = |path: &[u8]| options.selection.keeps(path) || user::keeps_once(rules, path);
     joined.differences.extend(dimension_scales::once_along_rows(&joined.schema, is_once_by_user));
+    let has_rows_by_user = |path: &[u8]| user::has_rows(rules, path);
+    joined.differences.extend(dimension_scales::rows_along_once(&joined.schema, has_rows_by_user));
     if options.join.join == Join::Inner || options.selection.is_partial() {
         dimension_scales::drop_missing(&mut joined.schema);
     }

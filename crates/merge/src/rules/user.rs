@@ -141,6 +141,11 @@ pub(crate) fn keeps_once(user: &[UserRule], path: &[u8]) -> bool {
     user.iter().rev().find(|one| one.matches(path)).is_some_and(|one| one.rule.trim() == "once")
 }
 
+/// Returns whether the last rule that matches the dataset at `path` takes rows of all inputs.
+pub(crate) fn has_rows(user: &[UserRule], path: &[u8]) -> bool {
+    user.iter().rev().find(|one| one.matches(path)).is_some_and(|one| one.rule.trim() != "once")
+}
+
 /// Replaces rules of a convention by those of the user; if several match a dataset, the last applies.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::attribute::{named, replaced, without};
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Role, Schema, SchemaEntry, display_path};
+use crate::schema::{ABSENT, AttributeValue, InputExtent, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::Dataspace;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -73,6 +73,34 @@ pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
         }
     }
     differences
+}
+
+/// Returns the datasets that the user wants to concatenate along a scale that is stored once: they would be longer than
+/// their dimension, and readers of netCDF would see the rows of the first input only.
+pub(crate) fn rows_along_once(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
+    let column = |entry: &SchemaEntry| match entry.role {
+        Role::Column(column) => Some(&schema.columns[column as usize]),
+        _ => None,
+    };
+    let once: HashSet<&[u8]> = schema
+        .entries
+        .iter()
+        .filter(|entry| column(entry).is_some_and(|column| column.is_once))
+        .map(|entry| entry.path.as_slice())
+        .collect();
+    let refused = |entry: &SchemaEntry| {
+        let column = column(entry).filter(|column| !column.is_once && is_by_user(&entry.path))?;
+        let has_rows = |fact: &&InputExtent| fact.template != ABSENT && fact.rows > 0;
+        let scale = scales(&entry.attributes).into_iter().nth(column.axis)?.into_iter().next()?;
+        (once.contains(scale.as_slice()) && column.facts.iter().filter(has_rows).count() > 1).then(|| Difference {
+            path: display_path(&entry.path),
+            kind: DifferenceKind::Meaning,
+            expected: format!("a dataset along {}, which is stored once", display_path(&scale)),
+            found: "rows of several inputs, which would be too many; --exclude leaves it out".to_owned(),
+            inputs: Vec::new(),
+        })
+    };
+    schema.entries.iter().filter_map(refused).collect()
 }
 
 /// Removes datasets that the schema lacks from the `REFERENCE_LIST` of dimension scales.
