@@ -61,6 +61,25 @@ def test_a_group_that_was_empty_fills(raddle, tmp_path, made):
     assert_concatenated(output, inputs)
 
 
+def test_other_bytes_between_equal_samples_are_not_a_repetition(raddle, tmp_path):
+    """Two files of equal length differ only in places of which no sample is taken, as small tables in large ones do."""
+    inputs = [tmp_path / "first.h5", tmp_path / "second.h5"]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file.create_dataset("zeros", data=np.zeros(100_000))
+            file.create_dataset("few", data=np.arange(10) + number, maxshape=(None,), chunks=(10,))
+            file.create_dataset("more", data=np.zeros(100_000))
+    output = tmp_path / "out.h5"
+    raddle("merge", inputs[0], "-o", output, "--extendible")
+    raddle("append", output, inputs[1])
+    with h5py.File(output) as file:
+        assert file["few"][:].tolist() == [*range(10), *range(1, 11)]
+    inputs[1].rename(tmp_path / "renamed.h5")
+    before = output.read_bytes()
+    raddle("append", output, tmp_path / "renamed.h5", expect=3)
+    assert output.read_bytes() == before
+
+
 def test_the_same_input_twice_is_refused(raddle, events, tmp_path):
     output = tmp_path / "out.h5"
     raddle("merge", *events[:2], "-o", output)

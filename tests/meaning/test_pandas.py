@@ -347,6 +347,13 @@ def test_indexes_of_a_single_file_stay_right(tmp_path, raddle, command, options)
     raddle("verify", output)
 
 
+def test_a_table_with_an_index_is_not_appended_to(tmp_path, raddle):
+    for number in range(2):
+        frame(number, 20).to_hdf(tmp_path / f"{number}.h5", key="df", format="table")
+    finished = raddle("append", tmp_path / "0.h5", tmp_path / "1.h5", expect=3)
+    assert "an append cannot update" in " ".join(finished.stderr.split())
+
+
 def test_tables_of_other_chunks_or_rows_have_no_index(tmp_path, raddle):
     path, output = tmp_path / "input.h5", tmp_path / "output.h5"
     frame(0, 20).to_hdf(path, key="df", format="table", data_columns=["whole"])

@@ -53,6 +53,10 @@ use std::time::{Duration, Instant};
 const APPENDING: &str = "append to the file";
 /// New chunks begin on a page boundary, so that large writes are aligned.
 const ALIGNMENT_BYTES: u64 = 4096;
+/// Number of bytes that are compared to find out whether an input is one of those in the file.
+const MAX_COMPARED_BYTES: u64 = 256 << 20;
+/// Number of bytes that are compared at a time.
+const COMPARED_BLOCK_BYTES: usize = 1 << 20;
 /// How long to wait for programs that have the file open before its metadata is changed.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -301,6 +305,7 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
                             Some([sample(&file)?, earlier_sample(&file)?].map(|digest| digest.crc64_nvme()));
                     }
                     input_samples.is_some_and(|samples| samples.contains(known_sample))
+                        && !is_other(input, known, *known_sample)?
                 }
                 // The file was written by a version that took no samples.
                 None => known == input,
@@ -312,6 +317,28 @@ pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathB
         }
     }
     Ok(repeated)
+}
+
+/// Returns whether the input at `known` still exists with the sample `known_sample`, and has other bytes than `input`.
+fn is_other(input: &Path, known: &Path, known_sample: u64) -> Result<bool> {
+    let Ok(known) = InputFile::open(known) else { return Ok(false) };
+    let input = InputFile::open(input)?;
+    let is_unchanged = sample(&known).is_ok_and(|found| found.crc64_nvme() == known_sample);
+    if !is_unchanged || known.len_bytes() != input.len_bytes() {
+        return Ok(false);
+    }
+    let mut blocks = [Vec::new(), Vec::new()];
+    for start in (0..input.len_bytes().min(MAX_COMPARED_BYTES)).step_by(COMPARED_BLOCK_BYTES) {
+        let len = (input.len_bytes() - start).min(COMPARED_BLOCK_BYTES as u64);
+        for (file, block) in [&input, &known].into_iter().zip(&mut blocks) {
+            block.resize(len as usize, 0);
+            file.read_exact_at(start, block, "its content")?;
+        }
+        if blocks[0] != blocks[1] {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Executes a plan that [`plan`] returned for the same `lock`.

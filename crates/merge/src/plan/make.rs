@@ -306,9 +306,14 @@ fn refuse_in_growing_file(joined: &mut JoinResult, join: Join) {
         DifferenceKind::Index => warning.inputs.first() == Some(&0),
         _ => false,
     };
-    let (refused, rest) = std::mem::take(&mut joined.warnings).into_iter().partition(is_refused);
+    let (mut refused, rest): (Vec<Difference>, _) =
+        std::mem::take(&mut joined.warnings).into_iter().partition(is_refused);
+    for difference in refused.iter_mut().filter(|difference| difference.kind == DifferenceKind::Index) {
+        "an index of PyTables, which an append cannot update; merge all inputs into a new file"
+            .clone_into(&mut difference.found);
+    }
     joined.warnings = rest;
-    joined.differences.extend::<Vec<_>>(refused);
+    joined.differences.extend(refused);
 }
 
 /// Restricts the joined schema to the requested elements, and completes it. Returns the number of datasets that derived
