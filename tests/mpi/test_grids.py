@@ -56,3 +56,31 @@ def test_tiles(ranks, alone, tiles, tmp_path):
 def test_layouts_across_the_chunks_of_the_inputs(ranks, alone, in_time, tmp_path, memory):
     found = same_bytes(ranks, alone, tmp_path, *in_time, "--dim", "time", "--chunk", "40x1x1", "--memory", memory)
     np.testing.assert_array_equal(found, WHOLE)
+
+
+ACROSS = ["--chunk", "200x4x4"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "options"),
+    [
+        (["1GiB", "12MiB", "32MiB"], ACROSS),
+        (["8MiB", "64MiB", "1GiB"], ACROSS),
+        (["1GiB", "12MiB", "32MiB"], ["--preview"]),
+    ],
+)
+def test_ranks_with_different_memory_have_the_same_plan(ranks, alone, tmp_path, limits, options):
+    """The memory determines the groups in which tiles are assembled across the chunks of the inputs, and the samples of
+    previews."""
+    cube = np.random.default_rng(2).random((200, 64, 80), np.float32)
+    inputs = [tmp_path / f"in{number}.h5" for number in range(4)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            values = cube[50 * number : 50 * number + 50]
+            file.create_dataset("cube", data=values, chunks=(1, 64, 80), compression="gzip", compression_opts=1)
+    alone("merge", *inputs, "-o", "one.h5", "-q", *options)
+    memory = f"set_memory() {{ shift $RANK; export RADDLE_MEMORY=$1; }}; set_memory {' '.join(limits)}"
+    ranks(3, "merge", *inputs, "-o", "all.h5", "-q", *options, shell=memory)
+    assert (tmp_path / "all.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
+    with h5py.File(tmp_path / "all.h5") as file:
+        np.testing.assert_array_equal(file["cube"], cube)

@@ -96,6 +96,11 @@ pub trait CommunicatorExt: Communicator {
         self.all_gather_bytes(&message)?.iter().enumerate().map(decode).collect()
     }
 
+    /// Collective. Returns the least of the values of all ranks.
+    fn least_u64(&self, value: u64) -> Result<u64> {
+        Ok(self.all_gather_u64(value)?.into_iter().min().unwrap_or(value))
+    }
+
     /// Collective. Returns the sum of the values of all lower ranks, wrapping at 64 bits.
     fn exclusive_scan_sum(&self, value: u64) -> Result<u64> {
         let all = self.all_gather_u64(value)?;

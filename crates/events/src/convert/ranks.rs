@@ -68,7 +68,7 @@ impl<S: Source + ?Sized> Rounds<'_, S> {
         let part_len_bytes = source.batch_len_bytes(entries.clone()).div_ceil(ranks.size() as u64);
         let longest = options.round_len_bytes.min(options.memory_len_bytes / 8).min(part_len_bytes).max(1);
         let mut assigner = Assigner {
-            longest_len_bytes: ranks.all_gather_u64(longest)?.into_iter().min().unwrap_or(1),
+            longest_len_bytes: ranks.least_u64(longest)?,
             shares: vec![1.0; ranks.size()],
             end_entry: entries.end,
         };

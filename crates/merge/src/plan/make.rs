@@ -80,7 +80,8 @@ pub fn plan_collective(
 }
 
 /// Collective. Like [`plan_collective`], for an output that may already exist. Plans again if the records of the inputs
-/// turn out to be in a different order or to overlap.
+/// turn out to be in a different order or to overlap. All ranks plan with the least memory of any rank, because it
+/// determines the groups in which they assemble tiles together.
 pub(crate) fn plan_from(
     inputs: &[PathBuf],
     beginning: OutputState,
@@ -88,6 +89,8 @@ pub(crate) fn plan_from(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
+    let memory_limit_bytes = ranks.least_u64(options.memory_limit_bytes)?;
+    let options = &MergeOptions { memory_limit_bytes, ..options.clone() };
     let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
     let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
     ranks.agree("complete an interrupted append", settled)?;

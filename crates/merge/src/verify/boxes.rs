@@ -13,7 +13,7 @@ use raddle_hdf5::model::Layout;
 /// Collective. Returns the least of the limits of all ranks, which may have different numbers of threads: boxes are
 /// divided between ranks, so that every rank must cut the same ones.
 pub(super) fn common_limit_len_bytes(local: u64, ranks: &dyn Communicator) -> Result<u64> {
-    Ok(ranks.all_gather_u64(local)?.into_iter().min().unwrap_or(local))
+    Ok(ranks.least_u64(local)?)
 }
 
 /// Returns the boxes in which the columns of one or two plans are read together, up to `limit_len_bytes` each. Returns
