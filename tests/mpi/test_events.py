@@ -57,6 +57,13 @@ def test_any_number_of_ranks_writes_the_file_of_one_process(ranks, alone, tree, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all", "all.json", "one"]
 
 
+def test_ranks_with_other_options_are_refused(ranks, tree, tmp_path):
+    other = 'if [ "$RANK" = 1 ]; then set -- "$@" -c none; fi'
+    _, err = ranks(3, "events", "convert", tree, "-o", "all.h5", "-q", expect=2, shell=other)
+    assert err.count("error:") == 1 and "rank 1 has a different plan or different options" in err, err
+    assert not list(tmp_path.iterdir())
+
+
 def test_memory_that_is_too_little_for_a_range_is_an_error(ranks, tree, tmp_path):
     """Previously ranks waited forever in this case."""
     options = ["--layout", "rntuple", "--memory", "64MiB", "-q"]

@@ -124,6 +124,19 @@ def test_usage_and_commands_of_one_process(ranks, inputs):
     ranks(1, "keys", "sort", *inputs, "--by", "/spill/run,/spill/evt", "-q")
 
 
+# Rank 1 has more options, as if it found another profile or rule file on its machine.
+def on_rank_1(*more):
+    return f'if [ "$RANK" = 1 ]; then set -- "$@" {" ".join(more)}; fi'
+
+
+def test_ranks_with_other_options_are_refused(ranks, inputs, tmp_path):
+    for more in (["-c", "zstd:3"], ["--exclude", "/table1"]):
+        _, err = ranks(3, "merge", *inputs, "-o", "all.h5", "-q", expect=2, shell=on_rank_1(*more))
+        assert err.count("error:") == 1 and "rank 1 has a different plan or different options" in err, err
+        assert "--profile auto" in err, err
+    ranks(3, "merge", *inputs, "-o", "all.h5", "-q", shell=on_rank_1("-j", "2"))
+
+
 def test_ranks_share_contiguous_datasets(ranks, alone, tmp_path):
     inputs = [write_tables(tmp_path / f"in{seed}.h5", seed, rows=200_000, tables=2) for seed in (1, 2)]
     options = ["--contiguous", "--empty", "compact", "-q", "-f"]

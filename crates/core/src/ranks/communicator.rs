@@ -5,6 +5,7 @@
 //! rank must call collective functions in the same order. After a local step that can fail, ranks call
 //! [`CommunicatorExt::agree`] before the next collective, because a rank that leaves early hangs the others.
 
+use crate::digest::Digest;
 use crate::error::{CoreError, Result};
 pub use crate::ranks::Rank;
 use crate::ranks::message::MessageReader;
@@ -99,6 +100,18 @@ pub trait CommunicatorExt: Communicator {
     /// Collective. Returns the least of the values of all ranks.
     fn least_u64(&self, value: u64) -> Result<u64> {
         Ok(self.all_gather_u64(value)?.into_iter().min().unwrap_or(value))
+    }
+
+    /// Collective. Checks that all ranks have the same options, given as text.
+    ///
+    /// # Errors
+    /// [`CoreError::PlansDiffer`] on every rank if a rank has other options than the first.
+    fn check_same_options(&self, options: &str) -> Result<()> {
+        let digests = self.all_gather_u64(Digest::of(options.as_bytes()).crc64_nvme())?;
+        match digests.iter().position(|digest| *digest != digests[0]) {
+            Some(rank) => Err(CoreError::PlansDiffer { rank }),
+            None => Ok(()),
+        }
     }
 
     /// Collective. Returns the sum of the values of all lower ranks, wrapping at 64 bits.

@@ -16,12 +16,13 @@ pub use job::{MergeJob, OmittedProduct, WriteJob, WrittenEvents};
 pub use layout::{LayoutNameError, OutputLayout};
 pub use options::{Batch, Compat, DEFAULT_BATCH, EventCompression, WriteOptions};
 
+use crate::convert::ConvertOptions;
 use crate::error::{EventsError, Result};
 use raddle_codec::KnownFilter;
 use raddle_columns::error::Location;
 use raddle_columns::input::InputFile;
 use raddle_columns::source::Source;
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity, Watch};
 use std::path::Path;
 
@@ -141,6 +142,8 @@ fn open_first(path: &Path) -> Result<(InputFile, Vec<u8>)> {
 /// # Errors
 /// As for [`Format::write`].
 pub fn write(job: &WriteJob<'_>) -> Result<WrittenEvents> {
+    let ConvertOptions { products, entries, .. } = job.convert;
+    job.ranks.check_same_options(&format!("{:?} {products:?} {entries:?}", job.options))?;
     job.options.check()?;
     let layout = job.options.layout;
     match format_with(layout) {
@@ -167,6 +170,7 @@ pub(crate) fn warn_of_filter(options: &WriteOptions, watch: &Watch<'_>, ranks: &
 /// # Errors
 /// As for [`Format::merge`].
 pub fn merge(job: &MergeJob<'_>) -> Result<Option<WrittenEvents>> {
+    job.ranks.check_same_options(&format!("{:?}", job.options))?;
     match job.inputs.first() {
         Some(first) => job.agree("open the inputs", format_of(first))?.merge(job),
         None => Err(EventsError::option("inputs", "no files are given")),

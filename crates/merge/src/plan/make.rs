@@ -36,6 +36,7 @@ use crate::subset;
 use crate::subset::selected::SelectedElements;
 use crate::verify::digests::StoredDigests;
 use crate::write::counting;
+use crate::write::resume::options_text;
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Severity, Stage};
@@ -89,6 +90,8 @@ pub(crate) fn plan_from(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
+    // Selected rows are a result, and their text would be long.
+    ranks.check_same_options(&options_text(&MergeOptions { rows: None, ..options.clone() }))?;
     let memory_limit_bytes = ranks.least_u64(options.memory_limit_bytes)?;
     let options = &MergeOptions { memory_limit_bytes, ..options.clone() };
     let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);

@@ -300,13 +300,8 @@ pub fn open_new(path: &Path) -> Result<File> {
     opened.map_err(failed(path, "create"))
 }
 
-/// Returns a binding to everything that the bytes of the output depend on.
-pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
-    let mut binding = Binding::default();
-    // During development, builds of one version may differ: their length distinguishes nearly all of them.
-    let executable = std::env::current_exe().and_then(std::fs::metadata);
-    let build_len_bytes = executable.map_or(0, |metadata| metadata.len());
-    binding.bind("the version of raddle", of_text(&format!("{} {build_len_bytes}", env!("CARGO_PKG_VERSION"))));
+/// Returns the options on which the bytes of the output depend, as text.
+pub fn options_text(options: &MergeOptions) -> String {
     // Options that may differ between runs without changing a byte.
     let options = MergeOptions {
         output: "".into(),
@@ -315,9 +310,19 @@ pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
         memory_limit_bytes: 0,
         resume: true,
         reader: None,
-        ..plan.options.clone()
+        ..options.clone()
     };
-    binding.bind("the options", of_text(&format!("{options:?}")));
+    format!("{options:?}")
+}
+
+/// Returns a binding to everything that the bytes of the output depend on.
+pub fn binding(plan: &MergePlan, samples: &[u64], raw_start: u64) -> Binding {
+    let mut binding = Binding::default();
+    // During development, builds of one version may differ: their length distinguishes nearly all of them.
+    let executable = std::env::current_exe().and_then(std::fs::metadata);
+    let build_len_bytes = executable.map_or(0, |metadata| metadata.len());
+    binding.bind("the version of raddle", of_text(&format!("{} {build_len_bytes}", env!("CARGO_PKG_VERSION"))));
+    binding.bind("the options", of_text(&options_text(&plan.options)));
     let mut inputs = Digest::default();
     for (sample, input) in samples.iter().zip(&plan.inputs) {
         let identity = input.identity;

@@ -1,7 +1,7 @@
 //! Errors of files of events.
 
-use super::Error;
 use super::hdf5::{errno_of, exit_of_hdf5, is_exhaustion};
+use super::{Error, OTHER_OPTIONS};
 use crate::advice::Advice;
 use crate::exit::Exit;
 use crate::text::quantity;
@@ -79,6 +79,7 @@ fn is_of_ids(fault: &UnlocatedError) -> bool {
 fn of_columns(error: &ColumnsError, failure: Error) -> Error {
     match error {
         ColumnsError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
+        ColumnsError::Core(CoreError::PlansDiffer { .. }) => failure.hint(OTHER_OPTIONS),
         ColumnsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
             let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
             let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
@@ -161,6 +162,7 @@ fn exit_of_columns(error: &ColumnsError, output: Option<&Path>) -> Exit {
         ColumnsError::Locked { .. } => Exit::Locked,
         ColumnsError::Core(CoreError::Cancelled) => Exit::Interrupted,
         ColumnsError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        ColumnsError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
         ColumnsError::Core(_) | ColumnsError::Compress { .. } => Exit::Internal,
         _ => Exit::InputRefused,
     }

@@ -1,7 +1,7 @@
 //! Errors of merges, appends, verifications and keys.
 
-use super::Error;
 use super::hdf5::{errno_of, exit_of_hdf5};
+use super::{Error, OTHER_OPTIONS};
 use crate::advice::{Advice, remedy_of_io};
 use crate::exit::Exit;
 use crate::rechunk::FailedFile;
@@ -111,6 +111,7 @@ impl Error {
                     .details(key_faults::table(faults))
                     .hint(key_faults::advice(faults))
             }
+            MergeError::Core(CoreError::PlansDiffer { .. }) => failure.hint(OTHER_OPTIONS),
             MergeError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
                 let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
                 let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
@@ -191,6 +192,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
+        MergeError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
         _ => Exit::Internal,
     }
 }

@@ -21,6 +21,10 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// Advice for ranks that have different options.
+const OTHER_OPTIONS: &str =
+    "start all ranks with the same options; if they find different profiles with --profile auto, name the file of one";
+
 /// Error of a request.
 #[derive(Debug)]
 pub struct Error {
