@@ -1,9 +1,10 @@
 """Writing through MPI-IO: the bytes of posix, whatever the hints are; one message on failure; resuming."""
 
 import json
+import subprocess
 
 import pytest
-from conftest import Ranks, command_of, kill, run_again, wait_for_records, write_tables
+from conftest import MPIRUN, Ranks, command_of, kill, run_again, wait_for_records, write_tables
 
 HINTS = """\
 # Collective buffering in small buffers, so that a round takes several exchanges.
@@ -68,6 +69,27 @@ def test_a_disk_that_takes_no_more_is_reported_once_and_ends_all(tmp_path, large
     assert err.count("error:") == 1 and "failed: " in err, err
     assert err.count("finished chunks are kept") == 1, err
     assert run_again(tmp_path, large, tmp_path / "out.h5", 3, merged[0], "after a full file", more=MPIIO)
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A launcher on a machine where the folder ``disk`` holds only 6 MiB."""
+    (tmp_path / "disk").mkdir()
+    mount = f'mount -t tmpfs -o size=6m none "{tmp_path}/disk"'
+    launcher = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+    try:
+        subprocess.run([*launcher, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as refused:
+        pytest.skip(f"no file systems can be mounted here: {refused}")
+    return [*launcher, MPIRUN]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_full_disk_ends_all(tmp_path, large, full_disk, size):
+    command = ["merge", large, "-o", tmp_path / "disk/out.h5", "-q", "-c", "none", "--memory", "24MiB", *MPIIO]
+    code, out, err = Ranks(tmp_path, size, command, launcher=full_disk).end(60)
+    assert code == 5, f"rc {code}\n{out}{err}"
+    assert err.count("error:") == 1 and "bytes are needed, and " in err, err
 
 
 @pytest.mark.parametrize(("first", "second"), [(MPIIO, []), ([], MPIIO)], ids=["from mpiio", "to mpiio"])

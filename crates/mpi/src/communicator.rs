@@ -72,6 +72,11 @@ impl MpiCommunicator {
         local.map(|word| self.gather_words(word).into_iter().max().unwrap_or(word))
     }
 
+    /// Collective. Returns the sum of a word across all ranks.
+    pub(crate) fn total(&self, local: u64) -> u64 {
+        self.gather_words(local).into_iter().fold(0, u64::saturating_add)
+    }
+
     fn gather_words(&self, word: u64) -> Vec<u64> {
         let mut words = vec![0; self.size()];
         mpi::request::scope(|scope| wait(self.ranks.immediate_all_gather_into(scope, &word, &mut words[..])));

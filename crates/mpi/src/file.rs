@@ -8,7 +8,9 @@ use crate::error::MpiError;
 use crate::ffi::{self, HINT_LIMITS, MpiFailure};
 use mpi::ffi::{MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_NO_SUCH_FILE, MPI_ERR_QUOTA, MPI_ERR_READ_ONLY};
 use raddle_core::engine::{OutputRun, SharedFiles, SharedIo, SharedSink};
+use raddle_core::output::folder_of;
 use raddle_core::output::read_back::WrittenExtent;
+use raddle_core::output::space::available_bytes;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::io::{Error, ErrorKind};
@@ -96,6 +98,20 @@ impl MpiFile<'_> {
         Ok(())
     }
 
+    /// Collective. Fails on every rank if the file system has too little space for the `local_len_bytes` of all ranks. In
+    /// OMPIO of Open MPI 4.1, a rank whose system call fails leaves a collective write, and the others wait for it
+    /// forever.
+    fn check_space(&self, local_len_bytes: u64) -> std::io::Result<()> {
+        let needed = self.ranks.total(local_len_bytes);
+        let local_available = available_bytes(folder_of(&self.path)).unwrap_or(u64::MAX);
+        let [missing] = self.ranks.most([needed.saturating_sub(local_available)]);
+        if missing == 0 {
+            return Ok(());
+        }
+        let what = format!("{needed} bytes are needed, and {} are free", needed - missing);
+        Err(Error::new(ErrorKind::StorageFull, what))
+    }
+
     /// Collective. Extends the file to `end` if it is shorter. MPI-IO reads gaps between blocks and writes them back,
     /// and its buffers contain arbitrary data for a gap after the end of the file (seen with ROMIO and OMPIO).
     fn grow(&self, end: u64) -> Result<(), MpiFailure> {
@@ -109,6 +125,7 @@ impl MpiFile<'_> {
 
 impl SharedSink for MpiFile<'_> {
     fn write_together(&self, runs: &[OutputRun<'_>]) -> std::io::Result<()> {
+        self.check_space(runs.iter().map(|run| run.bytes.len() as u64).sum())?;
         let steps = steps(runs, self.step_limit_bytes);
         let local_end =
             steps.last().and_then(|step| step.last()).map_or(0, |(address, bytes)| address + bytes.len() as u64);

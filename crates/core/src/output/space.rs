@@ -1,5 +1,6 @@
 //! Free space of file systems, which is compared with the needs of a run before anything is written.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -21,6 +22,9 @@ pub fn file_system(folder: &Path) -> std::io::Result<FileSystem> {
 /// If the file system does not report it.
 pub fn available_bytes(folder: &Path) -> std::io::Result<u64> {
     let found = rustix::fs::statvfs(folder)?;
+    if found.f_blocks == 0 {
+        return Err(std::io::Error::new(ErrorKind::Unsupported, "the file system does not report its size"));
+    }
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
