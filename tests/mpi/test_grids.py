@@ -1,5 +1,7 @@
 """Merges of grids on MPI ranks: tiles, ranges of dimensions and transposed layouts have the bytes of one process."""
 
+import json
+
 import h5py
 import numpy as np
 import pytest
@@ -26,6 +28,24 @@ def in_time(tmp_path):
 @pytest.fixture
 def tiles(tmp_path):
     return [write_grid(tmp_path / f"x{number}.h5", slice(0, 40), slice(20 * number, 20 * number + 20)) for number in range(2)]
+
+
+@pytest.fixture
+def contradictory(tmp_path):
+    """Tiles with a shared column, whose values differ in four datasets."""
+    folder = tmp_path / "halos"
+    folder.mkdir()
+    for number, columns in enumerate([slice(0, 21), slice(20, 40)]):
+        with h5py.File(write_grid(folder / f"x{number}.h5", slice(0, 40), columns), "r+") as file:
+            for name in ("a", "b", "c", "field"):
+                values = file["field"][()] + number
+                if name in file:
+                    file[name][...] = values
+                    continue
+                file.create_dataset(name, data=values, chunks=(1, 12, 20))
+                for axis, scale in enumerate(("time", "y", "x")):
+                    file[name].dims[axis].attach_scale(file[scale])
+    return sorted(folder.iterdir())
 
 
 def same_bytes(ranks, alone, folder, *arguments):
@@ -56,6 +76,15 @@ def test_tiles(ranks, alone, tiles, tmp_path):
 def test_layouts_across_the_chunks_of_the_inputs(ranks, alone, in_time, tmp_path, memory):
     found = same_bytes(ranks, alone, tmp_path, *in_time, "--dim", "time", "--chunk", "40x1x1", "--memory", memory)
     np.testing.assert_array_equal(found, WHOLE)
+
+
+def test_values_that_contradict_each_other_are_reported_like_by_one_process(ranks, alone, contradictory, tmp_path):
+    merge = ["merge", *contradictory, "-o", "none.h5", "--tiles", "-q", "--json"]
+    found = json.loads(alone(*merge, expect=3)[0])["error"]["differences"]
+    assert [difference["path"] for difference in found] == ["/a", "/b", "/c", "/field"]
+    for size in (2, 3):
+        out, _ = ranks(size, *merge, expect=3)
+        assert json.loads(out)["error"]["differences"] == found, size
 
 
 ACROSS = ["--chunk", "200x4x4"]

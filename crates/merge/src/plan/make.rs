@@ -126,7 +126,7 @@ pub(crate) fn plan_from(
         };
         match order {
             RecordOrder::Kept if learned.selected.is_none() && !options.subset.is_empty() => {
-                ranks.agree(PLANNING, rules::overlaps::check(&plan, watch, ranks))?;
+                rules::overlaps::check(&plan, watch, ranks)?;
                 learned.selected = Some(ranks.agree(PLANNING, subset::resolve::resolve(&plan))?);
             }
             RecordOrder::Kept => {
@@ -135,7 +135,7 @@ pub(crate) fn plan_from(
                     let event = |text| Event::Message { severity: Severity::Warning, text };
                     repack::describe(&plan).into_iter().for_each(|text| watch.observer.event(&event(text)));
                 }
-                ranks.agree(PLANNING, rules::overlaps::check(&plan, watch, ranks))?;
+                rules::overlaps::check(&plan, watch, ranks)?;
                 plan.alignment = alignment::decide(&plan, ranks)?;
                 return Ok(plan);
             }

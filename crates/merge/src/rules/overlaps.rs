@@ -12,7 +12,7 @@ use crate::schema::{ColumnIndex, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::parallel::for_each;
 use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
-use raddle_core::ranks::communicator::Communicator;
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_hdf5::model::{Dataspace, TypeClass};
 use raddle_hdf5::number::NumberType;
 use std::sync::{Mutex, PoisonError};
@@ -22,17 +22,34 @@ const BLOCK_LEN_BYTES: u64 = 4 << 20;
 /// Number of differences after which a comparison ends.
 const MAX_REPORTED: usize = 20;
 
-/// Compares the overlaps that are assigned to this rank.
+/// Operation named in errors on other ranks.
+const COMPARING: &str = "compare overlaps";
+
+/// Collective. Compares the overlaps of all inputs, each on one rank.
 ///
 /// # Errors
-/// [`MergeError::Differences`] with the first element that differs in each of the first overlaps that disagree.
+/// [`MergeError::Differences`] with the first element that differs in each of the first overlaps that disagree, on every
+/// rank.
 pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<()> {
+    let local = ranks.agree(COMPARING, compare_share(plan, watch, ranks))?;
+    let mut differences = ranks.all_gather_values(COMPARING, &local)?.concat();
+    differences.sort_by(|left, right| (&left.path, &left.inputs).cmp(&(&right.path, &right.inputs)));
+    differences.truncate(MAX_REPORTED);
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(MergeError::Differences { differences }),
+    }
+}
+
+/// Compares the overlaps that are assigned to this rank, and returns the first element that differs in each of the first
+/// overlaps that disagree.
+fn compare_share(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<Difference>> {
     let layouts = (0..).zip(&plan.schema.columns).filter_map(|(column, one)| Some((column, one.boxes.as_deref()?)));
     let all = layouts.flat_map(|(column, layout)| layout.overlaps.iter().map(move |overlap| (column, layout, overlap)));
     let local_overlaps: Vec<(ColumnIndex, &BoxLayout, &Overlap)> =
         all.skip(ranks.rank()).step_by(ranks.size()).collect();
     if local_overlaps.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let pool = open_pool(plan);
     let found = Mutex::new(Vec::new());
@@ -53,12 +70,7 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicato
             Ok(())
         },
     )?;
-    let mut differences = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    differences.sort_by(|left, right| (&left.path, &left.inputs).cmp(&(&right.path, &right.inputs)));
-    match differences.is_empty() {
-        true => Ok(()),
-        false => Err(MergeError::Differences { differences }),
-    }
+    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Compares the values of both inputs of an overlap, block by block.
