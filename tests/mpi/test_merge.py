@@ -1,6 +1,7 @@
 """Merging on MPI ranks: the bytes of one process, one message, one exit code."""
 
 import json
+import time
 
 import h5py
 import numpy as np
@@ -135,6 +136,15 @@ def test_ranks_with_other_options_are_refused(ranks, inputs, tmp_path):
         assert err.count("error:") == 1 and "rank 1 has a different plan or different options" in err, err
         assert "--profile auto" in err, err
     ranks(3, "merge", *inputs, "-o", "all.h5", "-q", shell=on_rank_1("-j", "2"))
+
+
+def test_options_that_one_rank_cannot_read_end_all_at_once(ranks, inputs, tmp_path):
+    started = time.monotonic()
+    shell = on_rank_1("--rules", "missing.toml")
+    _, err = ranks(3, "merge", *inputs, "-o", "all.h5", "-q", expect=2, shell=shell)
+    assert err.count("error:") == 1 and "missing.toml" in err, err
+    # A rank that leaves the others waits for them longer.
+    assert time.monotonic() - started < 9
 
 
 def test_ranks_share_contiguous_datasets(ranks, alone, tmp_path):
