@@ -6,6 +6,7 @@
 
 use crate::exit::Exit;
 use crate::machine;
+use crate::options::running::VerbosityArgs;
 use crate::print_error::{print_error, render};
 use raddle::Error;
 use raddle_core::engine::{SharedFiles, default_jobs};
@@ -15,6 +16,7 @@ use raddle_mpi::launcher::{self, LauncherInfo};
 use raddle_mpi::{MpiError, World};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Time that a failed rank waits for the others to fail as well. Ranks agree on errors between tiles and at the end of
@@ -44,6 +46,8 @@ pub struct Ranks {
     jobs: usize,
     /// Machine of each rank, as a number from 0.
     machines: Vec<u32>,
+    /// Options with the file for the report of the run, once they are known.
+    reporting: OnceLock<VerbosityArgs>,
 }
 
 /// Reports a failure that all ranks encounter before they have joined; only the first prints it.
@@ -68,7 +72,7 @@ struct ExitMessage {
 impl Ranks {
     /// Creates the team of a single process.
     pub fn alone() -> Self {
-        Self { world: None, jobs: default_jobs(), machines: vec![0] }
+        Self { world: None, jobs: default_jobs(), machines: vec![0], reporting: OnceLock::new() }
     }
 
     /// Collective. Gathers the ranks that were started to execute the command `name`.
@@ -95,7 +99,7 @@ impl Ranks {
         let gather = |local: Vec<u8>| ranks.all_gather_bytes(&local).map_err(Error::of_ranks);
         let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
         let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
-        Ok(Self { world: Some(world), jobs, machines })
+        Ok(Self { world: Some(world), jobs, machines, reporting: OnceLock::new() })
     }
 
     /// Returns the number of each rank's machine.
@@ -132,6 +136,12 @@ impl Ranks {
                  or name its library: --hdf5 /path/to/libhdf5.so",
             )
         })
+    }
+
+    /// Sets the options with the file for the report of the run.
+    pub fn report_to(&self, verbosity: &VerbosityArgs) {
+        // A command has one session.
+        let _ = self.reporting.set(verbosity.clone());
     }
 
     /// Returns whether this rank prints for all.
@@ -171,6 +181,7 @@ impl Ranks {
             };
         };
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
+        let is_secondary = matches!(&result, Some(Err(failure)) if failure.is_secondary);
         let local_message = ExitMessage::of(&result);
         let give_up = || anstream::eprint!("{}", local_message.text_of(rank));
         let received =
@@ -180,6 +191,10 @@ impl Ranks {
         if rank == 0 {
             answer(answers_json, &cause.json);
             anstream::eprint!("{}", cause.text_of(cause_rank));
+            if let Some(verbosity) = self.reporting.get().filter(|_| is_secondary) {
+                // The failure of the run is more important than one of writing the report.
+                let _ = verbosity.write_failure_of_rank(&cause.json);
+            }
         }
         world.close();
         Exit::of_code(cause.exit_code)

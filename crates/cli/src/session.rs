@@ -49,6 +49,7 @@ impl Session {
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Error> {
+        team.report_to(verbosity);
         let local = match team.leads() {
             true => Self::start(verbosity, command, files),
             false => Self::with(Progress::silent(), None),
@@ -77,8 +78,11 @@ impl Session {
         });
         if let Err(failure) = &outcome {
             self.progress.failed(failure);
-            // The failure of the work is more important than one of writing the report.
-            let _ = self.verbosity.as_ref().map_or(Ok(()), |verbosity| verbosity.write_failure(failure));
+            // The ranks report the cause of a secondary failure at their end.
+            if let Some(verbosity) = self.verbosity.as_ref().filter(|_| !failure.is_secondary) {
+                // The failure of the work is more important than one of writing the report.
+                let _ = verbosity.write_failure(failure);
+            }
         }
         let exit = outcome.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         let logged = self.progress.finish(exit.code());

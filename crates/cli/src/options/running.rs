@@ -158,6 +158,15 @@ impl VerbosityArgs {
         }
         self.write_report(&FailureReport { error: failure.record() })
     }
+
+    /// Writes the failure of another rank, given as JSON, to the file given by `--report`, if any.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_failure_of_rank(&self, json: &str) -> Result<(), Error> {
+        let failure: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
+        self.write_report(&failure)
+    }
 }
 
 /// A report with the information needed to reproduce it.
