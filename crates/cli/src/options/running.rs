@@ -1,6 +1,5 @@
 //! Options for the use of the machine, and for output during a run.
 
-use crate::ranks::Ranks;
 use crate::text_file::{self, Text};
 use raddle::Error;
 use raddle::error::ErrorRecord;
@@ -99,9 +98,10 @@ impl RuntimeArgs {
         Resources { jobs: self.execution.jobs.or_else(|| NonZeroUsize::new(jobs)), memory: self.execution.memory }
     }
 
-    /// Applies these options to the options of a merge by the ranks of `team`.
-    pub fn apply_collective(&self, team: &Ranks, options: &mut MergeOptions) {
-        self.execution.apply(options, team.default_jobs());
+    /// Applies these options to the options of a merge by a rank with `default_jobs` threads, unless another number is
+    /// given.
+    pub fn apply_to_rank(&self, default_jobs: usize, options: &mut MergeOptions) {
+        self.execution.apply(options, default_jobs);
     }
 
     /// Writes `report` to the file given by `--report`, if any.

@@ -74,7 +74,7 @@ pub(super) fn rewrite(
     team: &Ranks,
 ) -> Result<Exit, Error> {
     let mut options = MergeOptions::new(file);
-    running.apply_collective(team, &mut options);
+    running.apply_to_rank(team.default_jobs(), &mut options);
     let inputs = [file.to_path_buf()];
     let session = Session::start_collective(team, &running.verbosity, command, [file])?;
     session.conclude(|watch| {
