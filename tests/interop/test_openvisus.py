@@ -229,7 +229,8 @@ LENGTHS = [
 @pytest.mark.parametrize("order", ["hz", "rows"])
 def test_openvisus_reads_the_vectors_that_info_says(raddle, tmp_path, order):
     message, found = {}, {}
-    for count, dtype in LENGTHS:
+    # The order does not change what OpenVisus reads, and importing it takes a second for each.
+    for count, dtype in LENGTHS if order == "hz" else LENGTHS[::4]:
         path = tmp_path / f"{dtype}_{count}.idx"
         np.save(path.with_suffix(".npy"), (np.arange(4 * 5 * 6 * count) % 113).reshape(4, 5, 6, count).astype(dtype))
         line = ["-o", path, "--vector", "--order", order, "--bits-per-block", 4, "-c", "none"]
