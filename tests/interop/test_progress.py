@@ -43,7 +43,7 @@ def on_terminal(columns, folder, *words):
 @pytest.mark.parametrize("columns", [120, 80, 60, 40, 24])
 def test_no_line_is_longer_than_the_terminal(columns, tmp_path):
     with h5py.File(tmp_path / "in.h5", "w") as file:
-        values = np.random.default_rng(0).integers(0, 1000, 4_000_000)
+        values = np.random.default_rng(0).integers(0, 1000, 2_000_000)
         file.create_dataset("x", data=values, chunks=(100_000,), compression="gzip", compression_opts=1)
     drawn = on_terminal(columns, tmp_path, "merge", "in.h5", "-o", "out.h5", "-c", "small", "-j", 1)
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", drawn))
