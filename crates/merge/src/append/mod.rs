@@ -8,6 +8,7 @@
 mod column;
 pub mod growth;
 pub mod redo;
+mod repeated;
 
 use crate::conventions::Choice;
 use crate::error::{MergeError, Result};
@@ -29,7 +30,7 @@ use crate::verify::provenance::{gather, provenance_path};
 use crate::verify::remembered::{self, OnConflict};
 use crate::write::commit::write_provenance;
 use crate::write::ranks::share;
-use crate::write::resume::{earlier_sample, sample};
+use crate::write::resume::sample;
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
@@ -53,10 +54,6 @@ use std::time::{Duration, Instant};
 const APPENDING: &str = "append to the file";
 /// New chunks begin on a page boundary, so that large writes are aligned.
 const ALIGNMENT_BYTES: u64 = 4096;
-/// Number of bytes that are compared to find out whether an input is one of those in the file.
-const MAX_COMPARED_BYTES: u64 = 256 << 20;
-/// Number of bytes that are compared at a time.
-const COMPARED_BLOCK_BYTES: usize = 1 << 20;
 /// How long to wait for programs that have the file open before its metadata is changed.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -183,7 +180,7 @@ pub fn plan_collective(
     }
     let stored = ranks.agree(APPENDING, stored::find(&lock.path, options))?;
     if let Some(stored) = &stored {
-        let repeated = if again { Vec::new() } else { repeated_collective(stored, inputs, ranks)? };
+        let repeated = if again { Vec::new() } else { repeated::repeated(stored, inputs, ranks)? };
         if !repeated.is_empty() {
             return Err(MergeError::Repeated { file: lock.path.clone(), repeated });
         }
@@ -262,83 +259,6 @@ fn recall(stored: Option<&StoredDigests>, options: &MergeOptions, lock: &AppendL
     }
     recalled.selection = recalled.selection.with_whole(&lock.path);
     Ok(recalled)
-}
-
-/// Collective. Like [`repeated`], with each input checked by one of the `ranks`.
-fn repeated_collective(
-    stored: &StoredDigests,
-    inputs: &[PathBuf],
-    ranks: &dyn Communicator,
-) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let local_inputs: Vec<usize> = share(ranks, inputs.len()).collect();
-    let found: Result<Vec<(u64, u64)>> = local_inputs.iter().try_fold(Vec::new(), |mut found, &input| {
-        let known = repeated(stored, std::slice::from_ref(&inputs[input]))?.pop();
-        // Every rank has the list of inputs in the file, so its index is enough.
-        let number = known.and_then(|(_, known)| stored.inputs.iter().position(|(path, _)| *path == known));
-        found.extend(number.map(|number| (input as u64, number as u64)));
-        Ok(found)
-    });
-    let found = ranks.agree(APPENDING, found)?;
-    let mut all = ranks.all_gather_values(APPENDING, &found)?.concat();
-    all.sort_unstable();
-    let path = |(input, number): (u64, u64)| {
-        Some((inputs.get(input as usize)?.clone(), stored.inputs.get(number as usize)?.0.clone()))
-    };
-    Ok(all.into_iter().filter_map(path).collect())
-}
-
-/// Returns the `inputs` that are already in the file, with their recorded paths.
-pub fn repeated(stored: &StoredDigests, inputs: &[PathBuf]) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let mut repeated = Vec::new();
-    for input in inputs {
-        let Ok(metadata) = std::fs::metadata(input) else { continue };
-        let mut input_samples = None;
-        for (number, (known, len_bytes)) in stored.inputs.iter().enumerate() {
-            if *len_bytes != metadata.len() {
-                continue;
-            }
-            let is_same = match stored.samples.get(number) {
-                Some(known_sample) => {
-                    if input_samples.is_none() {
-                        let file = InputFile::open(input)?;
-                        input_samples =
-                            Some([sample(&file)?, earlier_sample(&file)?].map(|digest| digest.crc64_nvme()));
-                    }
-                    input_samples.is_some_and(|samples| samples.contains(known_sample))
-                        && !is_other(input, known, *known_sample)?
-                }
-                // The file was written by a version that took no samples.
-                None => known == input,
-            };
-            if is_same {
-                repeated.push((input.clone(), known.clone()));
-                break;
-            }
-        }
-    }
-    Ok(repeated)
-}
-
-/// Returns whether the input at `known` still exists with the sample `known_sample`, and has other bytes than `input`.
-fn is_other(input: &Path, known: &Path, known_sample: u64) -> Result<bool> {
-    let Ok(known) = InputFile::open(known) else { return Ok(false) };
-    let input = InputFile::open(input)?;
-    let is_unchanged = sample(&known).is_ok_and(|found| found.crc64_nvme() == known_sample);
-    if !is_unchanged || known.len_bytes() != input.len_bytes() {
-        return Ok(false);
-    }
-    let mut blocks = [Vec::new(), Vec::new()];
-    for start in (0..input.len_bytes().min(MAX_COMPARED_BYTES)).step_by(COMPARED_BLOCK_BYTES) {
-        let len = (input.len_bytes() - start).min(COMPARED_BLOCK_BYTES as u64);
-        for (file, block) in [&input, &known].into_iter().zip(&mut blocks) {
-            block.resize(len as usize, 0);
-            file.read_exact_at(start, block, "its content")?;
-        }
-        if blocks[0] != blocks[1] {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Executes a plan that [`plan`] returned for the same `lock`.
