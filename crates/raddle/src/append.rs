@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::options::{ExecutionOptions, Inputs, SortOptions};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
-use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Recovery;
@@ -186,7 +185,7 @@ impl AppendRequest {
     /// As for [`AppendRequest::plan`].
     pub fn plan_files(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<PlannedAppend, Error> {
         let (watch, ranks) = (&context.watch, context.ranks);
-        let options = ranks.agree("look at the options", self.options(context.default_jobs))?;
+        let options = context.agree_on_options(self.options(context.default_jobs))?;
         let files = self.sorting.sort_collective(files, &options, watch, ranks)?;
         let failed = |error: MergeError| self.error(&error, &files);
         let lock = open_for_append_collective(&self.file, ranks).map_err(failed)?;

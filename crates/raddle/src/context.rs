@@ -1,8 +1,9 @@
 //! Environment of a run: its observer, the ranks that share it, and the number of threads that each rank may use.
 
+use crate::error::Error;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Severity, Silent, Watch};
 use std::fmt;
 use std::sync::LazyLock;
@@ -36,6 +37,12 @@ impl<'a> Context<'a> {
     /// Returns whether this is the first rank, which reports for all.
     pub fn leads(&self) -> bool {
         self.ranks.rank() == 0
+    }
+
+    /// Collective. Returns the options of a request if every rank could read them: files of rules and layouts may be
+    /// missing on some machines.
+    pub(crate) fn agree_on_options<T>(&self, local: Result<T, Error>) -> Result<T, Error> {
+        self.ranks.agree("read the options", local)
     }
 
     /// Sends a warning to the observer.

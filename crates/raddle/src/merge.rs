@@ -181,7 +181,7 @@ impl MergeRequest {
     /// # Errors
     /// As for [`MergeRequest::plan`].
     pub fn plan_files(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<PlannedMerge, Error> {
-        let options = context.ranks.agree("look at the options", self.options(context.default_jobs))?;
+        let options = context.agree_on_options(self.options(context.default_jobs))?;
         if self.part.is_some() && context.ranks.size() > 1 {
             return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
         }

@@ -6,7 +6,6 @@ use crate::merge::{PlannedMerge, check_subset, plan_inputs};
 use crate::options::{
     ExecutionOptions, Inputs, LayoutOptions, PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
 };
-use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -96,7 +95,7 @@ impl PlanRequest {
     /// # Errors
     /// As for [`PlanRequest::plan`].
     pub fn plan_files(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<PlannedMerge, Error> {
-        let options = context.ranks.agree("look at the options", self.options(context.default_jobs))?;
+        let options = context.agree_on_options(self.options(context.default_jobs))?;
         let (plan, files) = plan_inputs(files, &self.sorting, &options, context)?;
         Ok(PlannedMerge::new(plan, files))
     }

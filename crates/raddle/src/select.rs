@@ -130,7 +130,7 @@ impl SelectRequest {
         let mut options = MergeOptions::new(&self.output.output);
         self.output.apply(&mut options);
         self.stripes.apply(&mut options);
-        context.ranks.agree("look at the options", self.layout.apply(&mut options))?;
+        context.agree_on_options(self.layout.apply(&mut options))?;
         options.selection =
             Selection::new(&self.include, &self.exclude, &[]).map_err(|error| Error::of_merge(&error, &[]))?;
         self.execution.apply(&mut options, context.default_jobs);

@@ -114,7 +114,7 @@ impl VerifyRequest {
     pub fn run_with(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<VerifyReport, Error> {
         let (watch, ranks) = (&context.watch, context.ranks);
         let mut options = MergeOptions::new(&self.file);
-        ranks.agree("look at the options", self.schema.apply(&mut options))?;
+        context.agree_on_options(self.schema.apply(&mut options))?;
         self.execution.apply(&mut options, context.default_jobs);
         if !self.has_inputs() {
             let checked = check_collective(&self.file, &options, watch, ranks);

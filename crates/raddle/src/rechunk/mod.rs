@@ -19,7 +19,6 @@ use crate::options::{
     ExecutionOptions, FileInputs, LayoutOptions, MergeIndexOptions, MergePreviewOptions, SortOptions, StripeOptions,
     WritingOptions,
 };
-use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -178,7 +177,7 @@ impl RechunkRequest {
         if self.skip_bad {
             return Err(Error::usage("--skip-bad is for --dir and --in-place"));
         }
-        let options = context.ranks.agree("look at the options", self.options(output, context.default_jobs))?;
+        let options = context.agree_on_options(self.options(output, context.default_jobs))?;
         plan_output(files, &SortOptions::default(), options, (&self.preview, self.indexing), None, context)
             .map_err(|error| error.without_option("--skip-bad"))
     }
