@@ -15,6 +15,8 @@ enum Mark {
     Attributes(&'static [&'static str]),
     /// Objects that the file has.
     Objects(&'static [&'static str]),
+    /// One of several marks.
+    Any(&'static [Self]),
 }
 
 /// Format with its mark.
@@ -31,14 +33,9 @@ const fn format(mark: Mark, what: &'static str, instead: &'static str) -> Marked
     MarkedFormat { mark, what, instead }
 }
 
-const FORMATS: [MarkedFormat; 20] = [
+const FORMATS: [MarkedFormat; 19] = [
     format(
-        Mark::Objects(&["/formatVersion", "/nirs"]),
-        "a recording in SNIRF, which describes its probe and channels once",
-        "read the recordings with MNE and use mne.concatenate_raws",
-    ),
-    format(
-        Mark::Objects(&["/formatVersion", "/nirs1"]),
+        Mark::Any(&[Mark::Objects(&["/formatVersion", "/nirs"]), Mark::Objects(&["/formatVersion", "/nirs1"])]),
         "a recording in SNIRF, which describes its probe and channels once",
         "read the recordings with MNE and use mne.concatenate_raws",
     ),
@@ -144,6 +141,7 @@ impl Mark {
             Self::Text(name, start) => file.root_text(name).filter(|text| text.starts_with(start)).map(|_| 0),
             Self::Attributes(names) => (0..file.len()).find(|&at| names.iter().all(|name| file.has(at, name))),
             Self::Objects(paths) => paths.iter().all(|path| find(path).is_some()).then(|| find(&paths[0])).flatten(),
+            Self::Any(marks) => marks.iter().find_map(|mark| mark.find(file)),
         }
     }
 }
