@@ -192,7 +192,7 @@ pub(super) fn print_bridged(plan: &MergePlan, session: &Session) {
     }
     if let Some(reader) = plan.schema.reader_without_provenance() {
         session.say(&format!(
-            "note: no /_raddle group, which {reader} cannot read: compare the output with its inputs by verify --against and the options of this merge",
+            "note: no /_raddle group, which {reader} cannot read: to compare the output with its inputs, use verify --against with the options of this merge",
         ));
     }
     session.note_differences(bridged(plan));
