@@ -242,6 +242,7 @@ def test_tables_are_divided_between_inputs(tmp_path, raddle):
             for name in ("spill/evt", "hits/energy"):
                 np.testing.assert_array_equal(found[name], np.concatenate([part[name][()] for part in parts]))
         raddle("verify", path, "--against", *group)
+        assert "inputs recorded: 2, inputs given: 4" in raddle("verify", path, "--against", *inputs, expect=8).stdout
     sizes = raddle("split", *inputs, "--size-per-file", "200", "--dir", tmp_path / "sizes", "--dry-run", "--json").stdout
     assert [Path(file["output"]).name for file in json.loads(sizes)["files"]] == ["part_0001.h5", "part_0002.h5"]
     assert not (tmp_path / "sizes").exists()

@@ -46,6 +46,16 @@ pub struct Mismatch {
     pub input: Option<PathBuf>,
 }
 
+impl Mismatch {
+    /// Describes an output that records another number of inputs than the caller `given`: the likely cause of all other
+    /// differences.
+    fn of_input_counts(recorded: usize, given: usize) -> Self {
+        let what = format!("inputs recorded: {recorded}, inputs given: {given}");
+        let path = String::from_utf8_lossy(&provenance::provenance_path("inputs")).into_owned();
+        Self { path, what, row: None, input: None }
+    }
+}
+
 /// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifyReport {
@@ -89,7 +99,8 @@ pub fn verify_collective(
     ranks: &dyn Communicator,
 ) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
-    let recalled = ranks.agree(VERIFYING, recall_options(output, inputs, options))?;
+    let Recalled { options: recalled, inputs: recorded } =
+        ranks.agree(VERIFYING, recall_options(output, inputs, options))?;
     let expected = plan_collective(inputs, &recalled, watch, ranks)?;
     let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
@@ -108,14 +119,27 @@ pub fn verify_collective(
     let compared = comparison.values(watch, ranks);
     ranks.agree(VERIFYING, compared)?;
     let mut report = together(comparison.report, ranks)?;
+    if let Some(recorded) = recorded
+        && !report.mismatches.is_empty()
+        && recorded != inputs.len()
+    {
+        report.mismatches.insert(0, Mismatch::of_input_counts(recorded, inputs.len()));
+    }
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
     Ok(report)
 }
 
-/// Returns the options under which merging the inputs reproduces `output`: options left open are taken from the records
-/// in the output. Only the way of merging is taken from there, never values.
-fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Result<MergeOptions> {
+/// What a verification takes from the records in the output. Only the way of merging is taken from there, never values.
+struct Recalled {
+    /// Options under which merging the inputs reproduces the output. Those that the caller left open are as recorded.
+    options: MergeOptions,
+    /// Number of inputs, if it is recorded.
+    inputs: Option<usize>,
+}
+
+/// Reads the records in `output`, as far as there are any.
+fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Result<Recalled> {
     let mut stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),
         // Without usable digests, objects missing from all inputs are reported as such; a file that cannot be read is
@@ -128,6 +152,7 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         ) => None,
         Err(error) => return Err(error),
     };
+    let recorded_inputs = stored.as_ref().map(|stored| stored.inputs.len());
     let mut done = None;
     // An input that cannot be read is reported when the inputs are planned.
     if let (Some(stored), [input]) = (&mut stored, inputs)
@@ -159,7 +184,8 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
     // A virtual output is compared by its values; for external links only the links can be compared.
     let (link, link_paths) = if link.0.is_external() { link } else { Default::default() };
     derived.iter_mut().for_each(DerivedSpec::allow_replacing);
-    Ok(MergeOptions { derived, link, link_paths, output: output.to_path_buf(), ..recalled })
+    let options = MergeOptions { derived, link, link_paths, output: output.to_path_buf(), ..recalled };
+    Ok(Recalled { options, inputs: recorded_inputs })
 }
 
 /// Returns whether the selection of `options` leaves out nothing of the file. It leaves out stacked attributes, which are
