@@ -135,9 +135,12 @@ impl ReaderMemory {
 
     /// Converts an engine error about lack of memory, naming the dataset whose chunks need most of it.
     pub fn explain(&self, plan: &MergePlan, error: MergeError) -> MergeError {
-        let MergeError::Core(CoreError::Memory { needed_bytes: needed, limit_bytes: limit, .. }) = error else {
+        let MergeError::Core(CoreError::Memory { needed_bytes, available_bytes, limit_bytes: limit, .. }) = error
+        else {
             return error;
         };
+        // Some of the budget may be taken already, for example for reading for other ranks.
+        let needed = needed_bytes.saturating_add(limit.saturating_sub(available_bytes));
         if let Some(longest) = self.longest
             && self.len_bytes >= needed / 2
         {

@@ -58,6 +58,7 @@ use crate::subset::selected::SelectedElements;
 use crate::verify::digests::StoredDigests;
 use crate::verify::record::StoredRecord;
 use raddle_codec::{Encoder, Filter, Pipeline};
+use raddle_core::engine::{EngineOptions, Placement};
 use raddle_core::plan::Plan;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::native::Encoding;
@@ -294,6 +295,16 @@ impl MergePlan {
     /// in order.
     pub fn is_recordable(&self) -> bool {
         self.options.ordered && self.options.align.is_none()
+    }
+
+    /// Returns the options with which the engine executes the plan, with the output starting at address 0.
+    pub(crate) fn engine_options(&self) -> EngineOptions {
+        EngineOptions {
+            jobs: self.options.jobs,
+            placement: if self.options.ordered { Placement::Ordered } else { Placement::Unordered },
+            arenas: self.alignment.map(|alignment| alignment.arenas),
+            ..EngineOptions::default()
+        }
     }
 
     /// Returns the rule of an entry; `None` if it has none.

@@ -37,8 +37,7 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
 use raddle_core::CoreError;
 use raddle_core::engine::{
-    Checkpoint, Context, EngineOptions, EngineReport, Execution, PlacedArray, Placement, SharedFiles, SharedIo,
-    SharedSink,
+    Checkpoint, Context, EngineOptions, EngineReport, Execution, PlacedArray, SharedFiles, SharedIo, SharedSink,
 };
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::flusher::FlushedFile;
@@ -271,11 +270,11 @@ fn make(
         IoBackend::Collective(_) => Reading { strategy: Strategy::Tiles, ..reading },
         IoBackend::Posix | IoBackend::Shared(_) => reading,
     };
-    let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
-    let keeper = |input| work.keeper(input, ranks.size());
     let room =
         tile_observer.map(|tile_observer| budget.try_acquire(tile_observer.len_bytes(), "the companion of the output"));
     let _permit = ranks.agree("make room", room.transpose().map_err(MergeError::from))?;
+    let (work, arrangement) = reading::arrange(work, reading, &budget, watch, ranks)?;
+    let keeper = |input| work.keeper(input, ranks.size());
     let output_options = output_options(plan);
     // A region that is too long is refused when the output is created.
     let raw_start = output_options.raw_start().unwrap_or(0);
@@ -428,13 +427,7 @@ fn write<'p>(
     let of_objects = committer.as_ref().map(|_| ReaderMemory::of_objects(plan).acquire(plan, budget)).transpose();
     let _of_objects = ranks.agree("make room for long chunks", of_objects)?;
     let raw_start = committer.as_ref().map_or(0, Committer::raw_start);
-    let engine_options = EngineOptions {
-        jobs: plan.options.jobs,
-        placement: if plan.options.ordered { Placement::Ordered } else { Placement::Unordered },
-        start_address: ranks.all_gather_u64(raw_start)?[0],
-        arenas: plan.alignment.map(|alignment| alignment.arenas),
-        ..EngineOptions::default()
-    };
+    let engine_options = EngineOptions { start_address: ranks.all_gather_u64(raw_start)?[0], ..plan.engine_options() };
     let context = Context { communicator: ranks, budget, observer: watch.observer, cancel: watch.cancel };
     let commit = &mut |done: PlacedArray<'_>| match &mut committer {
         Some(committer) => committer.commit(done.array, done.claims),

@@ -130,6 +130,12 @@ impl<'p> MergeWork<'p> {
         self
     }
 
+    /// Undoes [`Self::by_files`].
+    #[must_use]
+    pub(crate) fn by_tiles(self) -> Self {
+        Self { files: None, ..self }
+    }
+
     /// Returns the assembling of tiles in groups.
     pub(crate) fn regrouper(&self) -> &Regrouper<'p> {
         &self.regrouper

@@ -189,6 +189,9 @@ fn too_little_memory_to_read_for_others_is_an_error_or_a_reason_against_it() {
     };
     assert_eq!((chosen(40 << 20).by, chosen(40 << 20).compared.len()), (ReadBy::Tiles, 2));
     assert_eq!(chosen(1 << 30).by, ReadBy::Files);
+    // With any memory in between, the reading that is chosen leaves enough to the engine.
+    let by: Vec<ReadBy> = (44..200).step_by(8).map(|mib| chosen(mib << 20).by).collect();
+    assert!(by.contains(&ReadBy::Tiles) && by.contains(&ReadBy::Files), "{by:?}");
 }
 
 #[test]

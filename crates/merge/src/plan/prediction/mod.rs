@@ -16,7 +16,7 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool_for_trials;
 use estimate::Estimate;
 use raddle_core::CoreError;
-use raddle_core::engine::{EngineOptions, default_jobs, dry_run};
+use raddle_core::engine::{default_jobs, dry_run};
 use raddle_hdf5::write::likely_len_bytes;
 use serde::{Deserialize, Serialize};
 use trial::TrialResult;
@@ -176,9 +176,7 @@ struct Engine {
 
 /// Computes the engine's resources with the engine's own function.
 fn engine(plan: &MergePlan, work: &MergeWork<'_>) -> Engine {
-    let arenas = plan.alignment.map(|alignment| alignment.arenas);
-    let options = EngineOptions { jobs: plan.options.jobs, arenas, ..EngineOptions::default() };
-    match dry_run(&plan.tiles, work, 1, &options, plan.options.memory_limit_bytes) {
+    match dry_run(&plan.tiles, work, 1, &plan.engine_options(), plan.options.memory_limit_bytes) {
         Ok(engine) => Engine { threads: engine.jobs, memory_len_bytes: engine.permit_len_bytes },
         // The merge will be refused with the same amount.
         Err(CoreError::Memory { needed_bytes, .. }) => Engine { threads: 1, memory_len_bytes: needed_bytes },

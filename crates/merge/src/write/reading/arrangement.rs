@@ -4,11 +4,12 @@
 
 use super::choice::{PredictedReading, ReadBy, Reading, ReadingChoice, ReadingReport, Strategy, choose};
 use super::files::FileReading;
-use crate::error::Result;
+use crate::error::{MergeError, Result};
 use crate::options::Watch;
+use crate::plan::memory::ReaderMemory;
 use crate::write::ranks::stages_of_all;
 use crate::write::tiles::MergeWork;
-use raddle_core::engine::EngineReport;
+use raddle_core::engine::{EngineReport, dry_run};
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::Stage;
@@ -38,17 +39,29 @@ pub(crate) fn arrange<'p>(
     let ReadingChoice { groups, compared } = choose(plan, reading.strategy, machines);
     let mut arrangement = Arrangement { ranks_per_group: 1, open_s: plan.open_s, compared, _room: None };
     let Some(groups) = groups else { return Ok((work, arrangement)) };
-    let threads = plan.options.jobs.max(1);
+    let (threads, ranks_per_group) = (plan.options.jobs.max(1), groups.largest() as u64);
+    let work = work.by_files(FileReading::new(groups, ranks.rank(), threads, watch));
     let room = budget.try_acquire(work.files_len_bytes(threads), "reading inputs for other ranks");
-    let room = ranks.agree("make room for reading by files", room.map_err(Into::into));
-    let room = match (room, reading.strategy) {
-        (Ok(room), _) => room,
-        (Err(_), Strategy::Auto) => return Ok((work, arrangement)),
+    let room = room.map_err(MergeError::from).and_then(|room| {
+        if reading.strategy == Strategy::Auto {
+            check_rest(&work, budget, ranks.size())?;
+        }
+        Ok(room)
+    });
+    match (ranks.agree("make room for reading by files", room), reading.strategy) {
+        (Ok(room), _) => (arrangement.ranks_per_group, arrangement._room) = (ranks_per_group, Some(room)),
+        (Err(_), Strategy::Auto) => return Ok((work.by_tiles(), arrangement)),
         (Err(error), _) => return Err(error),
-    };
-    (arrangement.ranks_per_group, arrangement._room) = (groups.largest() as u64, Some(room));
-    let files = FileReading::new(groups, ranks.rank(), threads, watch);
-    Ok((work.by_files(files), arrangement))
+    }
+    Ok((work, arrangement))
+}
+
+/// Checks that the rest of the budget suffices for everything else: for values of objects, and for the engine.
+fn check_rest(work: &MergeWork<'_>, budget: &MemoryBudget, ranks: usize) -> Result<()> {
+    let plan = work.plan();
+    let _of_objects = ReaderMemory::of_objects(plan).acquire(plan, budget)?;
+    dry_run(&plan.tiles, work, ranks, &plan.engine_options(), budget.available_bytes())?;
+    Ok(())
 }
 
 impl Arrangement {
