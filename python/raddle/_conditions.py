@@ -94,6 +94,9 @@ class Column:
         values
             Values of which one must be equal.
         """
+        if isinstance(values, (str, bytes)):
+            # Its characters would be the values.
+            raise UsageError(f"is_in takes several values, not {values!r}: put it in a list, or compare with ==")
         return Condition({"or": [(self == value)._data for value in values]})
 
     def is_nan(self) -> Condition:
@@ -118,6 +121,8 @@ def col(name: str) -> Column:
         Compare it with a number, a text or another column:
         ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is not the name of a column, which is a str")
     return Column(name)
 
 
@@ -147,6 +152,8 @@ def _literal(value: Any) -> dict[str, Any]:
     """Return a value in the form of the compiled part: integers as text, floats by their bits."""
     if isinstance(value, Column):
         return {"column": value._name}
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
     if isinstance(value, (bytes, np.bytes_)):
         try:
             value = value.decode()
@@ -156,7 +163,7 @@ def _literal(value: Any) -> dict[str, Any]:
         return {"text": value}
     if isinstance(value, (bool, np.bool_)):
         return {"integer": str(int(value))}
-    if isinstance(value, SupportsIndex):
+    if isinstance(value, SupportsIndex) and not isinstance(value, np.ndarray):
         integer = operator.index(value)
         if -(1 << 127) <= integer < 1 << 127:
             return {"integer": str(integer)}

@@ -151,6 +151,7 @@ def test_other_types(table):
     assert scan.filter(col("colour") == "blue").count() == (columns["colour"] == -1).sum()
     assert scan.filter(col("evt").is_between(5, 7)).to_numpy()["evt"].tolist() == [5, 6, 7]
     assert scan.filter(col("evt").is_in([7, 5, -1])).select("evt").to_numpy()["evt"].tolist() == [5, 7]
+    assert scan.filter(col("evt") == np.array(5)).rows().tolist() == scan.filter(col("evt") == np.array(5.0)).rows().tolist() == [5]
     assert scan.filter(col("energy").is_nan()).count() == 0
     both = scan.filter(col("evt") < 10).filter(col("evt") > 7, col("evt") != 8)
     assert both.rows().tolist() == [9]
@@ -240,8 +241,14 @@ def test_mistakes_in_conditions_are_explained(table):
         scan.filter(col("evt") > 2 and col("evt") < 3)
     with pytest.raises(errors.UsageError, match="is not a condition"):
         scan.filter((col("evt") > 2) & 3)
-    with pytest.raises(errors.UsageError, match="cannot be compared with a column"):
-        scan.filter(col("evt") > [1])
+    for several in ([1], np.array([1]), np.array([1.5])):
+        with pytest.raises(errors.UsageError, match="cannot be compared with a column"):
+            scan.filter(col("evt") > several)
+    for one in ("near", b"near"):
+        with pytest.raises(errors.UsageError, match="is_in takes several values, not b?'near'"):
+            col("name").is_in(one)
+    with pytest.raises(errors.UsageError, match="5 is not the name of a column"):
+        col(5)
     with pytest.raises(errors.ObjectNotFoundError):
         raddle.scan(path)["rec.trk"]
     with pytest.raises(errors.UsageError, match="columns of one table"):
