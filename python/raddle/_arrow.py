@@ -61,7 +61,11 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         kind = pyarrow.list_(pyarrow.from_numpy_dtype(vlen.newbyteorder("=")))
     else:
         raise UsageError(f"{name}: Arrow has no type for {dtype}; select other columns, or read it with to_numpy")
-    for length in reversed(flat_shape((*shape, *inner))):
+    lengths = flat_shape((*shape, *inner))
+    if 0 in lengths:
+        # pyarrow divides by the length.
+        raise UsageError(f"{name}: Arrow has no lists of 0 elements; select other columns, or read it with to_numpy")
+    for length in reversed(lengths):
         kind = pyarrow.list_(kind, length)
     return kind
 

@@ -10,6 +10,7 @@ from raddle._group import Group
 from raddle._keywords import Inputs, Path
 from raddle._scan import Scan
 from raddle._scan_files import OpenFiles, check_columns, group_of, paths_of
+from raddle.errors import UsageError
 
 
 class FileScan(Mapping[str, Scan]):
@@ -44,8 +45,10 @@ class FileScan(Mapping[str, Scan]):
         counts: dict[str, list[int]] = {name: [] for name in columns}
         for number in range(len(self._files)):
             with self._files.use(number) as opened:
-                found = columns if not number else _rows_columns(group_of(opened.file, group))
-                check_columns(self.file, opened.file, columns, found)
+                found = columns
+                if number:
+                    found = _rows_columns(group_of(opened.file, group))
+                    check_columns(self.file, opened.file, columns, found)
                 for name, column in found.items():
                     counts[name].append(len(column))
         self._counts.update(((group, name), of_column) for name, of_column in counts.items())
@@ -57,12 +60,15 @@ class FileScan(Mapping[str, Scan]):
             counts = []
             for number in range(len(self._files)):
                 with self._files.use(number) as opened:
-                    counts.append(len(group_of(opened.file, group)._columns([column])[column]))
+                    found = group_of(opened.file, group)._columns([column])[column]
+                    if not found.shape:
+                        raise UsageError(f"{found.name} is a scalar, which has no rows")
+                    counts.append(len(found))
             self._counts[group, column] = counts
         return self._counts[group, column]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, found in self.file.items() if isinstance(found, Group))
+        return (name for name, found in self.file.items() if isinstance(found, Group) and found.file is self.file)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -371,8 +371,9 @@ class Scan:
         return [] if self._condition is None else sorted(columns_of(self._condition._data))
 
     def _stored(self, columns: Mapping[str, Dataset]) -> tuple[str, ...]:
-        """Return the names of columns whose values are fixed bytes."""
-        return tuple(name for name, column in columns.items() if column._element_type().route == "bytes" and column._storage()[3])
+        """Return the names of columns whose values are fixed bytes, of which each row has some."""
+        has_bytes = {name: column._element_type().route == "bytes" and 0 not in row_shape(column) for name, column in columns.items()}
+        return tuple(name for name, column in columns.items() if has_bytes[name] and column._storage()[3])
 
     def _row_counts(self) -> list[int]:
         """Return the number of rows in each file."""

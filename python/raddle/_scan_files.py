@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from raddle import _core
-from raddle._call import _level_of_caller
+from raddle._call import _level_of_caller, as_paths
 from raddle._dataset import Dataset
 from raddle._file import File
 from raddle._file import open as open_file
@@ -28,8 +28,7 @@ MAX_OPEN_FILES = 16
 def paths_of(files: Inputs) -> list[str]:
     """Return the paths of files: a path, a pattern such as ``"runs/*.h5"``, or several of them."""
     paths = []
-    for path in [files] if isinstance(files, (str, os.PathLike)) else files:
-        name = os.fspath(path)
+    for name in as_paths(files):
         if glob.has_magic(name) and not os.path.exists(name):
             found = sorted(glob.glob(name, recursive=True))
             if not found:
@@ -170,6 +169,8 @@ def group_of(file: File, path: str) -> Group:
         raise ObjectNotFoundError(f"{file.filename}: {error}") from error
     if not isinstance(found, Group):
         raise UsageError(f"{file.filename}: {path} is not a group of datasets")
+    if found.file is not file:
+        raise UsageError(f"{file.filename}: {path} is {found.name} of {found.file.filename}, by an external link: scan that file")
     return found
 
 

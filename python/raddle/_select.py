@@ -24,6 +24,7 @@ from raddle._keywords import (
 from raddle._progress import ProgressMode
 from raddle._reports import MergeReport
 from raddle._conditions import Condition
+from raddle.errors import UsageError
 
 
 def select(
@@ -107,5 +108,9 @@ def select(
     --------
     >>> raddle.select("all.h5", "skim.h5", where={"rec.slc": raddle.col("calE") > 2})  # doctest: +SKIP
     """
+    if where is not None and not isinstance(where, (str, Mapping, Condition)):
+        where = list(where)
+    if isinstance(where, Condition) or isinstance(where, list) and any(isinstance(one, Condition) for one in where):
+        raise UsageError('where does not name the tables of its conditions: pass a dict, such as where={"rec.slc": raddle.col("calE") > 2}')
     options = options_json(locals())
     return MergeReport(run(lambda watch: _core.select(os.fspath(file), os.fspath(output), options, watch), progress))

@@ -248,7 +248,8 @@ def _with_types_of_arrow(rows: Scan, table: str) -> Scan:
     for name, column in columns.items():
         try:
             arrow_type(name, column.dtype, row_shape(column))
-        except UsageError:
+        except (UsageError, TypeError):
+            # A TypeError: numpy has no type for it, either.
             unknown.append(name)
     if not unknown:
         return rows

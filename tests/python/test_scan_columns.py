@@ -44,6 +44,56 @@ def test_external_links_are_not_columns(tmp_path):
         table.select("z").to_numpy()
 
 
+def test_groups_behind_external_links_are_not_tables(tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["there/x"] = np.arange(5)
+    with h5py.File(tmp_path / "linking.h5", "w") as file:
+        file["t/x"], file["linked"] = np.arange(5), h5py.ExternalLink("other.h5", "/there")
+    scans = raddle.scan(tmp_path / "linking.h5")
+    assert list(scans) == ["t"]
+    with pytest.raises(errors.UsageError, match=r"linked is /there of .*other\.h5, by an external link: scan that file"):
+        scans["linked"]
+
+
+def test_rows_without_elements(tmp_path):
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        file["t/x"], file["t/none"], file["t/inner"] = np.arange(4), np.zeros((4, 0)), np.zeros((4, 0, 2), "i4")
+    table = raddle.scan(tmp_path / "empty.h5")["t"]
+    for rows, found in [(4, table), (2, table.filter("x > 1")), (0, table.filter("x > 9"))]:
+        shapes = {name: values.shape for name, values in found.to_numpy().items()}
+        assert shapes == {"inner": (rows, 0, 2), "none": (rows, 0), "x": (rows,)}
+        assert found.select("none").to_numpy()["none"].shape == (rows, 0) and found.to_pandas().shape == (rows, 3)
+    pytest.importorskip("pyarrow")
+    with pytest.raises(errors.UsageError, match="none: Arrow has no lists of 0 elements"):
+        table.select("x", "none").to_arrow()
+
+
+def test_scalars_are_not_columns(tmp_path):
+    pytest.importorskip("pyarrow")
+    with h5py.File(tmp_path / "scalar.h5", "w") as file:
+        file["t/x"], file["t/pot"] = np.arange(4), 1.5
+    table = raddle.scan(tmp_path / "scalar.h5")["t"]
+    assert list(table.to_numpy()) == ["x"]
+    for read in (table.select("pot").to_numpy, table.select("pot").to_arrow, table.select("pot").count):
+        with pytest.raises(errors.UsageError, match="pot is a scalar, which has no rows"):
+            read()
+
+
+def test_columns_without_a_type_of_numpy_do_not_hide_others(tmp_path):
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        group = file.create_group("t")
+        group["x"] = np.arange(4)
+        kind = h5py.h5t.STD_I32LE.copy()
+        kind.set_size(3)
+        h5py.h5d.create(group.id, b"three", kind, h5py.h5s.create_simple((4,)))
+    table = raddle.scan(tmp_path / "odd.h5")["t"]
+    assert table.select("x").filter("x > 2").to_numpy()["x"].tolist() == [3]
+    pytest.importorskip("datafusion")
+    with pytest.warns(UserWarning, match="left out, because Arrow has no type for them: three"):
+        found = raddle.sql(f"SELECT * FROM '{tmp_path / 'odd.h5'}'.t WHERE x > 2").to_pydict()
+    assert found == {"x": [3]}
+
+
 INTEGERS = [2**127 - 1, 2**127, -(2**127), -(2**127) - 1, 2**130, -(2**130), 10**39, 10**400, -(10**400)]
 
 

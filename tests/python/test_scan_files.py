@@ -107,6 +107,8 @@ def test_files_that_differ_are_refused(runs, tmp_path):
         raddle.scan(str(tmp_path / "none*.h5"))
     with pytest.raises(errors.UsageError, match="no files"):
         raddle.scan([])
+    with open(runs[0], "rb") as opened, pytest.raises(errors.UsageError, match="is a file object: pass the paths"):
+        raddle.scan(opened)
     with pytest.raises(errors.UsageError, match="index of one file"):
         raddle.scan(runs, index="all.stats")
 

@@ -185,6 +185,9 @@ def test_a_changed_value_is_found_against_the_input(all_events, tmp_path):
         ("rec.slc: pair > 1", "holds compounds"),
         ("exposure: pot > 0", r"has no partition keys \(NAME.seq\)"),
         ([], "no condition"),
+        (None, "no condition"),
+        (col("calE") > 2, "does not name the tables of its conditions"),
+        ([col("calE") > 2], "does not name the tables of its conditions"),
     ],
 )
 def test_conditions_that_cannot_be_evaluated_are_refused(all_events, tmp_path, where, said):
