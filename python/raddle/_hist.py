@@ -37,8 +37,9 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
     if storage is None:
         storage = bh.storage.Int64() if weight is None else bh.storage.Weight()
     histogram = bh.Histogram(*axes.values(), storage=storage)
-    # As fast as a histogram per thread, and axes may grow.
-    threads = scan._source._files.threads or _core.default_threads()
+    # As fast as a histogram per thread, and axes of categories may grow. boost-histogram cannot merge those of ranges that grow.
+    can_merge = not any(axis.traits.growth and axis.traits.continuous for axis in histogram.axes)
+    threads = (scan._source._files.threads or _core.default_threads()) if can_merge else 1
     for arrays in columns.batches():
         values = [_values(arrays[name]) for name in axes]
         histogram.fill(*values, weight=None if weight is None else _values(arrays[weight]), threads=threads)

@@ -66,6 +66,17 @@ def test_a_histogram_is_that_of_numpy(events):
     assert storage.values().dtype == "f8" and storage.sum() == len(tables["trk"]["e"])
 
 
+@pytest.mark.parametrize("axis", [bh.axis.Regular(3, 0, 0.3, growth=True), bh.axis.Variable([0, 0.1, 0.3], growth=True)])
+def test_ranges_grow(events, monkeypatch, axis):
+    monkeypatch.setattr(_scan_batches, "BATCH_LEN_BYTES", 500)
+    path, tables = events
+    expected = bh.Histogram(axis, storage=bh.storage.Int64()).fill(tables["trk"]["e"])
+    with raddle.scan(path, threads=3) as file:
+        found = file["trk"].hist({"e": axis})
+    assert found.axes[0] == expected.axes[0] and found.size > 5
+    assert np.array_equal(found.values(flow=True), expected.values(flow=True))
+
+
 def test_mistakes_in_histograms_are_explained(tmp_path, monkeypatch):
     with h5py.File(tmp_path / "all.h5", "w") as file:
         file["rec/x"], file["rec/wide"], file["rec/t"] = np.arange(3.0), np.zeros((3, 2)), np.array([b"a", b"b", b"a"])
