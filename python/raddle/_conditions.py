@@ -28,10 +28,10 @@ class Condition:
         self._data = data
 
     def __and__(self, other: Condition) -> Condition:
-        return Condition({"and": [self._data, _data(other)]})
+        return joined("and", [self._data, _data(other)])
 
     def __or__(self, other: Condition) -> Condition:
-        return Condition({"or": [self._data, _data(other)]})
+        return joined("or", [self._data, _data(other)])
 
     def __invert__(self) -> Condition:
         return Condition({"not": self._data})
@@ -130,6 +130,11 @@ def _data(other: Any) -> dict[str, Any]:
     if not isinstance(other, Condition):
         raise UsageError(f"{other!r} is not a condition: put each comparison in parentheses")
     return other._data
+
+
+def joined(word: str, parts: Sequence[dict[str, Any]]) -> Condition:
+    """Return a condition whose parts are joined by ``and`` or ``or``. Parts joined by the same word become one list: the depth is limited."""
+    return Condition({word: [inner for part in parts for inner in part.get(word, [part])]})
 
 
 def parsed(condition: Condition | str) -> Condition:

@@ -12,7 +12,7 @@ from raddle import _core
 from raddle._aggregate import Aggregate
 from raddle._arrow import reader as arrow_reader
 from raddle._arrow_dataset import dataset
-from raddle._conditions import Condition, columns_of, parsed
+from raddle._conditions import Condition, columns_of, joined, parsed
 from raddle._dataset import Dataset
 from raddle._group import Group
 from raddle._hist import filled
@@ -67,7 +67,7 @@ class Scan:
         """
         known = () if self._condition is None else (self._condition,)
         every = [one._data for one in (*known, *map(parsed, conditions))]
-        combined = None if not every else Condition(every[0] if len(every) == 1 else {"and": every})
+        combined = None if not every else Condition(every[0]) if len(every) == 1 else joined("and", every)
         return self._but(_condition=combined)
 
     def where_event(self, *others: Scan, key: str | None = None) -> Scan:

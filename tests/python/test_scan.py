@@ -3,6 +3,7 @@
 import operator
 import os
 import tempfile
+from functools import reduce
 from pathlib import Path
 
 import h5py
@@ -232,6 +233,18 @@ def test_implausible_dimensions_are_refused(tmp_path):
     with pytest.raises(errors.UsageError, match="claims more values"):
         raddle.scan(tmp_path / "sparse.h5")["rec"].filter(col("x") > 0).count()
     assert raddle.index(tmp_path / "sparse.h5", progress=False).columns == 1
+
+
+def test_any_number_of_conditions_are_joined(table):
+    path, _ = table
+    scan, count = raddle.scan(path)["rec.slc"], 300
+    each = [col("evt") == number for number in range(count)]
+    for found in (reduce(operator.or_, each), reduce(lambda one, other: other | one, each)):
+        assert scan.filter(found).count() == count
+        assert scan.filter(repr(found)).count() == count
+    for found in (scan.filter(reduce(operator.and_, (~one for one in each))), reduce(lambda scan, one: scan.filter(~one), each, scan)):
+        assert found.count() == 100_000 - count
+    assert repr(each[0] & (each[1] | each[2] | each[3]) & each[4]) == "((evt == 0) & ((evt == 1) | (evt == 2) | (evt == 3)) & (evt == 4))"
 
 
 def test_mistakes_in_conditions_are_explained(table):

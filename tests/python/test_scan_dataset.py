@@ -131,6 +131,12 @@ def test_columns_and_conditions_are_passed_on(table, monkeypatch):
     assert len(asked[0]._names()) == 1
 
 
+def test_any_number_of_values_are_passed_on(table):
+    dataset = table[0].to_dataset()
+    values = ", ".join(map(str, range(300)))
+    assert duckdb.sql(f"SELECT count(*) FROM dataset WHERE evt IN ({values})").fetchall() == [(300,)]
+
+
 def test_a_form_that_is_not_understood_excludes_nothing(table, monkeypatch):
     scan, arrow = table
     expected = arrow.filter(ds.field("evt") == 7).select(["evt"])

@@ -209,6 +209,13 @@ def test_values_keep_their_types(file):
     assert np.array_equal(np.signbit(found["y"].to_numpy()), tables["rec.slc"]["y"] < 0)
 
 
+def test_any_number_of_values_are_compared(file):
+    path, tables = file
+    values = ", ".join(map(str, range(300)))
+    found = on_file(path, f"SELECT count(*) AS n FROM {{0}} WHERE evt IN ({values})").to_pydict()
+    assert found == {"n": [int((tables["rec.slc"]["evt"] < 300).sum())]}
+
+
 def test_the_result_is_a_data_frame_of_datafusion(file):
     result = on_file(file[0], "SELECT evt, name FROM {0} WHERE run = 1010 ORDER BY evt", threads=1)
     assert isinstance(result, df.DataFrame)
