@@ -137,6 +137,15 @@ def test_trees_in_folders_and_cycles(tmp_path, dump):
     dump(path, "a/nothing", expect="available: a/b/deep, a/other, top")
 
 
+def test_a_negative_version_of_a_file_has_short_addresses(tmp_path, dump):
+    """Some files that uproot extended have such versions, and ROOT and uproot read them."""
+    path = write(tmp_path / "negative.root", [{"x": np.arange(20)}])
+    content = bytearray(path.read_bytes())
+    content[4:8] = (int.from_bytes(content[4:8], "big") - 1_000_000).to_bytes(4, "big", signed=True)
+    path.write_bytes(content)
+    assert compare(dump(path), path, "events") == 1
+
+
 def test_branches_of_one_name_are_all_there(tmp_path, dump):
     path = tmp_path / "twins.root"
     branches = {"sizeA": np.arange(5, dtype="i4"), "sizeB": np.arange(5, dtype="i4") + 70, "sizeC": np.linspace(0, 1, 5)}

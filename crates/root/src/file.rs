@@ -12,8 +12,8 @@ use raddle_columns::input::InputFile;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Version of a file above which addresses have 64 bits.
-const LONG_ADDRESSES: u32 = 1_000_000;
+/// Version of a file from which on addresses have 64 bits.
+const LONG_ADDRESSES: i32 = 1_000_000;
 
 /// Length of the shortest key: lengths, version, times, addresses and three empty names.
 const MIN_KEY_LEN_BYTES: u64 = 29;
@@ -127,7 +127,8 @@ impl RootFile {
         let bytes = self.file.read(0, LEN_BYTES, STRUCTURE)?;
         let mut bytes = Bytes::new(&bytes, 0, STRUCTURE);
         bytes.take(4)?;
-        let is_long = bytes.be_u32()? >= LONG_ADDRESSES;
+        // Writers that extend a file may subtract a million from a short version; the difference is negative.
+        let is_long = bytes.be_i32()? >= LONG_ADDRESSES;
         let address = |bytes: &mut Bytes<'_>| if is_long { bytes.be_u64() } else { bytes.be_u32().map(u64::from) };
         let first_address = u64::from(bytes.be_u32()?);
         let (_end, _free) = (address(&mut bytes)?, address(&mut bytes)?);
