@@ -611,6 +611,27 @@ def test_classes_that_are_stored_otherwise_than_described(tmp_path, dump):
             assert file["events"][name].array().to_list() == dumped[name.replace("/", ".")].to_list(), name
 
 
+def test_classes_that_are_described_twice(tmp_path, dump):
+    """Merged files may repeat descriptions. Classes whose objects state no version were then read as bytes."""
+    described = [
+        r.Class("Base", 1, [r.basic("key", r.UINT, "unsigned int")]),
+        r.Class("Link", 1, [r.base("Base"), r.basic("index", r.INT, "int")]),
+    ]
+    links = [struct.pack(">Ii", 7, entry) for entry in range(ENTRIES)]
+    links = [r.counted(1, r.counted(1, link[:4]) + link[4:]) for link in links]
+    lists_of_links = [collection([struct.pack(">I", count) + link * count]) for link, count in zip(links, COUNTS)]
+    made = [r.Branch("links", lists_of_links, element=r.Of("vector<vector<Link> >", -1))]
+    path = r.write(tmp_path / "twice.root", made, [*described, *described])
+    dumped = dump(path)
+    assert dumped.notes == ""
+    assert dumped["links"].to_list() == [[[{"key": 7, "index": entry}] * count] for entry, count in enumerate(COUNTS)]
+    with uproot.open(path) as file:
+        assert file["events"]["links"].array().to_list() == dumped["links"].to_list()
+    # A class that is described in two ways may have either form.
+    other = r.Class("Base", 2, [r.basic("key", r.INT, "int")])
+    assert "Base" in dump(r.write(tmp_path / "otherwise.root", made, [*described, other])).notes
+
+
 @pytest.mark.parametrize("options", [["--layout", "pds"], ["--layout", "event", "--compat", "cce"], ["--layout", "product", "--compat", "cce"]])
 def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
     """The framework's branch ``EventID`` has the ids of its trees. Such a tree was refused because this product has no

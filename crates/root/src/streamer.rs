@@ -151,7 +151,11 @@ impl StreamerInfos {
                 // A list of rules by which ROOT changes members when it reads them.
                 _ => Ok(None),
             })? {
-                infos.by_class.entry(class).or_default().push(info);
+                let versions = infos.by_class.entry(class).or_default();
+                // Files that were merged from several may repeat descriptions.
+                if !versions.contains(&info) {
+                    versions.push(info);
+                }
             }
             // The option of the list's link.
             text(&mut reader.bytes)?;
