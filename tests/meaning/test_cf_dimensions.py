@@ -238,12 +238,15 @@ def test_datasets_that_are_shorter_than_their_dimension_stay_in_chunks(tmp_path,
         file.createVariable("time", "f8", ("time",))[:] = np.arange(6.0)
         file.createVariable("late", "i2", ("time",))[:2] = [1, 2]
         file.createVariable("m", "f4", ("member", "x"))[:3] = np.arange(6).reshape(3, 2)
+        file.createDimension("station", None)
+        file.createVariable("height", "f4", ("station",))[:] = np.arange(4.0)
+        file.createVariable("station", "i4", ("station",))[:2] = [7, 8]
     for options in (["--contiguous"], ["--contiguous=1MB"], ["--empty", "contiguous"]):
         raddle("rechunk", path, "-o", output, "-f", *options)
         for engine in ["netcdf4", "h5netcdf"]:
             with xr.open_dataset(path, engine=engine) as one, xr.open_dataset(output, engine=engine) as other:
                 xr.testing.assert_identical(one, other)
-    for name in ["late", "time", "member"]:
+    for name in ["late", "time", "member", "station"]:
         finished = raddle("rechunk", path, "-o", output, "-f", "--layout", f"{name}: contiguous", expect=3)
         assert f"/{name}" in finished.stderr
 

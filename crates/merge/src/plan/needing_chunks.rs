@@ -16,22 +16,44 @@ pub(super) fn short_of_dimensions(schema: &Schema) -> HashSet<Vec<u8>> {
             columns.insert(entry.path.as_slice(), schema.columns[column as usize].output_dims(false));
         }
     }
+    let lens = dimension_lens(schema, &columns);
     let mut short = HashSet::new();
     for entry in &schema.entries {
         let Some((dims, max_dims)) = columns.get(entry.path.as_slice()) else { continue };
-        if names_no_variable(&entry.attributes) && max_dims.first() == Some(&u64::MAX) {
+        let is_unlimited = max_dims.first() == Some(&u64::MAX);
+        // A coordinate variable may be shorter than its dimension, too.
+        let is_short = lens.get(&entry.path).is_some_and(|len| dims.first().is_some_and(|dim| dim < len));
+        if is_unlimited && (is_short || names_no_variable(&entry.attributes)) {
             short.insert(entry.path.clone());
         }
         for (dim, scales) in dims.iter().zip(scales(&entry.attributes)) {
             for scale in scales.into_iter().take(1) {
-                let len = columns.get(scale.as_slice()).and_then(|(dims, _)| dims.first().copied());
-                if len.is_some_and(|len| *dim < len) {
+                if lens.get(&scale).is_some_and(|len| dim < len) {
                     short.extend([entry.path.clone(), scale]);
                 }
             }
         }
     }
     short
+}
+
+/// Returns the length of each dimension that has a scale. An unlimited dimension is as long as its longest variable.
+fn dimension_lens(schema: &Schema, columns: &HashMap<&[u8], (Vec<u64>, Vec<u64>)>) -> HashMap<Vec<u8>, u64> {
+    let mut lens = HashMap::new();
+    for entry in &schema.entries {
+        let Some((dims, _)) = columns.get(entry.path.as_slice()) else { continue };
+        for (dim, scales) in dims.iter().zip(scales(&entry.attributes)) {
+            for scale in scales.into_iter().take(1) {
+                let Some((scale_dims, max_dims)) = columns.get(scale.as_slice()) else { continue };
+                let Some(&stored) = scale_dims.first() else { continue };
+                let len = lens.entry(scale).or_insert(stored);
+                if max_dims.first() == Some(&u64::MAX) {
+                    *len = (*len).max(*dim);
+                }
+            }
+        }
+    }
+    lens
 }
 
 /// Index of PyTables, which relies on the chunks of its own datasets and of the table that it indexes.
