@@ -256,6 +256,36 @@ def test_positions_along_a_selected_dimension_are_refused(tmp_path):
     MERGING.equal([tmp_path / "gathered.nc"], "--select", "land=0:1", judge=judge, wanted=land.isel(land=slice(0, 1)))
 
 
+def test_nodes_of_geometries_and_tie_points_are_refused(tmp_path):
+    container = {"geometry_type": "line", "node_count": "node_count", "node_coordinates": "x y"}
+    lines = xr.Dataset(
+        {
+            "lines": ((), 0, container),
+            "node_count": (("instance",), np.array([2, 3, 4])),
+            "x": (("node",), np.arange(9.0)),
+            "y": (("node",), np.arange(9.0)),
+            "flow": (("instance", "time"), np.arange(6.0).reshape(3, 2), {"geometry": "lines"}),
+        }
+    )
+    tie_points = xr.Dataset(
+        {
+            "interpolation": ((), 0, {"interpolation_name": "linear", "tie_point_mapping": "x: x_indices tie_x"}),
+            "x_indices": (("tie_x",), np.array([0, 4, 8])),
+            "lon": (("tie_x",), np.arange(3.0)),
+            "swath": (("x",), np.arange(9.0), {"coordinate_interpolation": "lon: interpolation"}),
+        }
+    )
+    for name, dataset in (("lines.nc", lines), ("tie_points.nc", tie_points)):
+        for variable in dataset.variables.values():
+            variable.encoding["_FillValue"] = None
+        dataset.to_netcdf(tmp_path / name)
+    for select in ("instance=1:3", "node=2:5"):
+        MERGING.refused([tmp_path / "lines.nc"], "--select", select, names=["/lines", "positions"])
+    MERGING.equal([tmp_path / "lines.nc"], "--select", "time=1", judge=judge, wanted=lines.isel(time=slice(1, 2)))
+    for select in ("x=2:5", "tie_x=0:2"):
+        MERGING.refused([tmp_path / "tie_points.nc"], "--select", select, names=["/interpolation", "tie_point_mapping"])
+
+
 @pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2"])
 def test_texts_that_are_no_ranges_are_refused(tmp_path, raddle, select):
     [path, *_] = write(tmp_path, grid())

@@ -9,7 +9,7 @@ use crate::error::{MergeError, Result};
 use crate::plan::Dimensions;
 use crate::rules::settling::DeclaredRule;
 use crate::rules::{Trim, ValueMeaning};
-use crate::schema::attribute::text;
+use crate::schema::attribute::{named, text};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::extents::InputExtents;
 use crate::schema::{ABSENT, Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
@@ -164,9 +164,10 @@ pub(super) fn check_references(
     is_cut: impl Fn(&SchemaEntry) -> bool,
 ) -> Result<()> {
     for entry in &schema.entries {
-        for attribute in [references::INSTANCE, references::GATHERED] {
+        for attribute in [references::INSTANCE, references::GATHERED, references::TIE_POINTS] {
             let names = text(&entry.attributes, attribute).unwrap_or_default();
-            if let Some(name) = names.split_whitespace().find(|name| is_selected(name)) {
+            let mut names = names.split_whitespace().map(|name| name.trim_end_matches(':'));
+            if let Some(name) = names.find(|name| is_selected(name)) {
                 return Err(refers(&entry.path, &format!("dimension {name} ({attribute})")));
             }
         }
@@ -178,17 +179,28 @@ pub(super) fn check_references(
         {
             return Err(refers(&entry.path, &format!("dimension {name} ({})", references::COUNTED)));
         }
-        if text(&entry.attributes, "cf_role").is_some_and(|role| role == "mesh_topology") {
-            let names = references::OF_MESH.iter().filter_map(|attribute| text(&entry.attributes, attribute));
-            let names: Vec<String> =
-                names.flat_map(|names| names.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-            let of_mesh = |other: &&SchemaEntry| names.iter().any(|name| is_named(&other.path, name));
-            if let Some(other) = schema.entries.iter().filter(of_mesh).find(|other| is_cut(other)) {
-                return Err(refers(&entry.path, &format!("the dimensions of {}", display_path(&other.path))));
-            }
+        let names: Vec<String> =
+            naming(entry).iter().filter_map(|attribute| text(&entry.attributes, attribute)).collect();
+        let is_part = |other: &&SchemaEntry| {
+            names.iter().flat_map(|names| names.split_whitespace()).any(|name| is_named(&other.path, name))
+        };
+        if let Some(other) = schema.entries.iter().filter(is_part).find(|other| is_cut(other)) {
+            return Err(refers(&entry.path, &format!("the dimensions of {}", display_path(&other.path))));
         }
     }
     Ok(())
+}
+
+/// Returns the attributes of an entry that name variables whose elements belong together: those of a mesh, and those of
+/// geometries with several nodes each.
+fn naming(entry: &SchemaEntry) -> &'static [&'static str] {
+    let is_mesh = text(&entry.attributes, "cf_role").is_some_and(|role| role == "mesh_topology");
+    let has = |attribute: &str| named(&entry.attributes, attribute).is_some();
+    match (is_mesh, has("geometry_type") && has("node_count")) {
+        (true, _) => &references::OF_MESH,
+        (false, true) => &references::OF_GEOMETRY,
+        (false, false) => &[],
+    }
 }
 
 fn refers(path: &[u8], to: &str) -> MergeError {

@@ -29,9 +29,9 @@ pub(crate) const OF_MESH: [&str; 8] = [
     "face_edge_connectivity",
 ];
 /// Attribute that names dimensions and variables of positions along them, from which coordinates are interpolated.
-const TIE_POINTS: &str = "tie_point_mapping";
+pub(crate) const TIE_POINTS: &str = "tie_point_mapping";
 /// Attributes of a container of geometries that name variables whose elements belong together.
-const OF_GEOMETRY: [&str; 4] = ["node_coordinates", "node_count", "part_node_count", "interior_ring"];
+pub(crate) const OF_GEOMETRY: [&str; 4] = ["node_coordinates", "node_count", "part_node_count", "interior_ring"];
 /// Variables of CfRadial that hold positions along a dimension, and the dimension.
 const OF_RADAR: [(&[u8], &str); 3] =
     [(b"sweep_start_ray_index", "time"), (b"sweep_end_ray_index", "time"), (b"ray_start_index", "n_points")];
