@@ -286,6 +286,30 @@ def test_nodes_of_geometries_and_tie_points_are_refused(tmp_path):
         MERGING.refused([tmp_path / "tie_points.nc"], "--select", select, names=["/interpolation", "tie_point_mapping"])
 
 
+def test_all_scales_of_an_axis_are_restricted(tmp_path):
+    path = tmp_path / "spectra.h5"
+    with h5py.File(path, "w") as file:
+        scales = {"energy": np.arange(6.0), "wavelength": 12.4 / np.arange(1.0, 7.0), "run": np.arange(3)}
+        for name, values in scales.items():
+            file[name] = values
+            file[name].make_scale(name)
+        file["counts"] = np.arange(18).reshape(3, 6)
+        file["counts"].dims[0].attach_scale(file["run"])
+        file["response"] = np.arange(6) * 10
+        for dimension in (file["counts"].dims[1], file["response"].dims[0]):
+            dimension.attach_scale(file["energy"])
+        file["counts"].dims[1].attach_scale(file["wavelength"])
+        file["counts"].dims[1].label = "channel"
+    for select in ("energy=2..4", "wavelength=2:5", "energy=2:5,wavelength=2:5", "channel=2:5"):
+        output = MERGING.equal([path], "--select", select, judge=None)
+        with h5py.File(output) as found, h5py.File(path) as source:
+            np.testing.assert_array_equal(found["counts"], source["counts"][:, 2:5])
+            np.testing.assert_array_equal(found["response"], source["response"][2:5])
+            for number, name in enumerate(("energy", "wavelength")):
+                np.testing.assert_array_equal(found["counts"].dims[1][number], source[name][2:5])
+    MERGING.refused([path], "--select", "energy=2:5,wavelength=2:6", names=["/counts", "/energy", "/wavelength", "one axis"])
+
+
 @pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2"])
 def test_texts_that_are_no_ranges_are_refused(tmp_path, raddle, select):
     [path, *_] = write(tmp_path, grid())

@@ -7,17 +7,18 @@ use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
 use crate::rules::packed::STORED_OTHERWISE;
 use crate::schema::attribute::named;
-use crate::schema::{ColumnIndex, Role, display_path, is_named};
+use crate::schema::{ColumnIndex, Role, SchemaEntry, display_path, is_named};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::number::NumberType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 /// Determines the elements that the ranges in the options of `plan` select; `plan` has all elements. Reads coordinates
 /// that are selected by their values.
 ///
 /// # Errors
-/// [`MergeError::Object`] for a dimension that no dataset has, and for a range without elements.
+/// [`MergeError::Object`] for a dimension that no dataset has, for a range without elements, and for different ranges of
+/// one axis.
 pub(crate) fn resolve(plan: &MergePlan) -> Result<SelectedElements> {
     let lengths = lengths(plan);
     let mut selected = SelectedElements::default();
@@ -44,7 +45,43 @@ pub(crate) fn resolve(plan: &MergePlan) -> Result<SelectedElements> {
             }
         }
     }
+    include_other_scales(plan, &mut selected)?;
     Ok(selected)
+}
+
+/// Selects the same elements of all dimension scales of an axis.
+fn include_other_scales(plan: &MergePlan, selected: &mut SelectedElements) -> Result<()> {
+    let dimensions = Dimensions::of(&plan.schema);
+    let is_column = |entry: &&SchemaEntry| matches!(entry.role, Role::Column(_));
+    let columns: Vec<&SchemaEntry> = plan.schema.entries.iter().filter(is_column).collect();
+    let datasets: HashSet<&[u8]> = columns.iter().map(|entry| entry.path.as_slice()).collect();
+    loop {
+        let mut added = BTreeMap::new();
+        for entry in &columns {
+            for names in dimensions.names(entry, plan.schema.rank(entry)) {
+                let Some((by, elements)) = names.iter().find_map(|name| Some((name, selected.of(name)?))) else {
+                    continue;
+                };
+                for name in names.iter().filter(|name| datasets.contains(name.as_slice())) {
+                    match selected.of(name) {
+                        None => _ = added.insert(name.clone(), elements.clone()),
+                        Some(others) if others != elements => {
+                            let [by, name] = [by, name].map(|name| display_path(name));
+                            let reason = format!(
+                                "has {by} and {name} on one axis, and --select takes different elements of them"
+                            );
+                            return Err(MergeError::Object { object: display_path(&entry.path), reason });
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+        if added.is_empty() {
+            return Ok(());
+        }
+        selected.0.extend(added);
+    }
 }
 
 /// Returns the length of each dimension.
