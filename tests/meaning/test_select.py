@@ -310,6 +310,17 @@ def test_all_scales_of_an_axis_are_restricted(tmp_path):
     MERGING.refused([path], "--select", "energy=2:5,wavelength=2:6", names=["/counts", "/energy", "/wavelength", "one axis"])
 
 
+def test_region_references_to_restricted_datasets_are_refused(tmp_path):
+    path = tmp_path / "regions.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(10.0)
+        file["x"].make_scale("x")
+        file["signal"] = np.arange(10)
+        file["signal"].dims[0].attach_scale(file["x"])
+        file.attrs["peak"] = file["signal"].regionref[7:9]
+    MERGING.refused([path], "--select", "x=5:10", names=["region references", "--exclude"])
+
+
 @pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2"])
 def test_texts_that_are_no_ranges_are_refused(tmp_path, raddle, select):
     [path, *_] = write(tmp_path, grid())

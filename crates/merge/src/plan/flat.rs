@@ -30,8 +30,9 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
 /// # Errors
 /// [`MergeError::Object`] for the first object that holds region references.
 pub(super) fn check_regions(schema: &Schema) -> Result<()> {
-    let is_moved =
-        |column: &Column| column.axis > 0 || column.is_lifted || column.boxes.is_some() || column.runs.is_some();
+    let is_moved = |column: &Column| {
+        column.axis > 0 || column.is_lifted || column.boxes.is_some() || column.runs.is_some() || column.trims.is_some()
+    };
     match schema.columns.iter().any(is_moved) {
         true => refuse_regions(
             schema,
