@@ -200,6 +200,11 @@ def test_coordinates_that_do_not_place_tiles(tmp_path):
     MERGING.refused(turned, "--tiles", names=["neither coordinates", "domain_decomposition"])
 
 
+def test_a_coordinate_that_all_tiles_share_may_have_any_order(tmp_path):
+    dataset = grid().isel(x=[5, 6, 7, 8, 0, 1, 2, 3, 4])
+    MERGING.equal(write_tiles(tmp_path, dataset, cuts(7, [3]), cuts(9, [])), "--tiles", judge=judge, whole=dataset)
+
+
 def test_tiles_in_other_units_are_refused(tmp_path):
     inputs = write_tiles(tmp_path, grid(), cuts(7, []), cuts(9, [5]))
     cold = grid().isel(x=slice(5, 9))

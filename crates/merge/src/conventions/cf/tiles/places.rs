@@ -325,6 +325,13 @@ impl Finder<'_, '_> {
         for (input, values) in &self.scale.values {
             places_of.entry(values).or_default().push(*input);
         }
+        if let (1, Some(inputs)) = (places_of.len(), places_of.values().next()) {
+            // Files with the same values are not tiles along this dimension, so the order does not matter.
+            let len = scanned.dims_in(inputs[0]).first().copied().unwrap_or(0);
+            let mut of_inputs = vec![(0, 0); scanned.facts.len()];
+            inputs.iter().for_each(|input| of_inputs[*input as usize] = (0, len));
+            return Ok(DimensionPlaces { len, of_inputs });
+        }
         let mut distinct: Vec<(Vec<u32>, Vec<i64>, &[u8])> = Vec::new();
         for (values, inputs) in places_of {
             let template = scanned.facts[inputs[0] as usize].template;
