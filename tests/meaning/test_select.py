@@ -126,7 +126,8 @@ def test_integers_are_selected_exactly(tmp_path):
 
 
 @pytest.mark.parametrize("dates", [("2001-02", "2001-02"), ("2001-02-03", "2001-02-04"), ("2001-01-31T12:00", "2001-02-02T06"),
-                                   (None, "2001"), ("2001-02-05", None)])
+                                   (None, "2001"), ("2001-02-05", None), ("2001-01-30T00", "2001-02-01T12"),
+                                   ("2001-01-30T18:00", "2001-01-31T12:00")])
 def test_dates_are_those_that_xarray_selects(tmp_path, dates):
     inputs = write(tmp_path, grid())
     with xr.open_mfdataset(inputs, data_vars="minimal", coords="minimal", compat="equals") as decoded:

@@ -1,7 +1,8 @@
 //! Elements of a coordinate whose values lie between two limits.
 //!
-//! Limits of numbers are included. Limits of times are dates in the calendar of the coordinate; a date without a day or
-//! month stands for the whole month or year, as in pandas. Invariant: the elements are consecutive, or there is an error.
+//! Limits of numbers are included. Limits of times are dates in the calendar of the coordinate; a date stands for its
+//! whole year, month, day, hour, minute or second, as in pandas. Invariant: the elements are consecutive, or there is an
+//! error.
 
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::{TimeUnits, is_time_units, reference_ns};
@@ -16,6 +17,8 @@ use std::ops::Range;
 const SECOND_NS: i128 = 1_000_000_000;
 /// Number of nanoseconds in a day.
 const DAY_NS: i128 = 86_400 * SECOND_NS;
+/// Half of a microsecond, to which cftime rounds times.
+const HALF_MICROSECOND_NS: i128 = 500;
 
 /// Values that are selected; `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,8 +38,10 @@ pub(super) fn elements(
     (from, to): (Option<&str>, Option<&str>),
 ) -> Result<Range<u64>, String> {
     let units = text(attributes, "units").filter(|units| is_time_units(units));
-    let times = units.map(|units| of_times(&units, text(attributes, "calendar").as_deref(), from, to)).transpose()?;
+    let times =
+        units.as_deref().map(|units| of_times(units, text(attributes, "calendar").as_deref(), from, to)).transpose()?;
     let words = [from, to].map(|bound| bound.unwrap_or_default()).join("..");
+    let unit = units.map(|units| format!(" {units}")).unwrap_or_default();
     let is_reversed = match &times {
         Some(times) => times.from_ns.zip(times.to_ns).is_some_and(|(from, to)| from > to),
         None => {
@@ -55,17 +60,17 @@ pub(super) fn elements(
         }
         let wanted = times.map_or_else(|| of_integers(from, to), |times| Ok(times.as_integers()))?;
         let values = integers.into_iter().map(|value| (value != NO_TIME).then_some(i128::from(value)));
-        return wanted.elements(values.collect(), &words);
+        return wanted.elements(values.collect(), &words, &unit);
     }
     number.decode_floats(stored, &mut integers, &mut floats);
     let wanted = times.map_or_else(|| of_floats(number, from, to), |times| Ok(times.as_floats()))?;
-    wanted.elements(floats.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect(), &words)
+    wanted.elements(floats.into_iter().map(|value| (!value.is_nan()).then_some(value)).collect(), &words, &unit)
 }
 
 impl<T: PartialOrd + Copy + Display> SelectedValues<T> {
     /// Returns the elements of `values` that are selected; missing values are `None`. `words` describes the limits in
-    /// errors.
-    fn elements(&self, values: Vec<Option<T>>, words: &str) -> Result<Range<u64>, String> {
+    /// errors, and `unit` follows the numbers.
+    fn elements(&self, values: Vec<Option<T>>, words: &str, unit: &str) -> Result<Range<u64>, String> {
         let is_before_end = |value: T, to: T| if self.excludes_end { value < to } else { value <= to };
         let is_in =
             |value: T| self.from.is_none_or(|from| value >= from) && self.to.is_none_or(|to| is_before_end(value, to));
@@ -76,7 +81,7 @@ impl<T: PartialOrd + Copy + Display> SelectedValues<T> {
             let low = numbers().reduce(|low, value| if value < low { value } else { low });
             let high = numbers().reduce(|high, value| if value > high { value } else { high });
             return Err(match low.zip(high) {
-                Some((low, high)) => format!("has no value in {words}; its values reach from {low} to {high}"),
+                Some((low, high)) => format!("has no value in {words}; its values reach from {low} to {high}{unit}"),
                 None => format!("has no value in {words}"),
             });
         };
@@ -122,13 +127,20 @@ struct SelectedTimes {
     excludes_end: bool,
     /// Number of nanoseconds per unit.
     unit_ns: i128,
+    /// Number of nanoseconds by which a float may differ from a limit that readers take it for.
+    tolerance_ns: i128,
 }
 
 impl SelectedTimes {
     fn as_floats(&self) -> SelectedValues<f64> {
         let value = |time_ns: i128| time_ns as f64 / self.unit_ns as f64;
-        let Self { from_ns, to_ns, excludes_end, .. } = *self;
-        SelectedValues { from: from_ns.map(value), to: to_ns.map(value), excludes_end }
+        let Self { from_ns, to_ns, excludes_end, tolerance_ns, .. } = *self;
+        let after_ns = if excludes_end { -tolerance_ns } else { tolerance_ns };
+        SelectedValues {
+            from: from_ns.map(|time_ns| value(time_ns - tolerance_ns)),
+            to: to_ns.map(|time_ns| value(time_ns + after_ns)),
+            excludes_end,
+        }
     }
 
     fn as_integers(&self) -> SelectedValues<i128> {
@@ -165,20 +177,35 @@ fn of_times(
         // An instant ends where it begins, and is included.
         excludes_end: to.is_some_and(is_period),
         unit_ns: units.unit_ns,
+        tolerance_ns: match calendar {
+            // xarray decodes these calendars to numpy's times, which have nanoseconds.
+            Calendar::Standard | Calendar::ProlepticGregorian => 0,
+            Calendar::Julian | Calendar::NoLeap | Calendar::AllLeap | Calendar::Days360 => HALF_MICROSECOND_NS,
+        },
     })
 }
 
-/// Returns whether a date stands for a whole day, month or year.
+/// Returns whether a date stands for a whole year, month, day, hour, minute or second, and not for an instant, which has
+/// a fraction of a second.
 fn is_period(text: &str) -> bool {
-    !text.contains(['T', 't', ':', ' '])
+    !text.contains('.')
 }
 
 /// Returns the first instant of a date and the instant after its last one, in nanoseconds from the calendar's origin;
-/// both are the same for a date with a time of day.
+/// both are the same for an instant.
 fn period_ns(text: &str, calendar: Calendar) -> Option<(i128, i128)> {
     let start = reference_ns(text, calendar)?;
     if !is_period(text) {
         return Some((start, start));
+    }
+    if let Some((_, clock)) = text.split_once(['T', 't', ' ']) {
+        let clock = clock.split(['Z', 'z', '+', '-', 'U', ' ']).next().unwrap_or_default();
+        let len_s = match clock.matches(':').count() {
+            0 => 3_600,
+            1 => 60,
+            _ => 1,
+        };
+        return Some((start, start + len_s * SECOND_NS));
     }
     let (sign, date) = text.strip_prefix('-').map_or((1, text), |date| (-1, date));
     let parts: Vec<i64> = date.split('-').map(|part| part.parse().ok()).collect::<Option<_>>()?;
@@ -271,7 +298,8 @@ mod tests {
         let values = [i64::MIN, day - 1, day, day + DAY - 1, day + DAY, day + DAY + 1];
         let of = |text: &str| of_integers(&values, &units, text);
         assert_eq!(of("2024-10-04..2024-10-04"), Ok(2..4));
-        assert_eq!(of("2024-10-04T00:00..2024-10-05T00:00"), Ok(2..5));
+        assert_eq!(of("2024-10-04T00:00..2024-10-05T00:00"), Ok(2..6));
+        assert_eq!(of("2024-10-04T00:00:00.0..2024-10-05T00:00:00.0"), Ok(2..5));
         assert_eq!(of("..2024-10-03"), Ok(1..2));
     }
 
@@ -292,6 +320,10 @@ mod tests {
         assert_eq!(of("days since 2000-01-01", "noleap", &days, "2000-02-28..2000-03-01"), Ok(58..60));
         let half_days: Vec<f64> = (0..80).map(|day| f64::from(day) / 2.0).collect();
         assert_eq!(of("days since 2000-01-01", "standard", &half_days, "2000-01-02..2000-01-02"), Ok(2..4));
+        let minutes: Vec<f64> = (0..300).map(f64::from).collect();
+        let of_minutes = |text: &str| of("minutes since 2000-01-01", "standard", &minutes, text);
+        assert_eq!(of_minutes("2000-01-01T01..2000-01-01T03"), Ok(60..240));
+        assert_eq!(of_minutes("2000-01-01T01:30..2000-01-01 01:40:00Z"), Ok(90..101));
         assert!(
             of("days since 2000-01-01", "noleap", &days, "2000-02-29..")
                 .unwrap_err()
@@ -301,5 +333,22 @@ mod tests {
             of("months since 2000-01-01", "standard", &days, "2000..").unwrap_err().contains("dates are not known")
         );
         assert!(standard("5.5..").unwrap_err().contains("is not a date"));
+        let outside = standard("1999..1999").unwrap_err();
+        assert_eq!(outside, "has no value in 1999..1999; its values reach from 0 to 799 days since 2000-01-01");
+    }
+
+    #[test]
+    fn times_are_rounded_as_readers_round_them() {
+        let units = attribute::fixed_text("units", b"days since 2000-01-01");
+        // 70 ns before a full hour.
+        let hours: Vec<f64> = (0..4).map(|hour| 729.958_333_333_332_5 + f64::from(hour) / 24.0).collect();
+        let of = |calendar: &str, text: &str| {
+            let attributes = [units.clone(), attribute::fixed_text("calendar", calendar.as_bytes())];
+            elements(&stored(&hours, DOUBLE), &attributes, DOUBLE, bounds(text))
+        };
+        assert_eq!(of("noleap", "2001-12-31T23:00..2002-01-01T00:00"), Ok(0..2));
+        assert_eq!(of("noleap", "..2001-12-31"), Ok(0..1));
+        assert_eq!(of("standard", "2001-12-30T23:00.."), Ok(1..4));
+        assert_eq!(of("standard", "..2001-12-30"), Ok(0..2));
     }
 }
