@@ -254,6 +254,12 @@ def test_an_input_that_is_too_long_is_named(tmp_path, raddle):
     assert "run2.h5" in refused and "12 rows" in refused and not (tmp_path / "out").exists()
     refused = raddle("split", *write(tmp_path / "nc", model(), (12,)), "--size-per-file", "100", "--dir", tmp_path / "out", expect=3).stderr
     assert "/time" in refused and "for one element" in refused
+    path = tmp_path / "fixed.nc"
+    model().isel(time=slice(0, 4)).to_netcdf(path)
+    refused = raddle("split", path, "--rows-per-file", 3, "--dir", tmp_path / "out", expect=3).stderr
+    assert "--dim names the dimension" in refused
+    raddle("split", path, "--rows-per-file", 3, "--dir", tmp_path / "out", "--dim", "time")
+    assert files(tmp_path / "out") == ["part_0001.nc", "part_0002.nc"]
 
 
 def test_datasets_of_plain_files_get_files_of_their_own(tmp_path, raddle):

@@ -168,9 +168,10 @@ fn between_inputs(
                 RowLimit::Rows(_) => (format!("{size} rows"), "--rows-per-file"),
                 RowLimit::LenBytes(_) => (format!("{} bytes", size.saturating_add(fixed_bytes)), "--size-per-file"),
             };
+            let remedy = if lengths(plan).is_empty() { "" } else { "; --dim names the dimension to divide" };
             let reason = format!(
                 "has {found}, more than {option}, and is not divided: its datasets are not all concatenated along one named \
-                 dimension"
+                 dimension{remedy}"
             );
             return Err(MergeError::Object { object: planned.path.display().to_string(), reason });
         }
