@@ -73,6 +73,10 @@ class FileScan(Mapping[str, Scan]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __contains__(self, group: object) -> bool:
+        found = self.file.get(group) if isinstance(group, str) else None
+        return isinstance(found, Group) and found.file is self.file
+
     def close(self) -> None:
         """Close the files."""
         self._files.close()

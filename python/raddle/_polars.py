@@ -94,7 +94,10 @@ def _frame(arrays: dict[str, Any]) -> pl.DataFrame:
 def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
     values = flat(values)
     if values.dtype.kind in "SO":
-        texts = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
+        try:
+            texts = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{name}: some texts are not UTF-8; select other columns, or use raddle.scan") from error
         if values.ndim > 1 or not all(isinstance(text, str) for text in texts):
             raise UsageError(f"{name}: Polars has no type for these values; use raddle.scan")
         return pl.Series(name, texts, dtype=pl.String)
@@ -114,7 +117,11 @@ def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
     with warnings.catch_warnings():
         # Polars calls the form unstable, so anything unexpected gives no condition.
         warnings.simplefilter("ignore")
-        return _understood(json.loads(predicate.meta.serialize(format="json")), columns)
+        try:
+            return _understood(json.loads(predicate.meta.serialize(format="json")), columns)
+        except RecursionError:
+            # Each of hundreds of comparisons is inside the next one.
+            return None
 
 
 def _understood(expression: Any, columns: Columns) -> Condition | None:

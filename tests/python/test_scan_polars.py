@@ -1,5 +1,8 @@
 """Tables as lazy frames: what Polars finds in the same values."""
 
+import operator
+from functools import reduce
+
 import h5py
 import numpy as np
 import pytest
@@ -99,6 +102,19 @@ def test_tables_that_polars_cannot_hold_are_refused(tmp_path):
         raddle.scan_polars(tmp_path / "odd.h5", "rec")
     with pytest.raises(raddle.errors.ObjectNotFoundError):
         raddle.scan_polars(tmp_path / "odd.h5", "none")
+    with h5py.File(tmp_path / "latin.h5", "w") as file:
+        file["rec/text"], file["rec/x"] = np.array([b"caf\xe9", b"ok"]), np.arange(2)
+    frame = raddle.scan_polars(tmp_path / "latin.h5", "rec")
+    assert frame.select("x").collect()["x"].to_list() == [0, 1]
+    with pytest.raises(raddle.errors.UsageError, match="text: some texts are not UTF-8"):
+        frame.collect()
+
+
+def test_any_number_of_comparisons_are_joined(table):
+    path, frame = table
+    # Python's own limit is 1000 levels.
+    condition = reduce(operator.or_, (pl.col("evt") == number for number in range(500)))
+    assert raddle.scan_polars(path, "rec").filter(condition).select("evt").collect().equals(frame.select("evt").head(500))
 
 
 def test_large_integers_are_compared_as_polars_does(tmp_path):
