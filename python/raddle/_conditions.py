@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -86,7 +86,7 @@ class Column:
         """
         return self.__ge__(low) & self.__le__(high)
 
-    def is_in(self, values: Sequence[Any]) -> Condition:
+    def is_in(self, values: Iterable[Any]) -> Condition:
         """Whether the value is one of some values.
 
         Parameters

@@ -139,6 +139,7 @@ USES = """
 import raddle
 report = raddle.merge([], "all.h5", join="union", memory="1GiB", include=["/rec"], extendible=True, chunk=(1, 2))
 raddle.plan("runs", layout="scan", contiguous=1024, rules="rules.toml")
+raddle.select("all.h5", "skim.h5", where={"rec": raddle.col("run").is_in({1, 2})})
 try:
     raddle.rechunk("old.h5", "new.h5", rank_1=True)
 except raddle.errors.OutputError as error:
