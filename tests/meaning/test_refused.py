@@ -518,3 +518,34 @@ def test_events_of_raddle(tmp_path, raddle, events):
 
     outcome = MERGING.equal_or_refused(events, output=tmp_path / "out.h5", judge=judge)
     assert not isinstance(outcome, Refusal) or "raddle events merge" in " ".join(outcome.split())
+
+
+@pytest.mark.parametrize("layout", ["product", "event", "batch"])
+def test_events_of_hep_cce(tmp_path, raddle, layout):
+    """The product layout stores the ends of products in the file. The other layouts hold the order of the products only
+    in the order of the attributes, which a merge does not keep."""
+    ints = "std::vector<int>"
+    paths = []
+    for number in range(2):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            lumi = file.create_group("Lumi")
+            lumi.attrs.update({"run": np.int32(1), "lumisec": np.int32(1)})
+            if layout == "product":
+                lumi["Event_IDs"] = np.arange(3, dtype="i4")
+                lumi["a"], lumi["a_sz"] = np.zeros(12, "i1"), np.array([4, 8, 12], "u8")
+                lumi["a"].attrs["classname"] = ints
+            else:
+                lumi.attrs.update({"Compression": "None", "CompressionLevel": np.int32(0), "b": ints, "a": ints})
+                if layout == "batch":
+                    lumi.attrs["CompressionChoice"] = np.int32(0)
+                lumi["EventIDs"], lumi["Products"] = np.arange(3, dtype="i4"), np.zeros(24, "i1")
+                lumi["Offsets"] = np.array([0, 4, 8, *([8] if layout == "batch" else [])] * 3, "i4")
+        paths.append(tmp_path / f"{number}.h5")
+
+    def judge(output, inputs):
+        raddle("events", "merge", *inputs, "-o", tmp_path / "right.h5")
+        with h5py.File(output) as merged, h5py.File(tmp_path / "right.h5") as right:
+            assert all(np.array_equal(merged["Lumi"][name], right["Lumi"][name]) for name in right["Lumi"])
+
+    assert "raddle events merge" in " ".join(MERGING.equal_or_refused(paths, output=tmp_path / "out.h5", judge=judge).split())
+    raddle("events", "merge", *paths, "-o", tmp_path / "events.h5")

@@ -38,8 +38,15 @@ fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
 }
 
 fn events(file: &FileView<'_>) -> Option<Refusal> {
-    let at = (0..file.len()).find(|&at| file.is_group(at) && file.has(at, "raddle_layout"))?;
-    refuse(file.path_of(at), "an event file of raddle", "use raddle events merge")
+    const INSTEAD: &str = "use raddle events merge";
+    let is_ours = |at: &usize| file.is_group(*at) && file.has(*at, "raddle_layout");
+    if let Some(at) = (0..file.len()).find(is_ours) {
+        return refuse(file.path_of(at), "an event file of raddle", INSTEAD);
+    }
+    let lumi = file.find(b"/Lumi").filter(|&at| file.is_group(at) && file.has(at, "run") && file.has(at, "lumisec"))?;
+    [b"/Lumi/Event_IDs".as_slice(), b"/Lumi/EventIDs"].iter().find_map(|ids| file.find(ids))?;
+    let what = "an event file of HEP-CCE, whose sizes of products are sums and whose attributes have an order";
+    refuse(file.path_of(lumi), what, INSTEAD)
 }
 
 /// Refuses a format that rules of the user can describe.
