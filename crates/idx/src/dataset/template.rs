@@ -23,7 +23,7 @@ pub enum TemplateError {
         /// Supported conversion.
         expected: &'static str,
     },
-    /// The name is empty, contains a null byte, or is too long for any file system.
+    /// The name is empty, contains a null byte or a line break, or is too long for any file system.
     #[error("{template:?} is not a valid file name")]
     Name {
         /// Text of the template.
@@ -65,7 +65,7 @@ impl TemplatePart {
 /// Splits a relative path with conversions of one kind into parts, and checks it.
 fn parts(template: &str, kind: char, expected: &'static str) -> Result<Vec<TemplatePart>, TemplateError> {
     let quoted = || template.chars().take(200).collect::<String>();
-    if template.is_empty() || template.len() > MAX_TEMPLATE_LEN_BYTES || template.contains('\0') {
+    if template.is_empty() || template.len() > MAX_TEMPLATE_LEN_BYTES || template.contains(['\0', '\n', '\r']) {
         return Err(TemplateError::Name { template: quoted() });
     }
     if template.starts_with('/') || template.split('/').any(|name| name == "..") || template.contains('$') {
@@ -413,7 +413,7 @@ mod tests {
         for conversion in ["%s.bin", "%", "%99999999999x", "%0017x", "%-4x", "%04d.bin"] {
             assert!(matches!(FileTemplate::parse(conversion), Err(TemplateError::Conversion { .. })), "{conversion}");
         }
-        for name in ["", "./", "a/%04x/", "a\0%x", &"a".repeat(5000)] {
+        for name in ["", "./", "a/%04x/", "a\0%x", "a\nb/%04x", "a\r/%x", &"a".repeat(5000)] {
             assert!(matches!(FileTemplate::parse(name), Err(TemplateError::Name { .. })), "{name}");
         }
     }
