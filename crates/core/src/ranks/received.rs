@@ -3,7 +3,7 @@
 //! The content of the pieces does not matter here. Invariant: the pieces of the last two rounds are kept, because only
 //! those may still be assembled.
 
-use crate::error::Result;
+use crate::error::{CoreError, Result};
 use crate::plan::Tile;
 use crate::ranks::communicator::Communicator;
 use crate::ranks::regroup::{Inbox, Outbox};
@@ -56,6 +56,23 @@ impl ReceivedPieces {
         sent.totals.add(&timer.totals(traffic.len_bytes, traffic.messages));
         sent.traffic.add(&traffic);
         Ok(())
+    }
+
+    /// Collective. Carries out a round of one exchange: of the pieces that `pack` puts into the outbox. It takes place even
+    /// if packing fails, because the other ranks wait for it.
+    ///
+    /// # Errors
+    /// As for [`Outbox::exchange`], and those of `pack`.
+    pub fn exchange_once<E: From<CoreError>>(
+        &self,
+        communicator: &dyn Communicator,
+        pack: impl FnOnce(&mut Outbox) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let (timer, mut outbox) = (StageTimer::start(), Outbox::new(communicator.size()));
+        let packed = pack(&mut outbox);
+        self.begin_round();
+        self.exchange(outbox, &timer, communicator)?;
+        packed
     }
 
     /// Returns the inboxes of the open rounds that hold pieces of `tile`, one per exchange.

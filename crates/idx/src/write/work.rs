@@ -255,13 +255,7 @@ impl TileWork for StepWork<'_> {
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        let (rank, timer) = (communicator.rank(), StageTimer::start());
-        let mut outbox = Outbox::new(communicator.size());
-        let packed = self.pack(round, rank, &mut outbox);
-        // Needed even if packing failed, because the other ranks wait for the exchange.
-        self.received.begin_round();
-        self.received.exchange(outbox, &timer, communicator)?;
-        packed
+        self.received.exchange_once(communicator, |outbox| self.pack(round, communicator.rank(), outbox))
     }
 
     fn received_len_bytes(&self, tile: Tile) -> u64 {

@@ -14,7 +14,6 @@ use raddle_core::plan::Tile;
 use raddle_core::ranks::communicator::{Communicator, Rank};
 use raddle_core::ranks::received::{ReceivedPieces, SentTraffic};
 use raddle_core::ranks::regroup::Outbox;
-use raddle_core::report::StageTimer;
 
 /// Memory of a compressor's tables, for the budget: zstd's at its default level.
 const ENCODER_LEN_BYTES: u64 = 4 << 20;
@@ -136,13 +135,7 @@ impl TileWork for ShardWork<'_> {
     }
 
     fn regroup(&self, round: &Round<'_>, communicator: &dyn Communicator) -> Result<()> {
-        let (rank, timer) = (communicator.rank(), StageTimer::start());
-        let mut outbox = Outbox::new(communicator.size());
-        let packed = self.pack(round, rank, &mut outbox);
-        // Needed even if packing failed, because the other ranks wait for the exchange.
-        self.received.begin_round();
-        self.received.exchange(outbox, &timer, communicator)?;
-        packed
+        self.received.exchange_once(communicator, |outbox| self.pack(round, communicator.rank(), outbox))
     }
 
     fn received_len_bytes(&self, tile: Tile) -> u64 {
