@@ -11,7 +11,7 @@ import ctypes
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from raddle._arrow import record_batches, schema
@@ -213,7 +213,7 @@ def _understood(node: Any, columns: Columns) -> Condition | None:
         case _Call("not_equal", [_Field(name), _Field(other)]) if name == other:
             return columns.is_nan(name)
         case _Call("is_in", [_Field(name)], {"value_set": [_, *_] as values}):
-            return reduce(either, [columns.compare(name, "==", value) for value in values])
+            return columns.is_in(name, values)
         case _Call("if_else", [_, node, _Literal(None)]):
             return _understood(node, columns)
     return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import decimal
 import re
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 from datafusion import expr as expressions
@@ -149,7 +148,8 @@ def _understood(expression: Any, columns: Columns) -> Condition | None:
         case expressions.Between() if not node.negated():
             return both(_compared(node.expr(), ">=", node.low(), columns), _compared(node.expr(), "<=", node.high(), columns))
         case expressions.InList() if not node.negated() and node.list():
-            return reduce(either, [_compared(node.expr(), "==", value, columns) for value in node.list()])
+            name = _column(node.expr(), columns)
+            return None if name is None else columns.is_in(name, [_value(value) for value in node.list()])
     return None
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raddle._conditions import Condition, col
+from raddle._conditions import Condition, col, joined
 from raddle._scan_files import table_row_shape
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Condition]] = {
 }  # fmt: skip
 MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "=="}
 """Comparison of the exchanged operands."""
+
+MAX_VALUES = 1000
+"""Maximum number of values with which each row is compared: libraries find a row among more values faster."""
 
 MAX_EXACT_FLOAT = 1 << 24
 """Limit of floats to which integers are compared: a library may convert the integers to floats, which have larger ones exactly."""
@@ -46,6 +49,16 @@ class Columns:
         if dtype is None or comparison not in _COMPARISONS or not _is_comparable(dtype, comparison, value):
             return None
         return _COMPARISONS[comparison](col(name), value)
+
+    def is_in(self, name: str, values: Sequence[Any]) -> Condition | None:
+        """Return the condition that a column has one of some values; of many, that it lies between the smallest and the largest."""
+        equal = [self.compare(name, "==", value) for value in values]
+        known = [condition._data for condition in equal if condition is not None]
+        if not known or len(known) < len(equal):
+            return None
+        if len(known) > MAX_VALUES:
+            return both(self.compare(name, ">=", min(values)), self.compare(name, "<=", max(values)))
+        return joined("or", known)
 
     def compare_ordered(self, name: str, comparison: str, value: Any) -> Condition | None:
         """Return the condition of a library that treats NaN as the largest number."""

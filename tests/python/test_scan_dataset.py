@@ -9,7 +9,7 @@ import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from predicates import combined
-from raddle import Scan, _arrow_dataset, _scan_batches, errors
+from raddle import Scan, _arrow_dataset, _scan_batches, _supersets, errors
 
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")
@@ -131,10 +131,25 @@ def test_columns_and_conditions_are_passed_on(table, monkeypatch):
     assert len(asked[0]._names()) == 1
 
 
-def test_any_number_of_values_are_passed_on(table):
-    dataset = table[0].to_dataset()
-    values = ", ".join(map(str, range(300)))
-    assert duckdb.sql(f"SELECT count(*) FROM dataset WHERE evt IN ({values})").fetchall() == [(300,)]
+@pytest.mark.parametrize("most", [1000, 299])
+@pytest.mark.parametrize("name", ["evt", "energy", "name"])
+def test_any_number_of_values_are_passed_on(table, monkeypatch, most, name):
+    scan, arrow = table
+    monkeypatch.setattr(_supersets, "MAX_VALUES", most)
+    dataset, random = scan.to_dataset(), np.random.default_rng(0)
+    wanted = {"evt": random.integers(5000, 6000, 300), "energy": random.normal(0, 1, 300).round(1), "name": [f"near{n}" for n in range(299)] + ["far"]}[name]
+    values = ", ".join(map(repr, wanted if name == "name" else wanted.tolist()))
+    query = f"SELECT evt FROM {{}} WHERE {name} IN ({values})"
+    assert duckdb.sql(query.format("dataset")).fetchall() == duckdb.sql(query.format("arrow")).fetchall() != []
+
+
+def test_many_values_are_compared_by_their_limits(table, monkeypatch):
+    columns = _supersets.Columns(table[0])
+    assert repr(columns.is_in("evt", [3, 1, 2])) == "((evt == 3) | (evt == 1) | (evt == 2))"
+    monkeypatch.setattr(_supersets, "MAX_VALUES", 2)
+    assert repr(columns.is_in("evt", [3, 1, 2])) == "((evt >= 1) & (evt <= 3))"
+    assert repr(columns.is_in("evt", [3, 1])) == "((evt == 3) | (evt == 1))"
+    assert columns.is_in("name", ["a", "b", "c"]) is None and columns.is_in("evt", [1, None]) is None
 
 
 def test_a_form_that_is_not_understood_excludes_nothing(table, monkeypatch):
