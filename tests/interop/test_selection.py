@@ -84,6 +84,22 @@ def test_objects_are_selected_by_pattern(raddle, events, tmp_path):
     assert {dataset["path"].split("/")[1] for dataset in plan["output"]["datasets"]} == {"spill"}
 
 
+def test_scales_drop_excluded_datasets_from_their_lists(raddle, tmp_path):
+    path, output = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(4.0)
+        file["x"].make_scale("x")
+        for name in ("a", "b"):
+            file[name] = np.arange(4)
+            file[name].dims[0].attach_scale(file["x"])
+    message = raddle("merge", path, "-o", output, "--exclude", "b").stderr
+    assert "dangling" not in message, message
+    with h5py.File(output) as file:
+        [(reference, axis)] = file["x"].attrs["REFERENCE_LIST"]
+        assert (file[reference].name, axis) == ("/a", 0)
+    raddle("verify", output, "--against", path, "--exclude", "b")
+
+
 def test_what_is_kept_once_must_be_equal(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "abc"]
     for number, path in enumerate(inputs):

@@ -114,8 +114,9 @@ impl FoundContents {
         let guards_meaning = options.conventions.convention != Some(Choice::None);
         let joiner = Joiner::new(options.join.clone(), guards_meaning, expected);
         let has_some_rows = options.rows.is_some() || !options.subset.is_empty();
+        let joiner = if has_some_rows { joiner.with_some_rows() } else { joiner };
         Self {
-            joiner: if has_some_rows { joiner.with_some_rows() } else { joiner },
+            joiner: if options.selection.is_partial() { joiner.with_some_objects() } else { joiner },
             anndata: anndata::Files::default(),
             link: options.link,
             objects: Vec::new(),

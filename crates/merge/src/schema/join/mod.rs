@@ -35,6 +35,7 @@ use crate::keys::DerivedSpec;
 use crate::rules::Placement;
 use crate::rules::pick::UncountedElements;
 use crate::rules::settling::DeclaredRule;
+use crate::scan::scale_lists::REFERENCE_LIST;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::attribute::marks_table_index;
 use crate::schema::{EntryIndex, Role, Schema, display_path};
@@ -95,6 +96,8 @@ pub struct Joiner {
     expected_inputs: usize,
     /// Whether the output has all rows of the only input, in which case indexes of PyTables remain valid.
     keeps_indexes: bool,
+    /// Whether the output has only some objects of the inputs. Dimension scales then drop the others from their lists.
+    has_some_objects: bool,
     /// Whether the first input is a file to which the others are appended.
     grows: bool,
     /// Columns that are computed in that file.
@@ -122,6 +125,7 @@ impl Joiner {
             inputs: 0,
             expected_inputs,
             keeps_indexes: expected_inputs == 1,
+            has_some_objects: false,
             grows: false,
             derived: Vec::new(),
             gathered: GatheredValues::default(),
@@ -134,6 +138,12 @@ impl Joiner {
     #[must_use]
     pub(crate) fn with_some_rows(self) -> Self {
         Self { keeps_indexes: false, ..self }
+    }
+
+    /// Configures the joiner for an output with only some objects of the inputs.
+    #[must_use]
+    pub(crate) fn with_some_objects(self) -> Self {
+        Self { has_some_objects: true, ..self }
     }
 
     /// Configures the joiner for an append to the first input. The other inputs need not have the columns that
@@ -177,7 +187,8 @@ impl Joiner {
                 self.found.add(path, DifferenceKind::Index, "none".to_owned(), found, input);
                 continue;
             }
-            for (attribute, count) in &entry.dangling {
+            let is_dropped = |attribute: &[u8]| self.has_some_objects && attribute == REFERENCE_LIST.as_bytes();
+            for (attribute, count) in entry.dangling.iter().filter(|(attribute, _)| !is_dropped(attribute)) {
                 let found = format!("{count} in attribute {}, written as null", display_path(attribute));
                 self.found.add(path, DifferenceKind::Dangling, "references to objects".to_owned(), found, input);
             }
