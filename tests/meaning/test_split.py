@@ -276,6 +276,7 @@ def test_existing_files_and_wrong_options_are_refused(tmp_path, raddle):
     raddle("split", *inputs, "--rows-per-file", 6, "--dir", out)
     assert "2 of the outputs exist" in raddle("split", *inputs, "--rows-per-file", 6, "--dir", out, expect=5).stderr
     raddle("split", *inputs, "--rows-per-file", 6, "--dir", out, "--force")
+    assert "part_0002.nc is not a part" in raddle("split", *inputs, "--rows-per-file", 20, "--dir", out, "--force").stderr
     raddle("split", *inputs, "--rows-per-file", 6, "--dir", tmp_path / "part", "--select", "x=1:3")
     with opened(tmp_path / "part" / "part_0002.nc") as found:
         assert dict(found.sizes) == {"time": 6, "y": 4, "x": 2, "lev": 3, "bnds": 2}

@@ -49,6 +49,7 @@ pub fn run(arguments: &SplitArgs, team: &Ranks) -> Result<Exit, Error> {
         }
         print_bridged(planned.plan(), &session);
         raddle::merge::layout_warnings(planned.plan()).iter().for_each(|warning| session.warn(warning));
+        planned.warning_of_other_parts().iter().for_each(|warning| session.warn(warning));
         let exit = if planned.plan().skipped.is_empty() { Exit::Done } else { Exit::InputsSkipped };
         if printing.dry_run {
             let summary = planned.summary();

@@ -17,7 +17,8 @@ use raddle_merge::options::MergeOptions;
 use raddle_merge::path_text;
 use raddle_merge::plan::MergePlan;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -64,6 +65,8 @@ pub struct PlannedSplit {
     pub(super) parts: Vec<PlannedPart>,
     /// Outputs that an interrupted run has written.
     pub(super) done_before: Vec<PathBuf>,
+    /// Files in the folder with the names of parts that this division does not have.
+    pub(super) other_parts: Vec<PathBuf>,
     pub(super) record: FolderRecord,
     pub(super) plan: MergePlan,
     pub(super) started: Instant,
@@ -96,6 +99,7 @@ impl SplitRequest {
         let of_merge = |error: MergeError| Error::of_merge(&error, &inputs);
         let divided = divide(&plan, criteria).map_err(of_merge)?;
         let parts = self.named(divided, &plan)?;
+        let other_parts = self.other_parts(&parts, &inputs);
         let mut record = self.record(&inputs)?;
         if !options.resume {
             record.forget();
@@ -109,7 +113,7 @@ impl SplitRequest {
             parts.iter().map(|part| needed_len_bytes(&plan, part.logical_len_bytes)).fold(0, u64::saturating_add);
         check_space(existing_folder(&self.dir), needed, "the outputs", "free space, or name another folder")?;
         let done_before = done.into_iter().map(|part| part.output).collect();
-        Ok(PlannedSplit { dir: self.dir.clone(), options, parts, done_before, record, plan, started })
+        Ok(PlannedSplit { dir: self.dir.clone(), options, parts, done_before, other_parts, record, plan, started })
     }
 
     /// Gives the outputs of a division their paths.
@@ -150,6 +154,31 @@ impl SplitRequest {
         Ok(parts)
     }
 
+    /// Returns the files in the folder that have a name such as `part_0003.nc`, but are neither outputs nor inputs.
+    fn other_parts(&self, parts: &[PlannedPart], inputs: &[PathBuf]) -> Vec<PathBuf> {
+        let start = self.name.as_deref().unwrap_or("part");
+        let stems: HashSet<&str> = parts.iter().map(|part| part.variable.as_deref().unwrap_or(start)).collect();
+        let extension = parts.first().and_then(|part| part.output.extension());
+        let known: HashSet<PathBuf> = parts
+            .iter()
+            .map(|part| &part.output)
+            .chain(inputs)
+            .filter_map(|path| std::fs::canonicalize(path).ok())
+            .collect();
+        let is_part = |path: &Path| {
+            let stem = path.file_stem().and_then(OsStr::to_str).and_then(|name| name.rsplit_once('_'));
+            let is_numbered = stem.is_some_and(|(stem, number)| {
+                number.len() >= 4 && number.bytes().all(|byte| byte.is_ascii_digit()) && stems.contains(stem)
+            });
+            is_numbered && path.extension() == extension
+        };
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_known = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| known.contains(&path));
+        let mut found: Vec<PathBuf> = entries.filter(|path| is_part(path) && !is_known(path)).collect();
+        found.sort_unstable();
+        found
+    }
+
     /// Returns the record of finished outputs of the same request with the same, unchanged inputs.
     fn record(&self, inputs: &[PathBuf]) -> Result<FolderRecord, Error> {
         let state = |path: &PathBuf| {
@@ -174,6 +203,18 @@ impl PlannedSplit {
     /// Returns the number of outputs that an interrupted run has written.
     pub fn done_before(&self) -> u64 {
         self.done_before.len() as u64
+    }
+
+    /// Returns the warning about files of another division in the folder, which a reader of all parts would read, too.
+    pub fn warning_of_other_parts(&self) -> Option<String> {
+        let first = self.other_parts.first()?.display();
+        Some(match self.other_parts.len() {
+            1 => format!("{first} is not a part of this division; remove it if an earlier split wrote it"),
+            count => format!(
+                "{first} and {} more are not parts of this division; remove them if an earlier split wrote them",
+                count - 1
+            ),
+        })
     }
 
     /// Summarises what would be written as plain data.
