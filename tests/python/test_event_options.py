@@ -51,6 +51,7 @@ def test_keywords_are_the_options_of_the_command(command, environment):
         ({"raw": True, "whole": True}, "whole.*cannot be used with raw"),
         ({"layout": "pds", "codec": "zlib"}, "codec.*zlib is for layout"),
         ({"serialize": "basket"}, "serialize.*expected root or unrolled"),
+        ({"compat": "cce"}, 'compat.*no layout columns; give layout="product"'),
         ({"products": ["[x"]}, "products"),
     ],
 )

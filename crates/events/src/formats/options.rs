@@ -48,10 +48,14 @@ impl WriteOptions {
     /// # Errors
     /// [`EventsError::Option`], which names the option.
     pub fn check(&self) -> Result<()> {
-        match self.serialize {
-            Some(Serialization::Basket) => Err(EventsError::option("serialize", "expected root or unrolled")),
-            _ => Ok(()),
+        if self.serialize == Some(Serialization::Basket) {
+            return Err(EventsError::option("serialize", "expected root or unrolled"));
         }
+        if self.compat.is_some() && self.layout.holds_columns() {
+            let why = format!("the framework has no layout {}; give --layout product, event or batch", self.layout);
+            return Err(EventsError::option("compat", why));
+        }
+        Ok(())
     }
 
     /// Returns the serialisation that products need; `None` if they stay as they are stored. `has_baskets` states
@@ -288,6 +292,14 @@ mod tests {
         let again: WriteOptions = serde_json::from_str(&serde_json::to_string(&options).unwrap()).unwrap();
         assert_eq!(again, options);
         assert_eq!(serde_json::from_str::<WriteOptions>("{}").unwrap(), WriteOptions::default());
+    }
+
+    #[test]
+    fn the_framework_has_no_columns() {
+        for layout in OutputLayout::ALL {
+            let options = WriteOptions { layout, compat: Some(Compat::Cce), ..WriteOptions::default() };
+            assert_eq!(options.check().is_err(), layout.holds_columns(), "{layout}");
+        }
     }
 
     #[test]
