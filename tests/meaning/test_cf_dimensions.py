@@ -299,3 +299,31 @@ def test_an_empty_unlimited_dimension_is_not_the_one_that_was_meant(tmp_path):
     output = MERGING.equal(inputs, "--dim", "N_PROF", judge=None)
     with netCDF4.Dataset(output) as merged:
         assert merged["PRES"][:].tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("has_coordinate", [False, True])
+def test_records_of_excluded_variables_count(tmp_path, raddle, has_coordinate):
+    """The length of an unlimited dimension is that of its longest variable, also if that one is left out."""
+    inputs = [tmp_path / f"{number}.nc" for number in range(3)]
+    first = 0
+    for path, (records, written) in zip(inputs, [(4, 2), (3, 3), (3, 0)]):
+        with netCDF4.Dataset(path, "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("x", 2)
+            file.createVariable("all", "f4", ("time",))[:] = first + np.arange(records)
+            late = file.createVariable("late", "f8", ("time", "x"), fill_value=np.nan)
+            late[:written] = first + np.arange(2.0 * written).reshape(written, 2)
+            if has_coordinate:
+                file.createVariable("time", "f8", ("time",))[:] = first + np.arange(records)
+        first += records
+    with xr.open_mfdataset(inputs, combine="nested", concat_dim="time") as whole:
+        wanted = whole["late"].values
+    outputs = []
+    for options in (["--include", "late"], ["--exclude", "all"], ["--include", "late", "--select", "time=1:9"]):
+        outputs.append(MERGING.equal(inputs, *options, judge=None))
+        raddle("verify", outputs[-1], "--against", *inputs, *options)
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "split")
+    outputs.insert(0, tmp_path / "split" / "late.nc")
+    for output in outputs:
+        with xr.open_dataset(output) as found:
+            np.testing.assert_array_equal(found["late"], wanted[1:9] if output == outputs[-1] else wanted)

@@ -1,8 +1,9 @@
 //! Dimension scales of netCDF that are left out, but along which other datasets lie.
 //!
 //! A dataset of netCDF has a scale for each axis, without which readers cannot open the file. Leaving out the variable
-//! of a dimension therefore leaves the dimension. Invariant: what remains has no values and no attributes of the
-//! variable.
+//! of a dimension therefore leaves the dimension. An unlimited dimension is as long as its longest dataset, which may be
+//! left out, too, so that a dimension without a variable gets this length. Invariant: what remains has no values and no
+//! attributes of the variable.
 
 use crate::schema::attribute::NO_VARIABLE;
 use raddle_hdf5::model::{
@@ -28,23 +29,77 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
         let places = object.attributes.iter().find(|attribute| attribute.name == b"REFERENCE_LIST");
         places.is_some_and(|places| {
             // A reference holds an address relative to the end of the user block.
-            let addresses = addresses(places).into_iter().map(|address| address + tree.userblock_len_bytes);
+            let addresses = places_in(places).into_iter().map(|(address, _)| address + tree.userblock_len_bytes);
             addresses.filter_map(|address| by_address.get(&address)).any(|&index| is_kept(index))
         })
     };
     left_out.into_iter().filter(|(_, object)| leads_to_kept(object)).map(|(index, _)| index).collect()
 }
 
+/// Returns the length of each unlimited dimension of netCDF that is or becomes one without a variable, if a dataset along
+/// it is longer than its scale and left out.
+pub(super) fn lens(
+    tree: &FileTree,
+    is_kept: impl Fn(ObjectIndex) -> bool,
+    becomes_dimension: impl Fn(ObjectIndex) -> bool,
+) -> HashMap<ObjectIndex, u64> {
+    let is_dimension = |index: ObjectIndex, object: &Object| {
+        becomes_dimension(index) || is_kept(index) && is_scale(object) && names_no_variable(object)
+    };
+    let scales: Vec<(ObjectIndex, &Object)> = (0..)
+        .zip(&tree.objects)
+        .filter(|(index, object)| is_unlimited(object) && is_dimension(*index, object))
+        .collect();
+    if scales.is_empty() {
+        return HashMap::new();
+    }
+    let by_address: HashMap<u64, ObjectIndex> = tree.objects.iter().map(|object| object.address).zip(0..).collect();
+    let mut lens = HashMap::new();
+    for (scale, object) in scales {
+        let own_len = dims(object).first().copied().unwrap_or(0);
+        let Some(list) = object.attributes.iter().find(|attribute| attribute.name == b"REFERENCE_LIST") else {
+            continue;
+        };
+        let len_of = |(address, axis): (u64, usize)| {
+            let index = *by_address.get(&(address + tree.userblock_len_bytes))?;
+            dims(&tree.objects[index as usize]).get(axis).copied().filter(|_| !is_kept(index))
+        };
+        let longest = places_in(list).into_iter().filter_map(len_of).max().unwrap_or(0);
+        if longest > own_len {
+            lens.insert(scale, longest);
+        }
+    }
+    lens
+}
+
 /// Returns whether a file has unlimited dimensions of netCDF, left out or not.
 pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
-    let is_unlimited = |object: &Object| match &object.kind {
+    tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
+}
+
+/// Returns whether an object is a dataset with an unlimited first axis.
+fn is_unlimited(object: &Object) -> bool {
+    match &object.kind {
         ObjectKind::Dataset(dataset) => match &dataset.dataspace {
             Dataspace::Simple { max_dims, .. } => max_dims.first() == Some(&u64::MAX),
             _ => false,
         },
         _ => false,
-    };
-    tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
+    }
+}
+
+/// Returns whether a dimension scale has no variable.
+fn names_no_variable(scale: &Object) -> bool {
+    let name = scale.attributes.iter().find(|attribute| attribute.name == b"NAME");
+    name.is_some_and(|name| matches!(&name.data, InlineData::Stored(text) if text.starts_with(NO_VARIABLE.as_bytes())))
+}
+
+/// Returns the dimensions of a dataset.
+fn dims(object: &Object) -> &[u64] {
+    match &object.kind {
+        ObjectKind::Dataset(dataset) => dataset.dataspace.dims(),
+        _ => &[],
+    }
 }
 
 /// Returns whether the object is the one-dimensional scale of a netCDF dimension.
@@ -54,20 +109,29 @@ fn is_scale(object: &Object) -> bool {
     dataset.dataspace.dims().len() == 1 && OF_SCALES.into_iter().all(has)
 }
 
-/// Returns the addresses of the datasets in a `REFERENCE_LIST`.
-fn addresses(places: &Attribute) -> Vec<u64> {
+/// Returns the addresses of the datasets in a `REFERENCE_LIST`, each with the axis.
+fn places_in(places: &Attribute) -> Vec<(u64, usize)> {
     let TypeClass::Compound { len_bytes, members } = &*places.datatype.class else { return Vec::new() };
-    let dataset = members.iter().find(|member| member.name == b"dataset");
-    let (Some(dataset), InlineData::Stored(bytes)) = (dataset, &places.data) else { return Vec::new() };
-    let address = |place: &[u8]| Some(u64::from_le_bytes(*place.get(dataset.offset_bytes as usize..)?.first_chunk()?));
-    bytes.chunks_exact((*len_bytes as usize).max(1)).filter_map(address).collect()
+    let member = |name: &[u8]| members.iter().find(|member| member.name == name);
+    let (Some(dataset), Some(dimension)) = (member(b"dataset"), member(b"dimension")) else { return Vec::new() };
+    let InlineData::Stored(bytes) = &places.data else { return Vec::new() };
+    let place = |place: &[u8]| {
+        let address = u64::from_le_bytes(*place.get(dataset.offset_bytes as usize..)?.first_chunk()?);
+        let axis = u32::from_le_bytes(*place.get(dimension.offset_bytes as usize..)?.first_chunk()?);
+        Some((address, axis as usize))
+    };
+    bytes.chunks_exact((*len_bytes as usize).max(1)).filter_map(place).collect()
 }
 
-/// Turns the variable of a netCDF dimension into a dimension without a variable.
-pub(super) fn without_variable(scale: &Object) -> Object {
+/// Turns the variable of a netCDF dimension into a dimension without a variable, with the length of the variable if
+/// `len` is `None`.
+pub(super) fn without_variable(scale: &Object, len: Option<u64>) -> Object {
     let mut scale = scale.clone();
     let ObjectKind::Dataset(dataset) = &mut scale.kind else { return scale };
-    let len = dataset.dataspace.dims().first().copied().unwrap_or(0);
+    let len = len.unwrap_or(dataset.dataspace.dims().first().copied().unwrap_or(0));
+    if let Dataspace::Simple { dims, .. } = &mut dataset.dataspace {
+        dims.iter_mut().for_each(|dim| *dim = len);
+    }
     let class = NumberType::Float { len_bytes: 4, is_big_endian: true }.class();
     **dataset = Dataset {
         dataspace: dataset.dataspace.clone(),

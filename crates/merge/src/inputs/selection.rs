@@ -147,9 +147,12 @@ impl Selection {
         if !needed.is_empty() {
             kept = walk(&needed);
         }
+        let is_kept = |index: ObjectIndex| kept[index as usize].is_some();
+        let lens = left_out_scales::lens(tree, is_kept, |index| needed.contains(&index));
         let pruned = |(index, (object, links)): (ObjectIndex, (&Object, Option<Vec<Link>>))| {
-            if needed.contains(&index) {
-                return left_out_scales::without_variable(object);
+            let len = lens.get(&index).copied();
+            if needed.contains(&index) || len.is_some() {
+                return left_out_scales::without_variable(object, len);
             }
             let mut object = object.clone();
             if let ObjectKind::Group(group) = &mut object.kind {
