@@ -236,7 +236,7 @@ def test_a_dimension_that_is_not_there(tmp_path):
 
 def test_a_dimension_on_two_axes_is_refused(tmp_path):
     inputs = [with_scales(tmp_path / f"{part}.h5", part, square=("x", "x")) for part in range(2)]
-    MERGING.refused(inputs, "--dim", "x", names=["/square"])
+    MERGING.refused(inputs, "--dim", "x", names=["/square", "two axes along /x", "--exclude"])
 
 
 def judge_stack(output, inputs, name):

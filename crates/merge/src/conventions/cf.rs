@@ -163,6 +163,15 @@ fn rules_along_records(
     for (&at, dims) in &variables.dims {
         let mut along = dims.iter().enumerate().filter(|(_, dim)| records.contains(*dim));
         let mut rule = match (along.next(), along.next()) {
+            (Some((_, first)), Some((_, second))) if first == second => {
+                return Err(Refusal {
+                    object: display_path(file.path_of(at)),
+                    reason: format!(
+                        "has two axes along {}, along which files are concatenated; leave it out with --exclude",
+                        display_path(first)
+                    ),
+                });
+            }
             (Some((_, first)), Some((_, second))) => {
                 return Err(Refusal {
                     object: display_path(file.path_of(at)),
