@@ -83,6 +83,8 @@ class Scan:
         """
         events = list(self._events)
         for other in others:
+            if not isinstance(other, Scan):
+                raise UsageError(f"where_event takes scans of tables, not {other!r}")
             if other._source._files is not self._source._files:
                 raise UsageError("where_event takes scans of the same open file")
             if other._windows is not None:

@@ -303,6 +303,9 @@ def test_events_that_cannot_be_matched_are_refused(events, tmp_path):
     with raddle.scan(path) as file, raddle.scan(path) as again:
         with pytest.raises(errors.UsageError, match="scans of the same open file"):
             file["trk"].where_event(again["slc"])
+        for condition in (col("e") > 1, "e > 1"):
+            with pytest.raises(errors.UsageError, match="where_event takes scans of tables, not "):
+                file["trk"].where_event(condition)
         with pytest.raises(errors.UsageError, match=r'no column "run.seq"; did you mean'):
             file["trk"].where_event(file["slc"], key="run").count()
     with h5py.File(tmp_path / "none.h5", "w") as plain:
