@@ -350,6 +350,18 @@ def test_a_dataset_of_openvisus_is_written_again(raddle, tmp_path, options, part
                 assert got.dtype == dtype and np.array_equal(got.reshape(want.shape), want), (name, step, resolution)
 
 
+def test_openvisus_reads_the_largest_step(raddle, tmp_path):
+    array, path = np.arange(12, dtype="f4").reshape(3, 4), tmp_path / "steps.idx"
+    np.save(tmp_path / "a.npy", array)
+    raddle("idx", "write", tmp_path / "a.npy", "-o", path, "--step", 3)
+    raddle("idx", "write", tmp_path / "a.npy", "-o", path, "--append", "--step", 2**31 - 1)
+    refused = raddle("idx", "write", tmp_path / "a.npy", "-o", path, "--append", "--step", 2**31, expect=3).stderr
+    assert "cannot have time step 2147483648" in refused
+    dataset = openvisus.LoadDataset(str(path))
+    for step in (3, 2**31 - 1):
+        assert np.array_equal(dataset.read(time=step), array), step
+
+
 class Drawn:
     """A dataset of random shape, types, layout, fields and steps; every other one has a realistic size.
 

@@ -56,6 +56,14 @@ pub enum TimeFault {
     /// The dataset has time steps, but none was requested.
     #[error("has several time steps; name one")]
     Unnamed,
+    /// A time step was to be written whose number other readers do not support.
+    #[error("cannot have time step {asked}: OpenVisus reads none of the steps if a number is above {limit}")]
+    TooLarge {
+        /// Requested time step.
+        asked: u64,
+        /// Largest number.
+        limit: u64,
+    },
     /// The dataset has other time steps.
     #[error("has no time step {asked}; available: {there}")]
     Absent {

@@ -38,6 +38,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Largest number of a time step: OpenVisus reads numbers as signed integers of 32 bits.
+const MAX_STEP: u64 = i32::MAX as u64;
+
 /// State shared by the phases of a step.
 #[derive(Clone, Copy)]
 struct StepState<'r> {
@@ -236,6 +239,7 @@ impl Writer {
         let fault = match (&header.time, time) {
             (Some(_), None) => Some(TimeFault::Unnamed),
             (None, Some(asked)) => Some(TimeFault::None { asked }),
+            (Some(_), Some(asked)) if asked > MAX_STEP => Some(TimeFault::TooLarge { asked, limit: MAX_STEP }),
             _ => None,
         };
         if let Some(fault) = fault {

@@ -37,6 +37,9 @@ impl Error {
             }
             IdxError::NoTime { fault: TimeFault::Unnumbered, .. } => failure.hint("number it with --step N"),
             IdxError::NoTime { fault: TimeFault::Unnamed, .. } => failure.hint("name one with --step"),
+            IdxError::NoTime { fault: TimeFault::TooLarge { .. }, .. } => {
+                failure.hint("count the steps instead, or use a longer unit of time")
+            }
             IdxError::OnePhase { .. } => failure.hint("write raw blocks with -c none, or choose --phases two or three"),
             IdxError::Core(CoreError::Memory { .. }) => {
                 failure.hint("use fewer --jobs, smaller blocks (--bits-per-block) or shards (--shard), or more ranks")
