@@ -35,7 +35,7 @@ for target; do
 done
 status=0
 # shellcheck disable=SC2086 # The names of wheels have no spaces.
-[ -z "$built" ] || python scripts/check-wheels.py $built || status=1
+[ -z "$built" ] || { python scripts/compress-wheel.py $built && python scripts/check-wheels.py $built; } || status=1
 [ -z "$failed" ] || { echo "not built:$failed" >&2; status=1; }
 [ -z "$missing" ] || { echo "left out, because Rust's standard library is missing: rustup target add$missing" >&2; status=1; }
 exit $status
