@@ -145,6 +145,22 @@ def test_stations_that_all_files_share_keep_their_numbers(tmp_path):
     RAGGED.equal(paths)
 
 
+@pytest.mark.parametrize("has_coordinate", [False, True])
+def test_positions_along_a_dimension_that_is_left_out(tmp_path, raddle, has_coordinate):
+    inputs = [tmp_path / "a.nc", tmp_path / "b.nc"]
+    indexed_ragged(inputs[0], 0, 3, [0, 1, 2, 2], has_coordinate=has_coordinate)
+    indexed_ragged(inputs[1], 3, 2, [1, 0], has_coordinate=has_coordinate)
+    options = ["--include", "station_index", "--include", "temperature"]
+    RAGGED.refused(inputs, *options, names=["/station_index", "station", "left out", "--exclude"])
+    raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "split")
+    outputs = [tmp_path / "split" / "station_index.nc"]
+    outputs.append(RAGGED.equal(inputs, "--exclude", "name", judge=None))
+    for output in outputs:
+        with netCDF4.Dataset(output) as file:
+            assert file["station_index"][:].tolist() == [0, 1, 2, 2, 4, 3]
+        raddle("verify", output, "--against", *inputs)
+
+
 def test_stations_without_observations_of_their_own_are_refused(tmp_path):
     paths = [tmp_path / "0.nc", tmp_path / "1.nc"]
     for number, path in enumerate(paths):

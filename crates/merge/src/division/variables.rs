@@ -5,7 +5,7 @@
 //! is a variable or describes one.
 
 use super::column_len_bytes;
-use crate::conventions::cf::paths_of_name;
+use crate::conventions::cf::{paths_of_name, references};
 use crate::plan::{Dimensions, MergePlan};
 use crate::schema::attribute::text;
 use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry};
@@ -173,6 +173,10 @@ impl Graph<'_> {
             open.extend(names.iter().flatten().filter_map(|name| self.by_path.get(name.as_slice())));
             open.extend(self.described_by(entry));
             open.extend(self.terms(entry));
+            // Positions are renumbered by the lengths of their dimension in the inputs.
+            let instances = text(&entry.attributes, references::INSTANCE);
+            let dimension = instances.as_deref().or_else(|| references::of_radar(&entry.path));
+            open.extend(dimension.and_then(|name| self.find(&entry.path, name.trim())));
         }
         members
     }

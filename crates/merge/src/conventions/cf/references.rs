@@ -5,7 +5,7 @@
 //! are all concatenated, or none of them is.
 
 use super::{Variables, variable};
-use crate::conventions::Refusal;
+use crate::conventions::{FileView, Refusal};
 use crate::schema::{display_path, last_name};
 use std::collections::BTreeSet;
 use std::iter::repeat;
@@ -45,9 +45,12 @@ pub(crate) fn of_radar(path: &[u8]) -> Option<&'static str> {
 /// Returns the path of the dimension whose positions are the values of a variable.
 pub(super) fn target(variables: &Variables<'_, '_>, at: usize) -> Option<Vec<u8>> {
     let file = variables.file;
-    let of_radar = || of_radar(file.path_of(at)).map(str::to_owned);
-    let name = file.text(at, INSTANCE).or_else(of_radar)?;
-    dimension(variables, at, name.trim())
+    dimension(variables, at, target_name(file, at)?.trim())
+}
+
+/// Returns the name of the dimension whose positions are the values of a variable.
+fn target_name(file: &FileView<'_>, at: usize) -> Option<String> {
+    file.text(at, INSTANCE).or_else(|| of_radar(file.path_of(at)).map(str::to_owned))
 }
 
 /// Checks that files can be concatenated along `records`.
@@ -61,6 +64,7 @@ pub(super) fn check(variables: &Variables<'_, '_>, records: &BTreeSet<Vec<u8>>) 
         if let Some(dimension) = target(variables, at).filter(|target| records.contains(target)) {
             references.require_along(at, &dimension, "refers to positions")?;
         }
+        references.refuse_lost(at)?;
         for (attribute, does) in [
             (GATHERED, "refers to positions in a product of dimensions"),
             (TIE_POINTS, "refers to points between which coordinates are interpolated"),
@@ -124,6 +128,26 @@ impl References<'_, '_, '_> {
                 "{does} along {dimension}, along which files are concatenated, but is itself carried once, so that the \
                  output would describe the first file only; make its dimension unlimited too (ncks --mk_rec_dmn), or \
                  select another dimension with --dim"
+            ),
+        ))
+    }
+
+    /// Refuses a concatenated variable of positions along a dimension that the file lacks, because the numbers of its
+    /// elements are unknown.
+    fn refuse_lost(&self, at: usize) -> Result<(), Refusal> {
+        let file = self.variables.file;
+        let Some(name) = target_name(file, at).filter(|_| file.has(at, INSTANCE) || file.may_lack_records) else {
+            return Ok(());
+        };
+        if !self.is_along(at) || dimension(self.variables, at, name.trim()).is_some() {
+            return Ok(());
+        }
+        Err(self.refusal(
+            at,
+            format!(
+                "refers to positions along the dimension {:?}, which is left out, so that they cannot be renumbered; include \
+                 it, or leave this variable out with --exclude",
+                name.trim()
             ),
         ))
     }
