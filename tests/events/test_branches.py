@@ -189,6 +189,9 @@ def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
     assert list(dumped.products) == ["good"]
     assert "not read: thing: not supported" in dumped.notes and "member fOdd of class TBranchElement" in dumped.notes
     assert dumped["good"].to_list() == [entry / 3 for entry in range(ENTRIES)]
+    command = [RADDLE, "events", "convert", str(path), "-o", str(tmp_path / "out.h5")]
+    converted = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "left out: thing: not supported" in converted.stderr
 
 
 def collection(parts):

@@ -115,7 +115,7 @@ impl Events {
         let selection: Selection = request::read(options, &[]).map_err(|error| errors::of_error(py, &error))?;
         let paths = expanded(py, paths)?;
         let opened = detached(py, || selection.open(&paths, &WriteOptions::default()))?;
-        let OpenedInputs { source, left_out } = opened.map_err(|error| errors::of_events(py, &error))?;
+        let OpenedInputs { source, left_out, .. } = opened.map_err(|error| errors::of_events(py, &error))?;
         Ok(Self { source, left_out, paths })
     }
 

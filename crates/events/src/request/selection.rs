@@ -2,7 +2,7 @@
 
 use super::check_bytes;
 use crate::error::{EventsError, Result};
-use crate::formats::{OmittedProduct, OpenOptions, WriteOptions, open_source};
+use crate::formats::{self, EventFile, OmittedProduct, OpenOptions, WriteOptions};
 use crate::sources::concat::{ConcatSource, MismatchPolicy};
 use crate::sources::decoding::DecodingSource;
 use crate::sources::serializing::SerializingSource;
@@ -37,6 +37,8 @@ pub struct OpenedInputs {
     pub source: Box<dyn Source>,
     /// Products left out because not all inputs have them in the same form.
     pub left_out: Vec<OmittedProduct>,
+    /// Sentence about each input with branches or fields that cannot be read at all.
+    pub unread: Vec<String>,
 }
 
 impl Selection {
@@ -50,14 +52,22 @@ impl Selection {
         output.check()?;
         let options =
             OpenOptions { tree: self.tree.clone(), raw: self.raw || !output.layout.holds_columns(), whole: self.whole };
-        let sources = inputs.iter().map(|path| open_source(path.as_ref(), &options)).collect::<Result<Vec<_>>>()?;
+        let files = inputs.iter().map(|path| formats::open(path.as_ref(), &options)).collect::<Result<Vec<_>>>()?;
+        // Whole objects that are refused are products, so that they are reported when they are read.
+        let unread = match self.whole {
+            true => Vec::new(),
+            false => {
+                inputs.iter().zip(&files).filter_map(|(path, file)| unread_of(path.as_ref(), file.as_ref())).collect()
+            }
+        };
+        let sources = files.into_iter().map(|file| file as Box<dyn Source>).collect();
         // Before they are joined, because inputs must agree on how products are read, not on how each file stores them.
         let mut sources = self.recoded(sources, output);
         match sources.len() {
             0 => return Err(EventsError::option("inputs", "no files are given")),
             1 => {
                 self.check_patterns(&sources)?;
-                return Ok(OpenedInputs { source: sources.remove(0), left_out: Vec::new() });
+                return Ok(OpenedInputs { source: sources.remove(0), left_out: Vec::new(), unread });
             }
             _ => self.check_patterns(&sources)?,
         }
@@ -70,7 +80,7 @@ impl Selection {
             reason: error.to_string(),
         };
         let left_out = joined.left_out().iter().map(left_out).collect();
-        Ok(OpenedInputs { source: Box::new(joined), left_out })
+        Ok(OpenedInputs { source: Box::new(joined), left_out, unread })
     }
 
     /// Checks that each pattern matches a product of a source. Invalid patterns are left to [`Selection::matching`].
@@ -141,6 +151,19 @@ impl Selection {
 fn has_baskets(schema: &Schema) -> bool {
     let basket = Form::Blob(Serialization::Basket);
     schema.products.iter().any(|product| product.form == basket)
+}
+
+/// Returns a sentence about the branches or fields of a file that cannot be read; `None` if there are none.
+fn unread_of(path: &Path, file: &dyn EventFile) -> Option<String> {
+    let unread = file.unread();
+    let path = path.display();
+    match unread.as_slice() {
+        [] => None,
+        [only] => Some(format!("{path}: left out: {only}")),
+        [first, others @ ..] => {
+            Some(format!("{path}: left out: {first}; and {} more, which raddle events inspect lists", others.len()))
+        }
+    }
 }
 
 /// Warns about products that were left out.
