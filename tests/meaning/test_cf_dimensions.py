@@ -327,3 +327,22 @@ def test_records_of_excluded_variables_count(tmp_path, raddle, has_coordinate):
     for output in outputs:
         with xr.open_dataset(output) as found:
             np.testing.assert_array_equal(found["late"], wanted[1:9] if output == outputs[-1] else wanted)
+
+
+def test_a_damaged_list_of_what_lies_along_a_dimension(tmp_path, raddle):
+    """An address near 2^64 overflows if the length of the user block is added."""
+    path = tmp_path / "damaged.nc"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file.attrs["Conventions"] = "CF-1.8"
+        time = file.create_dataset("time", data=np.arange(5.0), maxshape=(None,), chunks=(4,))
+        time.make_scale("time")
+        time.attrs["_Netcdf4Dimid"] = np.int32(0)
+        tas = file.create_dataset("tas", data=np.arange(5.0), maxshape=(None,), chunks=(4,))
+        tas.dims[0].attach_scale(time)
+        address = h5py.h5o.get_info(tas.id).addr
+    content = path.read_bytes()
+    # The last occurrence is that of the attribute.
+    at = content.rindex(address.to_bytes(8, "little"))
+    path.write_bytes(content[:at] + (2**64 - 7).to_bytes(8, "little") + content[at + 8 :])
+    raddle("merge", path, "-o", tmp_path / "out.nc", "--exclude", "time")
+    assert "address 18446744073709551609 overflows" in raddle("merge", path, "-o", tmp_path / "all.nc", expect=3).stderr

@@ -28,9 +28,8 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
     let leads_to_kept = |object: &Object| {
         let places = object.attributes.iter().find(|attribute| attribute.name == b"REFERENCE_LIST");
         places.is_some_and(|places| {
-            // A reference holds an address relative to the end of the user block.
-            let addresses = places_in(places).into_iter().map(|(address, _)| address + tree.userblock_len_bytes);
-            addresses.filter_map(|address| by_address.get(&address)).any(|&index| is_kept(index))
+            let of_places = places_in(tree, places).into_iter().filter_map(|(address, _)| by_address.get(&address));
+            of_places.copied().any(&is_kept)
         })
     };
     left_out.into_iter().filter(|(_, object)| leads_to_kept(object)).map(|(index, _)| index).collect()
@@ -61,10 +60,10 @@ pub(super) fn lens(
             continue;
         };
         let len_of = |(address, axis): (u64, usize)| {
-            let index = *by_address.get(&(address + tree.userblock_len_bytes))?;
+            let index = *by_address.get(&address)?;
             dims(&tree.objects[index as usize]).get(axis).copied().filter(|_| !is_kept(index))
         };
-        let longest = places_in(list).into_iter().filter_map(len_of).max().unwrap_or(0);
+        let longest = places_in(tree, list).into_iter().filter_map(len_of).max().unwrap_or(0);
         if longest > own_len {
             lens.insert(scale, longest);
         }
@@ -109,8 +108,9 @@ fn is_scale(object: &Object) -> bool {
     dataset.dataspace.dims().len() == 1 && OF_SCALES.into_iter().all(has)
 }
 
-/// Returns the addresses of the datasets in a `REFERENCE_LIST`, each with the axis.
-fn places_in(places: &Attribute) -> Vec<(u64, usize)> {
+/// Returns the addresses of the datasets in a `REFERENCE_LIST`, each with the axis. Damaged files have addresses of any
+/// size.
+fn places_in(tree: &FileTree, places: &Attribute) -> Vec<(u64, usize)> {
     let TypeClass::Compound { len_bytes, members } = &*places.datatype.class else { return Vec::new() };
     let member = |name: &[u8]| members.iter().find(|member| member.name == name);
     let (Some(dataset), Some(dimension)) = (member(b"dataset"), member(b"dimension")) else { return Vec::new() };
@@ -118,7 +118,8 @@ fn places_in(places: &Attribute) -> Vec<(u64, usize)> {
     let place = |place: &[u8]| {
         let address = u64::from_le_bytes(*place.get(dataset.offset_bytes as usize..)?.first_chunk()?);
         let axis = u32::from_le_bytes(*place.get(dimension.offset_bytes as usize..)?.first_chunk()?);
-        Some((address, axis as usize))
+        // A reference holds an address relative to the end of the user block.
+        Some((address.saturating_add(tree.userblock_len_bytes), axis as usize))
     };
     bytes.chunks_exact((*len_bytes as usize).max(1)).filter_map(place).collect()
 }
