@@ -549,3 +549,6 @@ def test_events_of_hep_cce(tmp_path, raddle, layout):
 
     assert "raddle events merge" in " ".join(MERGING.equal_or_refused(paths, output=tmp_path / "out.h5", judge=judge).split())
     raddle("events", "merge", *paths, "-o", tmp_path / "events.h5")
+    for command in ("rechunk", "merge"):
+        copied = raddle(command, paths[0], "-o", tmp_path / f"{command}.h5", expect=0 if layout == "product" else 3)
+        assert layout == "product" or "raddle events merge" in " ".join(copied.stderr.split())

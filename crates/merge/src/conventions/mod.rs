@@ -125,10 +125,11 @@ pub(crate) fn undivided(file: &FileView<'_>) -> Option<Choice> {
 }
 
 /// Recognises a file and determines the rules of its objects. If it is the only input (`is_alone`), nothing is combined
-/// and no rules are needed.
+/// and no rules are needed. A file is refused even then if a copy would not keep what its readers need.
 pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognition {
     let mut recognised = Recognition::default();
     if is_alone {
+        recognised.refusal = refused::refusal_of_copy(file);
         return recognised;
     }
     if options.convention.is_none()

@@ -30,6 +30,9 @@ pub(super) fn refusal(file: &FileView<'_>, has_rules: bool) -> Option<Refusal> {
     known.iter().chain(by_rules).find_map(|kind| kind(file))
 }
 
+/// What to do with event files.
+const EVENTS_MERGE: &str = "use raddle events merge";
+
 /// Hint for users who know better.
 const OVERRIDE: &str = "--convention none concatenates the datasets as they are";
 
@@ -37,16 +40,32 @@ fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
     Some(Refusal { object: display_path(object), reason: format!("{what}: {instead}; {OVERRIDE}") })
 }
 
-fn events(file: &FileView<'_>) -> Option<Refusal> {
-    const INSTEAD: &str = "use raddle events merge";
-    let is_ours = |at: &usize| file.is_group(*at) && file.has(*at, "raddle_layout");
-    if let Some(at) = (0..file.len()).find(is_ours) {
-        return refuse(file.path_of(at), "an event file of raddle", INSTEAD);
-    }
+/// Returns the reason why not even a copy of the file alone has what its readers need, if there is one.
+pub(super) fn refusal_of_copy(file: &FileView<'_>) -> Option<Refusal> {
+    let lumi = cce_events(file)?;
+    file.find(b"/Lumi/EventIDs")?;
+    file.find(b"/Lumi/Offsets")?;
+    let reason = format!(
+        "an event file of HEP-CCE, whose attributes number the products by their order, which a copy does not keep: \
+         {EVENTS_MERGE}"
+    );
+    Some(Refusal { object: display_path(file.path_of(lumi)), reason })
+}
+
+/// Returns the group of an event file of HEP-CCE.
+fn cce_events(file: &FileView<'_>) -> Option<usize> {
     let lumi = file.find(b"/Lumi").filter(|&at| file.is_group(at) && file.has(at, "run") && file.has(at, "lumisec"))?;
     [b"/Lumi/Event_IDs".as_slice(), b"/Lumi/EventIDs"].iter().find_map(|ids| file.find(ids))?;
+    Some(lumi)
+}
+
+fn events(file: &FileView<'_>) -> Option<Refusal> {
+    let is_ours = |at: &usize| file.is_group(*at) && file.has(*at, "raddle_layout");
+    if let Some(at) = (0..file.len()).find(is_ours) {
+        return refuse(file.path_of(at), "an event file of raddle", EVENTS_MERGE);
+    }
     let what = "an event file of HEP-CCE, whose sizes of products are sums and whose attributes have an order";
-    refuse(file.path_of(lumi), what, INSTEAD)
+    refuse(file.path_of(cce_events(file)?), what, EVENTS_MERGE)
 }
 
 /// Refuses a format that rules of the user can describe.
