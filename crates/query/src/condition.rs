@@ -9,10 +9,16 @@ mod tests;
 use crate::expression::{Expression, Literal, Operator};
 use crate::numbers::{Number, with_words};
 use crate::pair::Pair;
+use crate::ranges::Ranges;
 use crate::statistics::{BlockStatistics, Limits, TextPrefix};
 use crate::table::{ColumnKind, TableColumn};
 use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
+use std::collections::BTreeMap;
+
+/// Number of ranges from which on a value is searched for among them. With fewer, all values are compared with each range,
+/// which the compiler does for several values at a time.
+const MIN_SEARCHED_RANGES: usize = 16;
 
 /// Verdict on a block: which of its rows satisfy a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +67,8 @@ pub(crate) enum Condition {
 pub(crate) enum Test {
     /// Whether an integer lies in a range, or outside of it.
     Integers { number: NumberType, low: i128, high: i128, is_inside: bool },
+    /// Whether an integer lies in one of several ranges.
+    Ranges { number: NumberType, ranges: Ranges },
     /// Comparison of a float with a value of the column's precision.
     Floats { number: NumberType, operator: Operator, value: f64 },
     /// Comparison of a text, byte by byte.
@@ -76,7 +84,7 @@ impl Condition {
         let all = |all: &[Expression]| all.iter().map(|one| Self::new(one, columns)).collect::<Result<Vec<_>, _>>();
         Ok(match expression {
             Expression::And(parts) => Self::And(all(parts)?),
-            Expression::Or(parts) => Self::Or(all(parts)?),
+            Expression::Or(parts) => Self::any_of(all(parts)?, MIN_SEARCHED_RANGES),
             Expression::Not(one) => Self::Not(Box::new(Self::new(one, columns)?)),
             Expression::Compare { column, operator, value } => {
                 let refuse = |reason: String| (column.clone(), reason);
@@ -93,6 +101,24 @@ impl Condition {
                 Self::Pair(at, right, pair)
             }
         })
+    }
+
+    /// Creates the condition that any of `parts` holds. Ranges of integers of one column become one test if there are at
+    /// least `min_ranges`.
+    fn any_of(parts: Vec<Self>, min_ranges: usize) -> Self {
+        let mut of_columns: BTreeMap<usize, (NumberType, Vec<(i128, i128)>)> = BTreeMap::new();
+        for part in &parts {
+            if let Self::Test(column, Test::Integers { number, low, high, is_inside: true }) = part {
+                of_columns.entry(*column).or_insert_with(|| (*number, Vec::new())).1.push((*low, *high));
+            }
+        }
+        of_columns.retain(|_, (_, ranges)| ranges.len() >= min_ranges);
+        let is_alone = |part: &Self| !matches!(part, Self::Test(column, Test::Integers { is_inside: true, .. }) if of_columns.contains_key(column));
+        let mut any: Vec<Self> = parts.into_iter().filter(is_alone).collect();
+        any.extend(of_columns.into_iter().map(|(column, (number, ranges))| {
+            Self::Test(column, Test::Ranges { number, ranges: Ranges::union(ranges) })
+        }));
+        Self::Or(any)
     }
 
     /// Judges a block by the statistics of each column; `None` if they are unknown.
@@ -247,6 +273,7 @@ impl Test {
                 let verdict = Matches::of(*low <= min && max <= *high, max < *low || min > *high || low > high);
                 if *is_inside { verdict } else { verdict.inverted() }
             }
+            (Self::Ranges { ranges, .. }, Limits::Integers { min, max }) => ranges.judge(min, max),
             (Self::Floats { operator, value, .. }, Limits::Floats { min, max, nans }) => {
                 let of_nans = operator.holds(&f64::NAN, value);
                 let of_numbers = judge_floats(*operator, *value, min, max);
@@ -276,6 +303,7 @@ impl Test {
             Self::Integers { number, low, high, is_inside } => {
                 with_words!(*number, bytes, |words| in_range(words, *low, *high, *is_inside))
             }
+            Self::Ranges { number, ranges } => with_words!(*number, bytes, |words| ranges.contain(words)),
             Self::Floats { number, operator, value } => {
                 with_words!(*number, bytes, |words| compared(words, *operator, *value))
             }

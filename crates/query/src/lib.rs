@@ -20,6 +20,7 @@ mod limits;
 mod numbers;
 mod pair;
 mod parse;
+mod ranges;
 pub mod scan;
 pub mod search;
 pub mod statistics;

@@ -85,6 +85,33 @@ proptest! {
     }
 
     #[test]
+    fn a_search_among_ranges_finds_what_comparing_with_each_finds(
+        values in prop::collection::vec(integers(), 0..8),
+        parts in prop::collection::vec((prop::sample::select(Operator::ALL.to_vec()), literal()), 0..6),
+        is_byte in any::<bool>(),
+    ) {
+        let byte = NumberType::Integer { len_bytes: 1, signed: true, is_big_endian: false };
+        let (number, bytes): (_, Vec<u8>) = match is_byte {
+            true => (byte, values.iter().map(|&value| value as u8).collect()),
+            false => (NumberType::int64(), values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+        };
+        let tests = parts.iter().map(|(operator, value)| Condition::Test(0, of_value(number, *operator, value)));
+        let each = Condition::Or(tests.collect());
+        let Condition::Or(parts) = &each else { unreachable!() };
+        let searched = Condition::any_of(parts.clone(), 1);
+        let holds = each.evaluate(values.len(), &[&bytes]);
+        prop_assert_eq!(&searched.evaluate(values.len(), &[&bytes]), &holds, "{:?}", searched);
+        let known = BlockStatistics::of(OrderedType::Number(number), &bytes);
+        for limits in [known.clone(), BlockStatistics::of_limits(known.limits)] {
+            match searched.judge(&|_| Some(&limits)) {
+                Matches::None => prop_assert!(!holds.contains(&true), "{searched:?} {holds:?}"),
+                Matches::All => prop_assert!(!holds.contains(&false), "{searched:?} {holds:?}"),
+                Matches::Some => {}
+            }
+        }
+    }
+
+    #[test]
     fn small_types_have_limits(values in prop::collection::vec(any::<u8>(), 0..8), at in 0_usize..6, value in -300_i128..600) {
         let number = NumberType::Integer { len_bytes: 1, signed: false, is_big_endian: false };
         let test = of_value(number, Operator::ALL[at], &Literal::Integer(value));
@@ -161,6 +188,25 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn long_lists_of_integers_are_searched() {
+    let list = |count: i128| {
+        let equal = |value| of_value(NumberType::int64(), Operator::Equal, &Literal::Integer(3 * value));
+        let parts = (0..count).map(|value| Condition::Test(0, equal(value)));
+        Condition::any_of(parts.collect(), MIN_SEARCHED_RANGES)
+    };
+    let is_one_test = |condition: &Condition| matches!(condition, Condition::Or(any) if any.len() == 1);
+    assert_eq!([15, 16].map(|values| is_one_test(&list(values))), [false, true]);
+    let judge = |min, max| {
+        let limits = BlockStatistics::of_limits(Limits::Integers { min, max });
+        list(16).judge(&|_| Some(&limits))
+    };
+    assert_eq!(
+        [judge(4, 5), judge(4, 6), judge(6, 6), judge(46, 50)],
+        [Matches::None, Matches::Some, Matches::All, Matches::None]
+    );
 }
 
 #[test]
