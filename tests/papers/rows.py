@@ -126,7 +126,7 @@ PAPERS = {
         not_shown("files of experiments", "the repository does not contain them; tests/events writes files of every kind with uproot and reads them back"),
         works("trees of ROOT", test("tests/events/test_trees.py", "test_columns_of_every_kind", "test_bytes_of_what_root_wrote")),
         works("RNTuples", test("tests/events/test_ntuples.py", "test_fields_are_those_of_uproot", "test_fields_that_were_added_later_begin_with_zeros")),
-        works("branches of packed numbers, arrays, references", test("tests/events/test_branches.py", "test_leaves_of_packed_numbers", "test_arrays_behind_pointers", "test_references")),
+        works("branches of packed numbers, arrays, references", test("tests/events/test_packed_numbers.py", "test_leaves_of_packed_numbers"), test("tests/events/test_branches.py", "test_arrays_behind_pointers", "test_references")),
         works("section 2: the framework's layouts by product, event and batch", test("tests/events/test_layouts.py", "test_the_framework_s_product_layout", "test_the_framework_s_event_and_batch_layouts")),
         works("packed data streams, converted to every layout and back", run("streams"), test("tests/events/test_layouts.py", "test_a_stream_comes_back_through_every_layout")),
         works("products of the framework from split branches of ROOT", test("tests/events/test_whole.py", "test_random_classes", "test_products_come_back_from_every_format", "test_the_framework_takes_split_and_unsplit_objects_alike")),
