@@ -27,7 +27,7 @@ MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "=="}
 """Comparison of the exchanged operands."""
 
 MAX_VALUES = 1000
-"""Maximum number of values with which each row is compared: libraries find a row among more values faster."""
+"""Maximum number of values in a condition that is passed on: texts and floats of a row are compared with each of them."""
 
 MAX_EXACT_FLOAT = 1 << 24
 """Limit of floats to which integers are compared: a library may convert the integers to floats, which have larger ones exactly."""

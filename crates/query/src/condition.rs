@@ -16,7 +16,7 @@ use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
 use std::collections::BTreeMap;
 
-/// Number of ranges from which on a value is searched for among them. With fewer, all values are compared with each range,
+/// Minimum number of ranges that are searched for a value. With fewer, all values are compared with each range,
 /// which the compiler does for several values at a time.
 const MIN_SEARCHED_RANGES: usize = 16;
 

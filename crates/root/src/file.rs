@@ -12,7 +12,7 @@ use raddle_columns::input::InputFile;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Version of a file from which on addresses have 64 bits.
+/// First version of a file in which addresses have 64 bits.
 const LONG_ADDRESSES: i32 = 1_000_000;
 
 /// Length of the shortest key: lengths, version, times, addresses and three empty names.

@@ -58,7 +58,7 @@ impl ReceivedPieces {
         Ok(())
     }
 
-    /// Collective. Carries out a round of one exchange: of the pieces that `pack` puts into the outbox. It takes place even
+    /// Collective. Carries out a round with a single exchange, of the pieces that `pack` puts into the outbox. It takes place even
     /// if packing fails, because the other ranks wait for it.
     ///
     /// # Errors

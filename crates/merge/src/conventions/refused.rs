@@ -46,8 +46,8 @@ pub(super) fn refusal_of_copy(file: &FileView<'_>) -> Option<Refusal> {
     file.find(b"/Lumi/EventIDs")?;
     file.find(b"/Lumi/Offsets")?;
     let reason = format!(
-        "an event file of HEP-CCE, whose attributes number the products by their order, which a copy does not keep: \
-         {EVENTS_MERGE}"
+        "an event file of HEP-CCE, which numbers its products by the order of attributes; a copy does not keep this \
+         order: {EVENTS_MERGE}"
     );
     Some(Refusal { object: display_path(file.path_of(lumi)), reason })
 }
@@ -64,7 +64,7 @@ fn events(file: &FileView<'_>) -> Option<Refusal> {
     if let Some(at) = (0..file.len()).find(is_ours) {
         return refuse(file.path_of(at), "an event file of raddle", EVENTS_MERGE);
     }
-    let what = "an event file of HEP-CCE, whose sizes of products are sums and whose attributes have an order";
+    let what = "an event file of HEP-CCE, which stores running sums of sizes and depends on the order of attributes";
     refuse(file.path_of(cce_events(file)?), what, EVENTS_MERGE)
 }
 

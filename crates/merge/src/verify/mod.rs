@@ -47,7 +47,7 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// Describes an output that records another number of inputs than the caller `given`: the likely cause of all other
+    /// Describes an output that records another number of inputs than were `given`, the likely cause of all other
     /// differences.
     fn of_input_counts(recorded: usize, given: usize) -> Self {
         let what = format!("inputs recorded: {recorded}, inputs given: {given}");
