@@ -214,9 +214,10 @@ def write(program, codec, source, output, checks):
     else:
         layout, threads = program.split(", ")
         compat = ["--compat", "cce", "--choice", "batch"] if layout.startswith("cce-") else []
+        is_by_hdf5 = layout in ("columns", "product", "event", "batch")
+        compression = ["-c", "none" if codec == "none" else f"gzip:{GZIP}"] if is_by_hdf5 else ["--codec", codec or "zstd:3"]
         command = [RADDLE, "events", "convert", source, "-o", output, "--layout", layout.removeprefix("cce-"), *compat,
-                   "-c", "none" if codec == "none" else f"gzip:{GZIP}", "--codec", codec or "zstd:3",
-                   "--batch", str(BATCH), "-j", threads.split()[0], "-q", "--report", f"{output}.json"]
+                   *compression, "--batch", str(BATCH), "-j", threads.split()[0], "-q", "--report", f"{output}.json"]
         start_s = time.perf_counter()
         subprocess.run(command, check=True)
         elapsed_s = time.perf_counter() - start_s

@@ -53,6 +53,10 @@ def test_keywords_are_the_options_of_the_command(command, environment):
         ({"serialize": "basket"}, "serialize.*expected root or unrolled"),
         ({"compat": "cce"}, 'compat.*no layout columns; give layout="product"'),
         ({"products": ["[x"]}, "products"),
+        ({"codec": "lz4"}, 'codec.*has no effect on layout="columns": HDF5 compresses it'),
+        ({"layout": "pds", "compress": "fast"}, 'compress.*has no effect on layout="pds".*give codec'),
+        ({"layout": "rntuple", "chunk": "1MiB"}, 'chunk.*has no effect on layout="rntuple": it is not HDF5'),
+        ({"layout": "rntuple", "serialize": "root"}, 'serialize.*has no effect on layout="rntuple"'),
     ],
 )
 def test_words_that_are_not_valid_are_named(tmp_path, options, words):

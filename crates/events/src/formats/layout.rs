@@ -56,6 +56,11 @@ impl OutputLayout {
         matches!(self, Self::Columns | Self::Rntuple)
     }
 
+    /// Returns whether the file is HDF5.
+    pub fn is_hdf5(self) -> bool {
+        !matches!(self, Self::Pds | Self::Rntuple)
+    }
+
     /// Returns whether the format is the HEP-CCE framework's, which stores ids apart from products and needs the
     /// serialisation of ROOT.
     pub fn is_of_framework(self) -> bool {

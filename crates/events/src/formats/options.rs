@@ -58,6 +58,31 @@ impl WriteOptions {
         Ok(())
     }
 
+    /// Checks that the options fit each other, and that each has an effect on the layout.
+    ///
+    /// # Errors
+    /// [`EventsError::Option`], which names the option.
+    pub fn check_used(&self) -> Result<()> {
+        self.check()?;
+        let in_form = if self.compat.is_some() { " in the form of the framework" } else { "" };
+        let layout = format!("--layout {}{in_form}", self.layout);
+        let refuse = |option, why: &str| Err(EventsError::option(option, format!("has no effect on {layout}: {why}")));
+        let is_by_hdf5 = self.layout.is_hdf5() && self.compat.is_none();
+        if self.codec.is_some() && is_by_hdf5 {
+            return refuse("codec", "HDF5 compresses it, as --compress states");
+        }
+        if self.compress.is_some() && !is_by_hdf5 {
+            return refuse("compress", "HDF5 does not compress it; give --codec");
+        }
+        if self.chunk.is_some() && !self.layout.is_hdf5() {
+            return refuse("chunk", "it is not HDF5");
+        }
+        if self.serialize.is_some() && self.layout.holds_columns() {
+            return refuse("serialize", "columns are not serialised");
+        }
+        Ok(())
+    }
+
     /// Returns the serialisation that products need; `None` if they stay as they are stored. `has_baskets` states
     /// whether any product is stored as the bytes of a branch.
     pub(crate) fn serialization(&self, has_baskets: bool) -> Option<Serialization> {
@@ -292,6 +317,23 @@ mod tests {
         let again: WriteOptions = serde_json::from_str(&serde_json::to_string(&options).unwrap()).unwrap();
         assert_eq!(again, options);
         assert_eq!(serde_json::from_str::<WriteOptions>("{}").unwrap(), WriteOptions::default());
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        let none = WriteOptions::default();
+        let codec = WriteOptions { codec: Some("lz4".parse().unwrap()), ..none };
+        let compress = WriteOptions { compress: Some("fast".parse().unwrap()), ..none };
+        let chunk = WriteOptions { chunk: Some(Size(1024)), ..none };
+        let serialize = WriteOptions { serialize: Some(Serialization::Root), ..none };
+        for layout in OutputLayout::ALL {
+            let (is_hdf5, has_columns) = (layout.is_hdf5(), layout.holds_columns());
+            let is_refused = |options| WriteOptions { layout, ..options }.check_used().is_err();
+            assert_eq!([codec, compress].map(is_refused), [is_hdf5, !is_hdf5], "{layout}");
+            assert_eq!([chunk, serialize].map(is_refused), [!is_hdf5, has_columns], "{layout}");
+            let of_framework = |options| is_refused(WriteOptions { compat: Some(Compat::Cce), ..options });
+            assert_eq!([codec, compress].map(of_framework), [has_columns, true], "{layout}");
+        }
     }
 
     #[test]

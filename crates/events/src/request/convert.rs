@@ -71,6 +71,7 @@ impl ConvertRequest {
     pub fn run(&self, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<WrittenEvents> {
         let opened = check_output(&self.output, &self.inputs, self.force)
             .map_err(EventsError::from)
+            .and_then(|()| self.write.check_used())
             .and_then(|()| self.selection.open(&self.inputs, &self.write))
             .and_then(|opened| Ok((self.selection.matching_for(opened.source.as_ref(), &self.write)?, opened)));
         let (products, OpenedInputs { mut source, mut left_out, unread }) = ranks.agree("open the inputs", opened)?;

@@ -53,6 +53,7 @@ impl WriteRequest {
     /// cannot hold a product, or the output exists or cannot be written.
     pub fn run(&self, source: &dyn Source, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<WrittenEvents> {
         let checked = check_output(&self.output, &[], self.force).map_err(EventsError::from);
+        let checked = checked.and_then(|()| self.write.check_used());
         ranks.agree("check the output", checked)?;
         let (output, convert) = (&published_path(&self.output), &self.resources.options(ranks.size()));
         write(&WriteJob { source, output, replace: self.force, options: &self.write, convert, watch, ranks })

@@ -13,17 +13,21 @@ use std::path::Path;
 const MEASURED_ELEMENT_LEN_BYTES: u64 = 4;
 
 /// Returns `options` for an output at `path`, with chunk length and compression taken from a profile where they are
-/// `None`.
+/// `None` and affect the layout.
 ///
 /// # Errors
 /// If the profile does not exist.
 pub fn with_profile(mut options: WriteOptions, profile: &ProfileChoice, path: &Path) -> Result<WriteOptions, Error> {
     let settings = profile.read(folder_of(path))?.values(true);
+    if !options.layout.is_hdf5() {
+        return Ok(options);
+    }
     if let (None, Some(SettingValue::Shape(shape))) = (options.chunk, settings.get(Knob::Chunk)) {
         let elements = shape.iter().fold(1_u64, |product, count| product.saturating_mul(*count));
         options.chunk = Some(Size(elements.saturating_mul(MEASURED_ELEMENT_LEN_BYTES)));
     }
-    let level = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok());
+    let level = settings.whole(Knob::Gzip).filter(|_| options.compat.is_none());
+    let level = level.and_then(|level| u8::try_from(level).ok());
     options.compress = options.compress.or(level.map(gzip));
     Ok(options)
 }
