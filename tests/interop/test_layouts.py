@@ -220,6 +220,7 @@ def test_series_of_files_that_are_merged(raddle, model, tmp_path):
         (("--layout", "ta: chunk=height=3"), 'has no dimension "height"'),
         (("--chunk", "x=3"), "named dimensions are /lat, /lon, /plev, /time"),
         (("--layout", "/tas: chunk=4x4"), "/tas: has 3 dimension(s)"),
+        (("--chunk", "4x4x4x4x4"), "has no dataset of 5 dimension(s) (--chunk 4x4x4x4x4): the datasets have 1, 2, 3, 4"),
         (("--layout", "/orog: compact", "--layout", "ta: compact"), "/ta: has 5760000 bytes"),
     ],
 )

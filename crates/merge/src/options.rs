@@ -105,6 +105,8 @@ pub struct MergeOptions {
     /// Chunk shape for all datasets of the same rank, number of rows per chunk for all datasets, or sizes by name for
     /// the datasets that have some of these dimensions.
     pub chunk: Option<Chunk>,
+    /// Whether `chunk` comes from a profile: a shape that no dataset can have is then ignored, not refused.
+    pub is_chunk_of_profile: bool,
     /// Layout rules, which take precedence over the options for all datasets; the last one takes precedence over
     /// others.
     pub layout_rules: Vec<LayoutRule>,
@@ -185,6 +187,7 @@ impl MergeOptions {
             memory_limit_bytes: 1 << 30,
             layout: LayoutPolicy::default(),
             chunk: None,
+            is_chunk_of_profile: false,
             layout_rules: Vec::new(),
             refuses_unused_layouts: true,
             contiguous: Contiguous::default(),

@@ -140,6 +140,7 @@ impl LayoutOptions {
         }
         if let Some(chunk) = &self.chunk {
             options.chunk = Some(chunk.clone());
+            options.is_chunk_of_profile = false;
         }
         options.layout_rules = self.rules()?;
         check_rules(&options.layout_rules, self.extendible == Some(Extendible::All), options)?;
@@ -264,6 +265,7 @@ fn check_rules(rules: &[LayoutRule], is_extendible: bool, options: &MergeOptions
 fn apply_profile(settings: &Settings, options: &mut MergeOptions) {
     if let Some(SettingValue::Shape(shape)) = settings.get(Knob::Chunk) {
         options.chunk = Some(shape.clone().into());
+        options.is_chunk_of_profile = true;
     }
     if let Some(level) = settings.whole(Knob::Gzip).and_then(|level| u8::try_from(level).ok()) {
         options.compress = Effort::Gzip(level).into();

@@ -5,6 +5,7 @@ use crate::error::{MergeError, Result};
 use crate::plan::chunk::Chunk;
 use crate::plan::layout_rules::RuleObjects;
 use crate::schema::{Role, Schema, SchemaEntry, display_path, is_named};
+use std::collections::BTreeSet;
 
 impl AskedLayouts<'_> {
     /// Refuses rules that match no dataset of `schema`, names of dimensions that no dataset has, and read patterns of
@@ -13,7 +14,7 @@ impl AskedLayouts<'_> {
     /// # Errors
     /// [`MergeError::Object`] for the first of them.
     pub fn check(&self, schema: &Schema) -> Result<()> {
-        let columns = || schema.entries.iter().filter(|entry| matches!(entry.role, Role::Column(_)));
+        let columns = || columns(schema);
         let names = |entry: &SchemaEntry| self.names(entry, schema.rank(entry));
         for (number, rule) in self.options.layout_rules.iter().enumerate() {
             let refuse = |reason: String| Err(MergeError::Object { object: rule.pattern(), reason });
@@ -34,13 +35,9 @@ impl AskedLayouts<'_> {
             }
             let chunk = rule.settings().chunk.as_ref();
             if let (RuleObjects::All, Some(Chunk::Shape(shape))) = (rule.objects(), chunk)
-                && !columns().any(|entry| schema.rank(entry) == shape.len())
+                && !self.applies_to_some(shape, schema)
             {
-                return refuse(format!(
-                    "has no dataset of {} dimension(s) (--layout {:?})",
-                    shape.len(),
-                    rule.to_string()
-                ));
+                return refuse(without_rank(shape, &format!("--layout {:?}", rule.to_string()), schema));
             }
             if let Some(Chunk::Named(sizes)) = chunk {
                 let of_rule: Vec<_> = columns().filter(|entry| self.applies(number, entry)).map(names).collect();
@@ -50,6 +47,13 @@ impl AskedLayouts<'_> {
         if let Some(Chunk::Named(sizes)) = &self.options.chunk {
             let all: Vec<_> = columns().filter(|entry| !self.is_coordinate(entry)).map(names).collect();
             check_names(sizes, &all, &format!("--chunk {}", Chunk::Named(sizes.clone())), "/")?;
+        }
+        if let Some(Chunk::Shape(shape)) = &self.options.chunk
+            && !self.options.is_chunk_of_profile
+            && !self.applies_to_some(shape, schema)
+        {
+            let option = format!("--chunk {}", Chunk::Shape(shape.clone()));
+            return Err(MergeError::Object { object: "/".to_owned(), reason: without_rank(shape, &option, schema) });
         }
         let is_timed =
             |entry: &SchemaEntry| self.grid(entry, &names(entry)).is_ok_and(|chunk| chunk != AskedChunk::Policy);
@@ -65,6 +69,27 @@ impl AskedLayouts<'_> {
         }
         Ok(())
     }
+
+    /// Returns whether a dataset of `schema` has, or may have without its second axis, as many axes as the chunk
+    /// `shape`.
+    fn applies_to_some(&self, shape: &[u64], schema: &Schema) -> bool {
+        let ranks = || columns(schema).map(|entry| schema.rank(entry));
+        ranks().any(|rank| rank == shape.len() || (self.options.rank_1 && rank == shape.len() + 1))
+    }
+}
+
+/// Returns the datasets of `schema` that have a layout.
+fn columns(schema: &Schema) -> impl Iterator<Item = &SchemaEntry> {
+    schema.entries.iter().filter(|entry| matches!(entry.role, Role::Column(_)))
+}
+
+/// Returns why a chunk `shape` that has a different number of axes than all datasets of `schema` is refused.
+fn without_rank(shape: &[u64], option: &str, schema: &Schema) -> String {
+    let ranks: BTreeSet<String> = columns(schema).map(|entry| schema.rank(entry).to_string()).collect();
+    let ranks = ranks.into_iter().collect::<Vec<_>>().join(", ");
+    let known =
+        if ranks.is_empty() { "there are no datasets".to_owned() } else { format!("the datasets have {ranks}") };
+    format!("has no dataset of {} dimension(s) ({option}): {known}", shape.len())
 }
 
 /// Refuses names of dimensions that no dataset has; `names` are those of each axis of each dataset.
