@@ -23,7 +23,7 @@ use raddle_merge::plan::{MergePlan, Route};
 use raddle_merge::schema::join::{AttributePolicy, Join};
 use raddle_merge::subset::tables::SelectedEvents;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
-use raddle_merge::{IoBackend, MergeContext, MergeReport, Reading, TileObserver, published_path};
+use raddle_merge::{IoBackend, MergeContext, MergeError, MergeReport, Reading, TileObserver, published_path};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -265,6 +265,9 @@ pub(crate) fn plan_inputs(
     let failed = |error| Error::of_merge(&error, &files);
     let plan = raddle_merge::plan_collective(&files, options, &context.watch, context.ranks).map_err(failed)?;
     options.selection.check_matched(context.ranks, &context.watch).map_err(failed)?;
+    if options.selection.is_partial() && !plan.schema.has_datasets() {
+        return Err(failed(MergeError::NothingLeft));
+    }
     Ok((plan, files))
 }
 

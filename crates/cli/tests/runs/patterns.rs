@@ -20,6 +20,16 @@ fn nothing_included_is_refused() {
 }
 
 #[test]
+fn excluding_everything_is_refused() {
+    let folder = two_files();
+    let arguments = ["merge", "a.h5", "b.h5", "-o", "out.h5", "--exclude", "*"];
+    let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("leave out every dataset"), "{stderr}");
+    assert!(!folder.path().join("out.h5").exists());
+}
+
+#[test]
 fn other_patterns_without_effect_are_reported() {
     let folder = two_files();
     for (option, warning) in [

@@ -427,6 +427,11 @@ impl Schema {
         }
     }
 
+    /// Returns whether the output has any dataset.
+    pub fn has_datasets(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.role, Role::Column(_) | Role::Constant { .. }))
+    }
+
     /// Returns the path of a column, escaped for display.
     pub fn path_of(&self, column: &Column) -> String {
         display_path(&self.entries[column.entry as usize].path)

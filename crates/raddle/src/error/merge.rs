@@ -170,6 +170,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::Duplicate { .. }
         | MergeError::Unlistable { .. }
         | MergeError::NothingIncluded { .. }
+        | MergeError::NothingLeft
         | MergeError::SortKeys { .. }
         | MergeError::Differences { .. }
         | MergeError::Repeated { .. }
