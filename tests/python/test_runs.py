@@ -193,6 +193,17 @@ def test_a_refusal_has_the_differences(runs, tmp_path):
     assert found == [{**difference, "inputs": [str(path)]} for difference, path in zip(DIFFERENCES, runs[1:], strict=True)]
 
 
+def test_tables_of_differences_name_keywords(runs, tmp_path):
+    for number, path in enumerate(runs):
+        with h5py.File(path, "a") as file:
+            file["rec/energy"].attrs["units"] = "--scalars first" if number else "GeV"
+    with pytest.raises(errors.InputError) as refused:
+        raddle.merge(runs, tmp_path / "all.h5", progress=False)
+    (difference,) = refused.value.differences
+    for text in (difference.found, str(refused.value)):
+        assert 'units = "--scalars first"; attributes="stack" keeps each' in text, text
+
+
 def test_errors_name_keywords(runs, tmp_path):
     write_differing(runs)
     with h5py.File(runs[2], "a") as file:

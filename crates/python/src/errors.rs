@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use raddle::Error;
 use raddle::exit::Exit;
 use raddle::text::json;
-use raddle::text::keywords::as_keywords;
+use raddle::text::keywords::{as_keywords, beside_values};
 use raddle_core::report::InputDifference;
 use raddle_events::EventsError;
 use raddle_hdf5::Hdf5Error;
@@ -27,7 +27,8 @@ struct Parts<'a> {
 fn make(py: Python<'_>, parts: Parts<'_>) -> PyErr {
     let Parts { kind, exit_code, message, details, hint, errno, differences } = parts;
     let (message, hint) = (as_keywords(message), hint.map(as_keywords));
-    let differences = json(&differences);
+    let in_keywords = |of: &InputDifference| InputDifference { found: beside_values(&of.found), ..of.clone() };
+    let differences = json(&differences.iter().map(in_keywords).collect::<Vec<_>>());
     let created = py
         .import("raddle.errors")
         .and_then(|module| module.getattr("_make"))
@@ -81,8 +82,8 @@ pub fn too_many_links(py: Python<'_>, path: &str) -> PyErr {
 
 /// Creates the exception for a failed request.
 pub fn of_error(py: Python<'_>, error: &Error) -> PyErr {
-    let (details, hint) = error.explanation();
-    let details = details.map(|details| anstream::adapter::strip_str(details).to_string());
+    let (_, hint) = error.explanation();
+    let details = error.details_with_keywords().map(|details| anstream::adapter::strip_str(details).to_string());
     let kind = error.file_fault().unwrap_or_else(|| error.kind());
     let (exit_code, message, errno) = (error.exit.code(), error.message(), error.errno);
     make(py, Parts { kind, exit_code, message, details, hint, errno, differences: error.differences() })

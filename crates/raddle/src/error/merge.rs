@@ -76,6 +76,7 @@ impl Error {
                 let mut failure = Self::new(failure.exit, &what)
                     .details(differences::table(differences, inputs))
                     .advise(Advice::on_differences(differences));
+                failure.faults.table_with_keywords = Some(differences::table_with_keywords(differences, inputs));
                 failure.faults.differences = differences.iter().map(|difference| difference.of_inputs(inputs)).collect();
                 failure
             }

@@ -50,6 +50,8 @@ pub struct Error {
 struct InputFaults {
     /// Differences between inputs, if these are the cause.
     differences: Vec<InputDifference>,
+    /// Table of these differences, with options as keywords of Python.
+    table_with_keywords: Option<String>,
     /// Inputs that cannot be read.
     bad_inputs: Vec<SkippedInput>,
 }
@@ -231,6 +233,11 @@ impl Error {
     /// Returns the message, without the lines below it and the advice.
     pub fn message(&self) -> &str {
         &self.what
+    }
+
+    /// Returns the lines below the message, with options as keywords of Python where they name any.
+    pub fn details_with_keywords(&self) -> Option<&str> {
+        self.faults.table_with_keywords.as_deref().or(self.details.as_deref())
     }
 
     /// Returns the lines below the message, which may contain escape sequences, and the advice.

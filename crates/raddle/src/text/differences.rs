@@ -1,5 +1,6 @@
 //! Tables of problems with inputs: unreadable inputs, and differences between readable ones.
 
+use super::keywords::beside_values;
 use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use crate::rechunk::FailedFile;
@@ -58,6 +59,16 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
 
 /// Formats the differences between `inputs`.
 pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
+    table_in(str::to_owned, differences, inputs)
+}
+
+/// Formats the differences between `inputs`, with options as keywords of Python.
+pub fn table_with_keywords(differences: &[Difference], inputs: &[PathBuf]) -> String {
+    table_in(beside_values, differences, inputs)
+}
+
+/// Formats differences, with `wording` applied to everything that may name an option.
+fn table_in(wording: fn(&str) -> String, differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, CellAlign::Left));
     let mut columns = Columns::new(&titles).with_whole_names();
     for difference in differences.iter().take(MAX_TABLE_ROWS) {
@@ -65,7 +76,7 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
             escape::shorten(&escape::text(&difference.path)).into_owned(),
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
-            found(difference),
+            found(difference, wording),
             holders(&difference.inputs, inputs),
         ]);
     }
@@ -74,10 +85,10 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
 
 /// Formats the value found in the inputs. For some kinds, the decisive part is at the end, so the text is not
 /// shortened.
-fn found(difference: &Difference) -> String {
-    let text = escape::text(&difference.found);
+fn found(difference: &Difference, wording: fn(&str) -> String) -> String {
+    let text = wording(&escape::text(&difference.found));
     match difference.kind {
-        DifferenceKind::Meaning | DifferenceKind::Convention => text.into_owned(),
+        DifferenceKind::Meaning | DifferenceKind::Convention => text,
         _ => escape::shorten(&text).into_owned(),
     }
 }

@@ -84,6 +84,23 @@ pub fn as_keywords(text: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
+/// Replaces options in `text` by keywords, except in texts in double quotes, which are values of files.
+pub fn beside_values(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, value)) = rest.split_once('"') {
+        let mut is_escaped = false;
+        let end = value.find(|c: char| {
+            let is_end = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        });
+        let (value, behind) = end.map_or((value, ""), |end| value.split_at(end + 1));
+        out.extend([as_keywords(before).as_str(), "\"", value]);
+        rest = behind;
+    }
+    out + &as_keywords(rest)
+}
+
 fn outside_of_backticks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -215,6 +232,20 @@ mod tests {
             ("is not a file name; give -o FILE", "is not a file name; give output=FILE"),
         ] {
             assert_eq!(as_keywords(text), keywords, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_left() {
+        for (text, keywords) in [
+            (
+                "units = \"m --scalars first\"; --attributes stack keeps each",
+                "units = \"m --scalars first\"; attributes=\"stack\" keeps each",
+            ),
+            ("\"a \\\" --force\" and --force", "\"a \\\" --force\" and force=True"),
+            ("--force, then \"an end without a quote --force", "force=True, then \"an end without a quote --force"),
+        ] {
+            assert_eq!(beside_values(text), keywords, "{text}");
         }
     }
 
