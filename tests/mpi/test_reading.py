@@ -87,6 +87,14 @@ def test_a_damaged_input_is_named_once(ranks, many, tmp_path):
     assert not (tmp_path / "all.h5").exists()
 
 
+@pytest.mark.parametrize(("memory", "purpose"), [("4MiB", "reading inputs for other ranks"), ("42MiB", "one worker")])
+def test_too_little_memory_for_files_names_the_strategy(ranks, many, memory, purpose):
+    options = ["--memory", memory, "-j", 2, "-q", "-f"]
+    _, err = ranks(3, "merge", *many, "-o", "all.h5", "--strategy", "files", *options, expect=6)
+    assert f"reading by files: {purpose}" in err and "leave out --strategy files" in err, err
+    ranks(3, "merge", *many, "-o", "all.h5", *options)
+
+
 def test_collective_hdf5_reads_in_its_own_way(ranks, many):
     refused = ["merge", *many, "-o", "all.h5", "--io", "collective", "--strategy", "files"]
     _, err = ranks(2, *refused, expect=2)

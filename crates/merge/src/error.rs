@@ -237,6 +237,18 @@ pub enum MergeError {
         /// The memory budget in bytes.
         limit: u64,
     },
+    /// Reading inputs for other ranks, as requested, leaves too little memory.
+    #[error("reading by files: {purpose} needs {needed} bytes of memory; {left} of {limit} are left")]
+    ByFiles {
+        /// Purpose of the memory.
+        purpose: &'static str,
+        /// Memory needed, in bytes.
+        needed: u64,
+        /// Memory left in the budget, in bytes.
+        left: u64,
+        /// The memory budget in bytes.
+        limit: u64,
+    },
     /// A dataset cannot be concatenated as requested.
     #[error("{object}: {reason}")]
     Object {
@@ -417,7 +429,8 @@ impl MergeError {
             | Self::Write { .. }
             | Self::TileObserver { .. }
             | Self::LongChunks { .. }
-            | Self::Tiles { .. } => true,
+            | Self::Tiles { .. }
+            | Self::ByFiles { .. } => true,
             Self::Core(error) => matches!(error, CoreError::Memory { .. } | CoreError::Threads { .. }),
             Self::Hdf5(error) => of_hdf5(error),
             _ => false,

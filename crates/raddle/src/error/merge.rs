@@ -147,6 +147,13 @@ impl Error {
                     "choose chunks of another length (--for random, --chunk)",
                 ]))
             }
+            MergeError::ByFiles { purpose, needed, left, limit } => {
+                let [needed, left, limit] = [*needed, *left, *limit].map(quantity::size);
+                let message =
+                    format!("reading by files: {purpose} needs {needed} of memory; {left} of {limit} are left");
+                let choices = ["leave out --strategy files", "raise --memory", "use fewer --jobs"];
+                Self::new(failure.exit, &message).advise(Advice::one_of(&choices))
+            }
             MergeError::OutputTooLong { object, input, needed, limit } => {
                 let (needed, limit) = (quantity::size(*needed), quantity::size(*limit));
                 let input = input.display();
@@ -190,7 +197,10 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
             Exit::Limit
         }
         MergeError::BadInputs { .. } => Exit::InputRefused,
-        MergeError::OutputTooLong { .. } | MergeError::LongChunks { .. } | MergeError::Tiles { .. } => Exit::Limit,
+        MergeError::OutputTooLong { .. }
+        | MergeError::LongChunks { .. }
+        | MergeError::Tiles { .. }
+        | MergeError::ByFiles { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,

@@ -281,7 +281,7 @@ mod tests {
 
     /// Options in texts of the libraries that only the command has: those of tuning, of files as inputs of `raddle idx`,
     /// and of writing through a parallel libhdf5.
-    const OF_THE_COMMAND: [&str; 8] = ["as", "cast", "dtype", "into", "io", "scale", "scratch", "shape"];
+    const OF_THE_COMMAND: [&str; 9] = ["as", "cast", "dtype", "into", "io", "scale", "scratch", "shape", "strategy"];
 
     /// Covers all texts in the sources, not only hints that some test triggers.
     #[test]

@@ -9,6 +9,7 @@ use crate::options::Watch;
 use crate::plan::memory::ReaderMemory;
 use crate::write::ranks::stages_of_all;
 use crate::write::tiles::MergeWork;
+use raddle_core::CoreError;
 use raddle_core::engine::{EngineReport, dry_run};
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
@@ -43,11 +44,10 @@ pub(crate) fn arrange<'p>(
     let work = work.by_files(FileReading::new(groups, ranks.rank(), threads, watch));
     let room = budget.try_acquire(work.files_len_bytes(threads), "reading inputs for other ranks");
     let room = room.map_err(MergeError::from).and_then(|room| {
-        if reading.strategy == Strategy::Auto {
-            check_rest(&work, budget, ranks.size())?;
-        }
+        check_rest(&work, budget, ranks.size())?;
         Ok(room)
     });
+    let room = room.map_err(|error| of_reading_by_files(error, budget.limit_bytes()));
     match (ranks.agree("make room for reading by files", room), reading.strategy) {
         (Ok(room), _) => (arrangement.ranks_per_group, arrangement._room) = (ranks_per_group, Some(room)),
         (Err(_), Strategy::Auto) => return Ok((work.by_tiles(), arrangement)),
@@ -62,6 +62,16 @@ fn check_rest(work: &MergeWork<'_>, budget: &MemoryBudget, ranks: usize) -> Resu
     let _of_objects = ReaderMemory::of_objects(plan).acquire(plan, budget)?;
     dry_run(&plan.tiles, work, ranks, &plan.engine_options(), budget.available_bytes())?;
     Ok(())
+}
+
+/// Converts an error about the memory of a budget of `limit` bytes to one that names reading by files.
+fn of_reading_by_files(error: MergeError, limit: u64) -> MergeError {
+    match error {
+        MergeError::Core(CoreError::Memory { purpose, needed_bytes, available_bytes, .. }) => {
+            MergeError::ByFiles { purpose, needed: needed_bytes, left: available_bytes, limit }
+        }
+        error => error,
+    }
 }
 
 impl Arrangement {
