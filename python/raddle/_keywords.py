@@ -85,13 +85,14 @@ def _range(limits: slice | str | int) -> str:
 
 def _plain(name: str, value: object) -> object:
     """Return a value of an option in the form of JSON: a list for several, a text for a path or a shape."""
-    if name in ("layout_rules", "where") and isinstance(value, Mapping):
+    if name in ("layout_rules", "rule", "where") and isinstance(value, Mapping):
         value = [f"{_quoted(pattern) if name == 'where' else pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):
         value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]
     if name in _LISTS:
-        values = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
-        return [part for item in values for part in (item.split(",") if name in COMMA_SEPARATED else [item])]
+        values = [value] if isinstance(value, str | os.PathLike) else list(value)  # type: ignore[call-overload]
+        texts = (os.fsdecode(item) if isinstance(item, os.PathLike) else item for item in values)
+        return [part for text in texts for part in (text.split(",") if name in COMMA_SEPARATED else [text])]
     if name == "chunk" and isinstance(value, Mapping):
         return ",".join(f"{dimension}={size}" for dimension, size in value.items())
     if isinstance(value, float) and not math.isfinite(value):

@@ -58,7 +58,7 @@ def plan(
     keep: Sequence[str] | None = None,
     select: Select | None = None,
     convention: Convention | None = None,
-    rule: Sequence[str] | None = None,
+    rule: Rules | None = None,
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,
@@ -147,7 +147,7 @@ def merge(
     keep: Sequence[str] | None = None,
     select: Select | None = None,
     convention: Convention | None = None,
-    rule: Sequence[str] | None = None,
+    rule: Rules | None = None,
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,
@@ -258,7 +258,7 @@ def merge(
     rule
         Rules for datasets: ``"PATTERN: once"``, ``"PATTERN: concatenate"``, ``"PATTERN: along 1"``, and for row
         numbers ``"PATTERN: rows of TARGET"``, ``"starts of"``, ``"ends of"`` and ``"bounds of"``, such as
-        ``["/events/hits: bounds of /hits/energy"]``.
+        ``{"/events/hits": "bounds of /hits/energy"}`` or ``["/events/hits: bounds of /hits/energy"]``.
     rules
         TOML file with rules: a table ``[rules]`` of ``"PATTERN" = "RULE"``.
     dim

@@ -59,7 +59,7 @@ def split(
     keep: Sequence[str] | None = None,
     select: Select | None = None,
     convention: Convention | None = None,
-    rule: Sequence[str] | None = None,
+    rule: Rules | None = None,
     rules: Path | None = None,
     dim: str | None = None,
     new_dim: str | None = None,

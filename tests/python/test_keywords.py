@@ -129,6 +129,9 @@ def test_given_keywords_are_values_of_json(tmp_path):
     assert options(select="time=0:9, lat=..3") == {"select": ["time=0:9", " lat=..3"]}
     with pytest.raises(errors.UsageError, match="has a step"):
         options(select={"time": slice(0, 10, 2)})
+    assert options(include=tmp_path, exclude=[tmp_path, "x"], rule={"/hits": "once"}) == {
+        "include": [str(tmp_path)], "exclude": [str(tmp_path), "x"], "rule": ["/hits: once"],
+    }  # fmt: skip
     assert options(layout_rules="a,b:CONTI") == {"layout_rules": ["a,b:CONTI"]}
     assert options(chunk=65536, align=np.int32(4096)) == {"chunk": 65536, "align": "4096"}
 
