@@ -222,7 +222,9 @@ def test_errors_name_keywords(runs, tmp_path):
         ({"layout": "none"}, 'layout="none": expected one of "events"'),
         ({"compress": "zip"}, 'compress="zip": invalid compression'),
         ({"memory": "2XB"}, 'memory="2XB": unknown unit "XB"'),
-        ({"jobs": 0}, "jobs=0: "),
+        ({"jobs": 0}, "jobs=0: expected a whole number, at least 1"),
+        ({"jobs": 1.5}, "jobs=1.5: expected a whole number, at least 1"),
+        ({"force": "yes"}, 'force="yes": expected True or False'),
         ({"union": True, "keys": ["evt"]}, "union=True copies datasets as they are: leave out keys"),
     ]:
         with pytest.raises(errors.UsageError) as wrong:

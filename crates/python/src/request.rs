@@ -46,13 +46,20 @@ fn wrong_keyword<T: DeserializeOwned>(keywords: Map<String, Value>, error: &serd
     Error::usage(&found.unwrap_or_else(|| error.to_string()))
 }
 
-/// Returns the message of an error without the value, which the caller names.
+/// Returns the message of an error without the value, which the caller names, and without names of Rust's types.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.strip_prefix("unknown variant ").and_then(|text| text.split_once(", ")) {
-        Some((_, expected)) => expected.replace('`', "\""),
-        None => text,
+    if let Some((_, expected)) = text.strip_prefix("unknown variant ").and_then(|text| text.split_once(", ")) {
+        return expected.replace('`', "\"");
     }
+    let expected = match text.strip_prefix("invalid ").and_then(|text| text.rsplit_once(", expected ")) {
+        Some((_, "a nonzero usize" | "a nonzero u32" | "a nonzero u64")) => "a whole number, at least 1",
+        Some((_, "usize" | "u8" | "u32" | "u64")) => "a whole number",
+        Some((_, "f64")) => "a number",
+        Some((_, "a boolean")) => "True or False",
+        _ => return text,
+    };
+    format!("expected {expected}")
 }
 
 /// Returns the names of the fields of a request.
