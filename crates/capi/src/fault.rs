@@ -56,7 +56,7 @@ pub enum CallError {
     /// A field was added twice.
     #[error("field {field} was already added")]
     FieldTwice { field: String },
-    /// Something was changed that is fixed once the first step begins, or while a step is open.
+    /// A setting was changed too late: after the first step began, or while a step was open.
     #[error("{what} cannot change {when}")]
     TooLate { what: &'static str, when: &'static str },
     /// Number and count of the ranks are invalid.

@@ -158,7 +158,8 @@ pub(super) fn payload_len_bytes(blobs: impl Iterator<Item = usize>) -> u64 {
     blobs.map(|len| (BLOB_FRONT_LEN_BYTES + len + padding_len_bytes(len)) as u64).sum()
 }
 
-/// Maximum length of the payload and of the stored data: lengths are words of 32 bits, two of which have another use.
+/// Maximum length of the payload and of the stored data. A length is a word of 32 bits, the lowest two of
+/// which have another use (`Head::lengths`).
 pub(super) const MAX_PAYLOAD_LEN_BYTES: u64 = !3_u32 as u64;
 
 /// Appends the record of one event to `out`. `payload` must not be longer than [`MAX_PAYLOAD_LEN_BYTES`].
