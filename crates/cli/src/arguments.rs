@@ -110,35 +110,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the name of the command on the command line.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Plan(_) => "plan",
-            Self::Merge(_) => "merge",
-            Self::Append(_) => "append",
-            Self::Rechunk(_) => "rechunk",
-            Self::Split(_) => "split",
-            Self::Select(_) => "select",
-            Self::Verify(_) => "verify",
-            Self::Inspect(_) => "inspect",
-            Self::Index(_) => "index",
-            Self::Sql(_) => "sql",
-            Self::Keys { .. } => "keys",
-            Self::Idx { .. } => "idx",
-            Self::Events { .. } => "events",
-            Self::Bench(_) => "bench",
-            Self::Tune(_) => "tune",
-            Self::Apply(_) => "apply",
-            Self::Report(_) => "report",
-            Self::Demo(_) => "demo",
-            Self::Doctor(_) => "doctor",
-            Self::SelfTest(_) => "self-test",
-            Self::Completions(_) => "completions",
-            Self::Man(_) => "man",
-            Self::Licenses => "licenses",
-        }
-    }
-
     /// Returns what the command does with several ranks.
     pub fn rank_use(&self) -> RankUse {
         let is_shared = match self {

@@ -57,7 +57,7 @@ fn print_version(is_verbose: bool) -> Exit {
 /// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
     let answers_json = answers_json(words);
-    match Ranks::gather(command.name(), command.rank_use()) {
+    match Ranks::gather(&command_of(words).0, command.rank_use()) {
         Ok(team) => {
             let result =
                 guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&available_options(words))));
@@ -73,13 +73,21 @@ fn carry_out(command: Command, words: &[OsString]) -> Exit {
     }
 }
 
-/// Looks up the options of the command with which `words`, the command line without the program's name, begins.
-fn available_options(words: &[OsString]) -> AvailableOptions {
-    let mut command = Arguments::command();
+/// Looks up the command with which `words`, the command line without the program's name, begins; returns its name, such
+/// as `keys add`, and its definition.
+fn command_of(words: &[OsString]) -> (String, clap::Command) {
+    let (mut names, mut command) = (Vec::new(), Arguments::command());
     for word in words {
         let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
         command = inner.clone();
+        names.push(command.get_name().to_owned());
     }
+    (names.join(" "), command)
+}
+
+/// Returns the options of the command with which `words`, the command line without the program's name, begins.
+fn available_options(words: &[OsString]) -> AvailableOptions {
+    let (_, command) = command_of(words);
     let values =
         |argument: &clap::Arg| argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     let options = command.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));

@@ -358,7 +358,11 @@ fn a_launcher_of_several_ranks_is_noticed() {
     };
     for (rank, speaks) in [("0", true), ("2", false)] {
         let (code, out, err) = started(&["keys", "sort", "in.h5"], rank, "3");
-        assert_eq!((code, out.as_str(), err.contains("runs as one process")), (2, "", speaks), "{err}");
+        assert_eq!(
+            (code, out.as_str(), err.contains("raddle keys sort runs as one process")),
+            (2, "", speaks),
+            "{err}"
+        );
         assert_eq!(err.is_empty(), !speaks);
         if !cfg!(feature = "mpi") {
             let (code, _, err) = started(&["merge", "in.h5", "-o", "out.h5"], rank, "3");
