@@ -16,6 +16,7 @@ mod plain;
 mod recognised;
 mod refusal;
 mod refused;
+mod row_numbers;
 pub mod tiling;
 mod view;
 
@@ -133,7 +134,7 @@ pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alo
         return recognised;
     }
     if options.convention.is_none()
-        && let Some(refusal) = refused::refusal(file, !options.rules.is_empty())
+        && let Some(refusal) = refused::refusal(file, &options.rules)
     {
         recognised.refusal = Some(refusal);
         return recognised;

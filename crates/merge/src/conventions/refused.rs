@@ -3,31 +3,18 @@
 //!
 //! Invariant: only marks that no other kind of file has are checked.
 
-use super::{FileView, Refusal, marks};
-use crate::schema::{child_path, display_path, last_name, parent_path};
+use super::{FileView, Refusal, marks, row_numbers};
+use crate::rules::user::UserRule;
+use crate::schema::{display_path, last_name};
 
 /// Returns the reason why the file must not be concatenated with others, if there is one. Some formats can be merged by
-/// rules of the user: with `has_rules` they are not refused.
-pub(super) fn refusal(file: &FileView<'_>, has_rules: bool) -> Option<Refusal> {
+/// rules of the user: with `rules` they are not refused, unless no rule matches a dataset of row numbers.
+pub(super) fn refusal(file: &FileView<'_>, rules: &[UserRule]) -> Option<Refusal> {
     let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed, anndata_parts, loom, cgns, odim];
-    let by_rules = [
-        ten_x,
-        gadget,
-        h5md,
-        ice_cube,
-        ctapipe,
-        open_pmd,
-        vtk,
-        sonata,
-        hepfile,
-        marked,
-        row_numbers,
-        awkward,
-        sparse,
-        ragged,
-    ];
-    let by_rules = if has_rules { &by_rules[..0] } else { &by_rules };
-    known.iter().chain(by_rules).find_map(|kind| kind(file))
+    let by_rules = [ten_x, gadget, h5md, ice_cube, ctapipe, open_pmd, vtk, sonata, hepfile, marked, awkward];
+    let by_rules = if rules.is_empty() { &by_rules[..] } else { &[] };
+    let found = known.iter().chain(by_rules).find_map(|kind| kind(file));
+    found.or_else(|| row_numbers::refusal(file, rules))
 }
 
 /// What to do with event files.
@@ -36,7 +23,7 @@ const EVENTS_MERGE: &str = "use raddle events merge";
 /// Hint for users who know better.
 const OVERRIDE: &str = "--convention none concatenates the datasets as they are";
 
-fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
+pub(super) fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
     Some(Refusal { object: display_path(object), reason: format!("{what}: {instead}; {OVERRIDE}") })
 }
 
@@ -69,7 +56,7 @@ fn events(file: &FileView<'_>) -> Option<Refusal> {
 }
 
 /// Refuses a format that rules of the user can describe.
-fn refuse_without_rules(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
+pub(super) fn refuse_without_rules(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
     refuse(object, what, &format!("{instead}, or say with --rule how each dataset is merged"))
 }
 
@@ -184,8 +171,10 @@ fn ten_x(file: &FileView<'_>) -> Option<Refusal> {
 }
 
 fn gadget(file: &FileView<'_>) -> Option<Refusal> {
-    let header = file.find(b"/Header").filter(|&at| file.has(at, "NumPart_ThisFile"))?;
-    let what = "a snapshot of Gadget, AREPO or SWIFT, whose header counts the particles of the file (NumPart_ThisFile)";
+    let header =
+        file.find(b"/Header").filter(|&at| file.has(at, "NumPart_ThisFile") || file.has(at, "Ngroups_ThisFile"))?;
+    let what = "a snapshot or catalogue of Gadget, AREPO or SWIFT, whose header counts the particles or groups of the file \
+                (NumPart_ThisFile)";
     refuse_without_rules(file.path_of(header), what, "read the files of a snapshot together with yt or pynbody")
 }
 
@@ -240,21 +229,6 @@ fn marked(file: &FileView<'_>) -> Option<Refusal> {
     refuse_without_rules(file.path_of(at), format.what, format.instead)
 }
 
-/// Refuses formats with datasets of row numbers that no attribute marks.
-fn row_numbers(file: &FileView<'_>) -> Option<Refusal> {
-    const NAMES: [(&str, &str); 5] = [
-        ("/ph_index_beg", "a granule of ICESat-2"),
-        ("/rx_sample_start_index", "a granule of GEDI"),
-        ("/tx_sample_start_index", "a granule of GEDI"),
-        ("/ref_region", "a file of h5flow"),
-        ("/template_boundaries", "triggers of PyCBC"),
-    ];
-    let name_of = |at: usize| NAMES.iter().find(|(name, _)| file.path_of(at).ends_with(name.as_bytes()));
-    let (at, (_, format)) = (1..file.len()).find_map(|at| Some((at, name_of(at)?)))?;
-    let what = format!("{format}, in which this dataset holds row numbers of the file");
-    refuse_without_rules(file.path_of(at), &what, "analyse the files one by one")
-}
-
 fn awkward(file: &FileView<'_>) -> Option<Refusal> {
     if is_anndata(file) {
         return None;
@@ -268,35 +242,4 @@ fn awkward(file: &FileView<'_>) -> Option<Refusal> {
     let at = (1..file.len()).find(is_offsets)?;
     let what = "buffers of awkward-array, whose lengths belong to the form of one array";
     refuse_without_rules(file.path_of(at), what, "use awkward.concatenate, or raddle events for data from ROOT")
-}
-
-/// Refuses a compressed sparse matrix that no convention describes, by the names that scipy gives its parts.
-fn sparse(file: &FileView<'_>) -> Option<Refusal> {
-    let is_marked = |group: &[u8]| {
-        let marks = ["encoding-type", "h5sparse_format"];
-        file.find(group).is_some_and(|at| marks.iter().any(|mark| file.has(at, mark)))
-    };
-    let is_bounds = |at: &usize| {
-        let path = file.path_of(*at);
-        let group = parent_path(path);
-        path.ends_with(b"/indptr") && file.find(&child_path(group, b"indices")).is_some() && !is_marked(group)
-    };
-    let at = (1..file.len()).find(is_bounds)?;
-    let path = display_path(file.path_of(at));
-    let what = "positions in the rows of a sparse matrix";
-    let indices = path.replace("/indptr", "/indices");
-    refuse(file.path_of(at), what, &format!("--rule '{path}: bounds of {indices}' renumbers them"))
-}
-
-/// Refuses a vector of vectors of LEGEND (LH5), whose ends no convention describes.
-fn ragged(file: &FileView<'_>) -> Option<Refusal> {
-    let is_ends = |at: &usize| {
-        let path = file.path_of(*at);
-        path.ends_with(b"/cumulative_length") && file.find(&child_path(parent_path(path), b"flattened_data")).is_some()
-    };
-    let at = (1..file.len()).find(is_ends)?;
-    let path = display_path(file.path_of(at));
-    let what = "ends of the rows of a vector of vectors (LH5)";
-    let data = path.replace("/cumulative_length", "/flattened_data");
-    refuse(file.path_of(at), what, &format!("--rule '{path}: ends of {data}' renumbers them"))
 }
