@@ -326,6 +326,27 @@ def test_columns_of_a_table_in_another_order_are_refused(tmp_path):
     MERGING.refused(inputs, names=["/t"])
 
 
+@pytest.mark.parametrize("residues", ["AA", "AG"])
+def test_trajectories_of_mdtraj(tmp_path, residues):
+    """MDTraj reads the topology of a file from the first element of an array."""
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for path, residue in zip(inputs, residues):
+        with tables.open_file(path, "w") as file:
+            file.root._v_attrs.conventions = np.bytes_("Pande")
+            file.create_array("/", "topology", [f'{{"residues": ["{residue}"]}}'.encode()])
+            file.create_earray("/", "coordinates", obj=np.ones((2, 3, 3), "f4"))
+
+    def judge(output, inputs):
+        with tables.open_file(output) as merged, tables.open_file(inputs[0]) as first:
+            assert merged.root.topology[:] == first.root.topology[:]
+            assert merged.root.coordinates.shape == (4, 3, 3)
+
+    if residues == "AA":
+        MERGING.equal(inputs, judge=judge)
+    else:
+        MERGING.refused(inputs, names=["/topology"])
+
+
 def test_a_plan_names_the_convention(tmp_path, raddle):
     printed = raddle("plan", *write_all(tmp_path, frame(0, 3), frame(1, 3))).stdout
     assert "pandas" in printed

@@ -26,12 +26,16 @@ impl Convention for Pandas {
 
     fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let mut rules = Vec::new();
+        let is_trajectory =
+            file.root_text("conventions").is_some_and(|names| names.split(',').any(|name| name.trim() == "Pande"));
         for at in 0..file.len() {
             let path = file.path_of(at);
             let of_pandas = pandas_group(file, path);
             let mut rule = match file.text(at, "CLASS").as_deref() {
                 // The categories to which the codes of a column refer.
                 Some("TABLE") if of_pandas && is_categories(path) => Rule::strictly_once(),
+                // The description of the atoms, of which MDTraj reads the first element.
+                Some("ARRAY") if is_trajectory && path == b"/topology" => Rule::strictly_once(),
                 Some("EARRAY") => Rule::along(extendable_axis(file, at)),
                 _ => Rule::along(0),
             };
