@@ -74,3 +74,27 @@ def test_options_of_a_convention_that_inputs_do_not_follow_are_refused(tmp_path,
     """Such options would have no effect, and the merge would differ from the requested one."""
     inputs = [write(tmp_path / f"{number}.h5", {"units": "m", "run": number}) for number in range(2)]
     MERGING.refused(inputs, option, names=[option.split("=")[0], "no convention", "--convention"])
+
+
+@pytest.mark.parametrize("units", ["mm", "mg"])
+def test_units_in_a_dataset_next_to_a_table(tmp_path, units):
+    """astropy writes the units of the columns of a table as lines of YAML."""
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for path, unit in zip(inputs, units):
+        with h5py.File(path, "w") as file:
+            file["stars"] = np.zeros(2, [("x", "f8")])
+            lines = ["datatype:", f"- {{name: x, unit: {unit}, datatype: float64}}"]
+            file["stars.__table_column_meta__"] = np.array(lines, "S")
+
+    def judge(output, inputs):
+        with h5py.File(output) as merged, h5py.File(inputs[0]) as first:
+            assert merged["stars"].shape == (4,)
+            assert (merged["stars.__table_column_meta__"][:] == first["stars.__table_column_meta__"][:]).all()
+
+    if units == "mm":
+        MERGING.equal(inputs, judge=judge)
+    else:
+        MERGING.refused(inputs, names=["/stars.__table_column_meta__", "unit: g", "--scalars first"])
+        output = MERGING.equal(inputs, "--convention", "none", judge=None)
+        with h5py.File(output) as merged:
+            assert merged["stars.__table_column_meta__"].shape == (4,)

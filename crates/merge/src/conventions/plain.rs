@@ -7,7 +7,7 @@
 //! axis must be equal in all inputs.
 
 use super::cf::is_scale;
-use super::{Completion, ConcatAxis, ConventionOptions, FileView, Refusal};
+use super::{Choice, Completion, ConcatAxis, ConventionOptions, FileView, Refusal};
 use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LABELS, REFERENCE_LIST, scales};
@@ -32,6 +32,25 @@ pub(super) fn named_dimension(file: &FileView<'_>, options: &ConventionOptions) 
 
 /// Returns the rules of a file of no convention, with the numbers of their entries.
 pub(super) fn rules(file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
+    let mut rules = of_axes(file, options)?;
+    if options.convention != Some(Choice::None) {
+        for at in (1..file.len()).filter(|&at| describes_columns(file, at)) {
+            rules.retain(|(other, _)| *other != at);
+            rules.push((at, Rule::once()));
+        }
+    }
+    Ok(rules)
+}
+
+/// Returns whether a dataset holds the units and types of the columns of the table next to it, line by line, as astropy
+/// writes them.
+fn describes_columns(file: &FileView<'_>, at: usize) -> bool {
+    let table = file.path_of(at).strip_suffix(b".__table_column_meta__");
+    table.is_some_and(|table| file.find(table).is_some())
+}
+
+/// Returns the rules for the axes along which the options concatenate or stack datasets.
+fn of_axes(file: &FileView<'_>, options: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
     if options.new_dim.is_some() {
         let has_values = |at: usize| file.scalar(at).is_some_and(|(_, value)| !value.is_empty());
         let stacked = (1..file.len()).filter(|&at| file.column(at).is_some() || has_values(at));
