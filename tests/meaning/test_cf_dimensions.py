@@ -230,6 +230,16 @@ def test_a_dataset_along_the_records_is_not_carried_once(tmp_path, options):
     MERGING.equal(inputs)
 
 
+@pytest.mark.parametrize("options", [["--keep", "time", "--scalars", "first"], ["--rule", "time: once", "--scalars", "first"]])
+def test_the_coordinate_of_the_records_is_not_carried_once(tmp_path, options):
+    MERGING.refused(write_all(tmp_path, simple(), simple(3)), *options, names=["/time", "/tas", "--exclude"])
+
+
+def test_a_coordinate_of_another_axis_is_not_concatenated(tmp_path):
+    names = ["/x", "/tas", "--exclude"]
+    MERGING.refused(write_all(tmp_path, simple(), simple(3)), "--rule", "x: concatenate", names=names)
+
+
 def test_datasets_that_are_shorter_than_their_dimension_stay_in_chunks(tmp_path, raddle):
     path, output = tmp_path / "input.nc", tmp_path / "output.nc"
     with netCDF4.Dataset(path, "w") as file:
@@ -282,6 +292,20 @@ def test_an_append_to_fewer_records_than_the_dimension_has_is_refused(tmp_path, 
     refused = raddle("append", output, inputs[1], expect=3).stderr
     assert "/late" in refused and "which an append cannot fill" in " ".join(refused.split())
     MERGING.equal(inputs)
+
+
+@pytest.mark.parametrize("options", [[], ["--dim", "time"]])
+def test_files_without_dimensions(tmp_path, raddle, options):
+    """Some programs write the attribute Conventions without any dimension scales."""
+    paths = [tmp_path / f"{number}.h5" for number in range(2)]
+    for number, path in enumerate(paths):
+        with h5py.File(path, "w") as file:
+            file.attrs["Conventions"], file["x"] = "CF-1.8", np.arange(3.0) + number
+    message = MERGING.refused(paths, *options, names=["has no dimension along which", "--convention none"])
+    assert "--dim" not in message
+    raddle("merge", *paths, "-o", tmp_path / "merged.h5", "--convention", "none")
+    with h5py.File(tmp_path / "merged.h5") as merged:
+        assert merged["x"][:].tolist() == [0, 1, 2, 1, 2, 3]
 
 
 def test_an_empty_unlimited_dimension_is_not_the_one_that_was_meant(tmp_path):

@@ -415,6 +415,13 @@ impl<'f, 'a> Variables<'f, 'a> {
     fn first_records(&self, options: &ConventionOptions) -> Result<BTreeSet<Vec<u8>>, Refusal> {
         let refuse = |reason: String| Err(Refusal { object: "/".to_owned(), reason });
         let names = |dims: &BTreeSet<Vec<u8>>| dims.iter().map(|dim| display_path(dim)).collect::<Vec<_>>().join(", ");
+        if self.all.is_empty() && !self.file.may_lack_records {
+            return refuse(
+                "has no dimension along which files could be concatenated; --convention none concatenates each dataset along \
+                 its first axis"
+                    .to_owned(),
+            );
+        }
         if let Some(name) = &options.dim {
             let asked = |dim: &&Vec<u8>| is_named(dim, name);
             let found: BTreeSet<Vec<u8>> = self.all.iter().filter(asked).cloned().collect();

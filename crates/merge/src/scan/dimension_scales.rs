@@ -11,7 +11,7 @@ use crate::scan::scale_lists::{REFERENCE_LIST, places, reference_list, scales};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::attribute::{named, replaced, without};
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, InputExtent, Role, Schema, SchemaEntry, display_path};
+use crate::schema::{ABSENT, AttributeValue, Column, InputExtent, Role, Schema, SchemaEntry, display_path};
 use raddle_hdf5::model::Dataspace;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ pub(crate) fn kept_once(paths: &Paths, entries: &[ScannedEntry]) -> Vec<usize> {
     all
 }
 
-/// Returns the datasets that the user wants to store once, but that lie along a scale that is concatenated: their
-/// length would differ from that of their dimension.
+/// Returns the datasets that the user wants to store once, but that lie along a scale that is concatenated, or are the
+/// scale of a dataset that is: their length would differ from that of their dimension.
 pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
     let column = |entry: &SchemaEntry| match entry.role {
         Role::Column(column) => Some(&schema.columns[column as usize]),
@@ -52,21 +52,31 @@ pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
     let by_path: HashMap<&[u8], &SchemaEntry> =
         schema.entries.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
     let grows = |scale: &Vec<u8>| {
-        let scanned = by_path.get(scale.as_slice()).and_then(|entry| column(entry));
-        scanned.is_some_and(|scanned| {
-            !scanned.is_once && scanned.facts.iter().filter(|fact| fact.template != ABSENT && fact.rows > 0).count() > 1
-        })
+        by_path.get(scale.as_slice()).and_then(|entry| column(entry)).is_some_and(has_rows_of_several)
     };
+    let mut described: HashMap<Vec<u8>, &[u8]> = HashMap::new();
+    for entry in &schema.entries {
+        let Some(column) = column(entry).filter(|column| has_rows_of_several(column)) else { continue };
+        for scale in scales(&entry.attributes).into_iter().nth(column.axis).into_iter().flatten() {
+            described.entry(scale).or_insert(&entry.path);
+        }
+    }
     let mut differences = Vec::new();
     for entry in &schema.entries {
         if !column(entry).is_some_and(|column| column.is_once) || !is_by_user(&entry.path) {
             continue;
         }
-        if let Some(scale) = scales(&entry.attributes).into_iter().flatten().find(grows) {
+        let along = scales(&entry.attributes).into_iter().flatten().find(grows);
+        let along = along.map(|scale| format!("a dataset along {}, which is concatenated", display_path(&scale)));
+        let scale_of = || {
+            let dataset = described.get(entry.path.as_slice())?;
+            Some(format!("the dimension of {}, which is concatenated", display_path(dataset)))
+        };
+        if let Some(expected) = along.or_else(scale_of) {
             differences.push(Difference {
                 path: display_path(&entry.path),
                 kind: DifferenceKind::Meaning,
-                expected: format!("a dataset along {}, which is concatenated", display_path(&scale)),
+                expected,
                 found: "one copy for all inputs, which would be too short; --exclude leaves it out".to_owned(),
                 inputs: Vec::new(),
             });
@@ -75,8 +85,8 @@ pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
     differences
 }
 
-/// Returns the datasets that the user wants to concatenate along a scale that is stored once: they would be longer than
-/// their dimension, and readers of netCDF would see the rows of the first input only.
+/// Returns the datasets that the user wants to concatenate although their dimension, or the dataset whose dimension they
+/// are, has the elements of one input: they would be longer, and readers of netCDF would see other rows or none.
 pub(crate) fn rows_along_once(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
     let column = |entry: &SchemaEntry| match entry.role {
         Role::Column(column) => Some(&schema.columns[column as usize]),
@@ -88,19 +98,40 @@ pub(crate) fn rows_along_once(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
         .filter(|entry| column(entry).is_some_and(|column| column.is_once))
         .map(|entry| entry.path.as_slice())
         .collect();
+    // Datasets along each scale whose axis is not concatenated.
+    let mut described: HashMap<Vec<u8>, &[u8]> = HashMap::new();
+    for entry in &schema.entries {
+        let Some(column) = column(entry) else { continue };
+        let is_as_long = |axis: usize| column.is_once || axis != column.axis;
+        let of_axes = scales(&entry.attributes).into_iter().enumerate().filter(|(axis, _)| is_as_long(*axis));
+        for scale in of_axes.flat_map(|(_, scales)| scales) {
+            described.entry(scale).or_insert(&entry.path);
+        }
+    }
     let refused = |entry: &SchemaEntry| {
-        let column = column(entry).filter(|column| !column.is_once && is_by_user(&entry.path))?;
-        let has_rows = |fact: &&InputExtent| fact.template != ABSENT && fact.rows > 0;
-        let scale = scales(&entry.attributes).into_iter().nth(column.axis)?.into_iter().next()?;
-        (once.contains(scale.as_slice()) && column.facts.iter().filter(has_rows).count() > 1).then(|| Difference {
+        let column = column(entry).filter(|column| has_rows_of_several(column) && is_by_user(&entry.path))?;
+        let along = scales(&entry.attributes).into_iter().nth(column.axis).and_then(|scales| scales.into_iter().next());
+        let along = along.filter(|scale| once.contains(scale.as_slice()));
+        let along = along.map(|scale| format!("a dataset along {}, which is stored once", display_path(&scale)));
+        let scale_of = || {
+            let dataset = described.get(&entry.path)?;
+            Some(format!("the dimension of {}, which is not concatenated along it", display_path(dataset)))
+        };
+        along.or_else(scale_of).map(|expected| Difference {
             path: display_path(&entry.path),
             kind: DifferenceKind::Meaning,
-            expected: format!("a dataset along {}, which is stored once", display_path(&scale)),
+            expected,
             found: "rows of several inputs, which would be too many; --exclude leaves it out".to_owned(),
             inputs: Vec::new(),
         })
     };
     schema.entries.iter().filter_map(refused).collect()
+}
+
+/// Returns whether rows of several inputs follow one another in a dataset.
+fn has_rows_of_several(column: &Column) -> bool {
+    let has_rows = |fact: &&InputExtent| fact.template != ABSENT && fact.rows > 0;
+    !column.is_once && column.facts.iter().filter(has_rows).count() > 1
 }
 
 /// Removes datasets that the schema lacks from the `REFERENCE_LIST` of dimension scales.
