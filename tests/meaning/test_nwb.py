@@ -568,6 +568,27 @@ def test_a_dataset_as_long_as_two_axes_of_the_data_is_refused(tmp_path):
     MERGING.refused(inputs, names=["/acquisition/speed/weights", "--exclude"])
 
 
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_descriptions_of_as_many_values_as_samples(tmp_path, is_equal):
+    """The values of ``control`` are positions in its descriptions, which are not samples."""
+    for number, file in write_each(tmp_path):
+        texts = ["first", "second" if is_equal else f"second of {number}"]
+        times = 10.0 * number + np.arange(2)
+        control = {"control": np.array([0, 1], "u1"), "control_description": texts}
+        file.add_acquisition(pynwb.TimeSeries("speed", data=times, unit="V", timestamps=times, **control))
+
+    def judge(output, inputs):
+        with opened(output) as merged:
+            series = merged.acquisition["speed"]
+            assert list(series.control_description[:]) == ["first", "second"]
+            assert series.control[:].tolist() == [0, 1, 0, 1]
+
+    if is_equal:
+        MERGING.equal(part_paths(tmp_path), judge=judge)
+    else:
+        MERGING.refused(part_paths(tmp_path), names=["/acquisition/speed/control_description", "second of 1"])
+
+
 OF_CHANNELS = [
     "acquisition/lfp/electrodes", "acquisition/lfp/channel_conversion", "general/extracellular_ephys/electrodes/id",
     "general/extracellular_ephys/electrodes/location",

@@ -42,9 +42,16 @@ const MEANING: [&str; 24] = [
 ];
 /// Datasets of a series that have one element per sample.
 const SAMPLES: [&[u8]; 3] = [b"data", b"timestamps", b"control"];
-/// Datasets of a series that describe an axis other than that of the samples.
-const OF_OTHER_AXES: [&[u8]; 6] =
-    [b"channel_conversion", b"dimension", b"electrodes", b"feature_description", b"rois", b"source_channels"];
+/// Datasets of a series that describe an axis other than that of the samples, or the values of `control`.
+const OF_OTHER_AXES: [&[u8]; 7] = [
+    b"channel_conversion",
+    b"control_description",
+    b"dimension",
+    b"electrodes",
+    b"feature_description",
+    b"rois",
+    b"source_channels",
+];
 /// Columns of a table in `/general` that state which electrode or cell a row describes, and where it lies.
 const OF_ELECTRODES: [&[u8]; 7] = [b"id", b"x", b"y", b"z", b"location", b"group", b"group_name"];
 /// Kind of tables that describe the values of other datasets, so that their rows do not follow those of inputs.
