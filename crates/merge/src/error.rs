@@ -70,7 +70,7 @@ pub enum MergeError {
         /// The patterns, joined into one text.
         patterns: String,
     },
-    /// The include and exclude patterns leave no dataset of the inputs.
+    /// The include and exclude patterns leave nothing but groups of the inputs.
     #[error("--include and --exclude leave out every dataset of the inputs")]
     NothingLeft,
     /// A path contains a line break, which a list with one path per line cannot hold.

@@ -427,9 +427,9 @@ impl Schema {
         }
     }
 
-    /// Returns whether the output has any dataset.
-    pub fn has_datasets(&self) -> bool {
-        self.entries.iter().any(|entry| matches!(entry.role, Role::Column(_) | Role::Constant { .. }))
+    /// Returns whether the output has anything but groups.
+    pub fn has_content(&self) -> bool {
+        self.entries.iter().any(|entry| !matches!(entry.role, Role::Group { .. }))
     }
 
     /// Returns the path of a column, escaped for display.
