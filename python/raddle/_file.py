@@ -132,7 +132,7 @@ class File(Group):
         Returns
         -------
         Share
-            Events, and rows by group. No reader reads a whole key, and none waits for others.
+            Events, and rows by group. No reader reads a whole key of a group that is divided, and none waits for others.
 
         Raises
         ------

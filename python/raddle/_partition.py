@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 class Share(Mapping[str, slice]):
     """The part of a file for one of several readers: a mapping from groups with keys to their rows.
 
-    The shares of all ranks contain every row of every such group once, and all rows of an event in the same share.
+    The shares of all ranks contain every row of every such group once, and all rows of an event in the same share. Groups
+    whose events do not ascend cannot be divided in this way; they are in no share.
     """
 
-    __slots__ = ("_file", "_key", "_rows", "events", "rank", "size")
+    __slots__ = ("_file", "_key", "_rows", "_unordered", "events", "rank", "size")
 
     rank: int
     """Index of the reader, from 0."""
@@ -44,13 +45,16 @@ class Share(Mapping[str, slice]):
         # The names in the description are escaped for terminals.
         paths = [group.decode("utf-8", "surrogateescape") for group in groups]
         self._rows = dict(zip(paths, rows, strict=True))
+        self._unordered: list[str] = described["unordered"]
 
     def __getitem__(self, group: str | Group) -> slice:
         """Rows of all datasets of a group, which is passed by name or as an object."""
         path = "/" + (group if isinstance(group, str) else group.name).strip("/")
         if path not in self._rows:
-            error = ObjectNotFoundError(f"{path} has no rows by event")
-            error.hint = "groups with keys are " + ", ".join(self._rows)
+            is_unordered = path in self._unordered
+            reason = "is not divided, because its events do not ascend" if is_unordered else "has no rows by event"
+            error = ObjectNotFoundError(f"{path} {reason}")
+            error.hint = "groups that are divided are " + ", ".join(self._rows)
             raise error
         return self._rows[path]
 

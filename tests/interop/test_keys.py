@@ -236,3 +236,100 @@ def test_a_first_value_has_the_rows_of_the_table(raddle, tmp_path):
         del file["spill/cycle"], file["spill/at"], file["spill/run"]
     refused = raddle("keys", "spill-index", "/header/cycle", path, expect=3).stderr
     assert "/spill: has 5 rows in evt and 2 in aaa" in refused, refused
+
+
+def write_keyed(path, events, seq=()):
+    """Writes tables with two rows per event; with `seq`, also the keys that ph5concat writes."""
+    events = np.array(events)
+    rows = np.repeat(np.arange(len(events)), 2)
+    with h5py.File(path, "w") as file:
+        for group, of_group in (("spill", np.arange(len(events))), ("hits", rows), ("tracks", rows)):
+            table = {"evt": events[of_group], "evt.seq": of_group}
+            for name in ("evt", *seq):
+                file.create_dataset(f"{group}/{name}", data=table[name][:, None], chunks=(8, 1), maxshape=(None, 1))
+    return path
+
+
+def test_keys_of_ph5concat_are_recognised(raddle, tmp_path):
+    """They have no record, but count the events of one file as well."""
+    one = write_keyed(tmp_path / "one.h5", [3, 4, 5], ["evt.seq"])
+    two = write_keyed(tmp_path / "two.h5", [8, 9], ["evt.seq"])
+    plain = write_keyed(tmp_path / "plain.h5", [8, 9])
+    merged = tmp_path / "merged.h5"
+    for command in ("merge", "plan"):
+        refused = raddle(command, one, two, *(["-o", merged] if command == "merge" else []), expect=3)
+        said = ("/hits/evt.seq", "partition keys", "--keys", "--exclude", "--rule")
+        assert all(words in refused.stderr for words in said), refused.stderr
+    raddle("merge", one, two, "-o", merged, "--keys", "/spill/evt")
+    with h5py.File(merged) as file:
+        assert file["hits/evt.seq"][:, 0].tolist() == np.repeat(np.arange(5), 2).tolist()
+    raddle("merge", one, two, "-o", merged, "-f", "--exclude", "evt.seq")
+    raddle("merge", one, two, "-o", merged, "-f", "--rule", "/spill/evt.seq: concatenate")
+    raddle("rechunk", one, "-o", merged, "-f")
+    before = one.read_bytes()
+    for other, joined in ((two, []), (plain, ["--join", "outer"])):
+        refused = raddle("append", one, other, *joined, expect=3)
+        assert "keys add --force" in refused.stderr and one.read_bytes() == before
+    raddle("keys", "add", one, "-k", "/spill/evt", "--force")
+    raddle("append", one, plain)
+    with h5py.File(one) as file:
+        assert file["tracks/evt.seq"][:, 0].tolist() == np.repeat(np.arange(5), 2).tolist()
+
+
+@pytest.mark.parametrize("left", ["evt", "event"])
+def test_other_numbers_of_rows_are_not_keys(raddle, tmp_path, left):
+    """A single dataset with such a name, and one next to other ids, are concatenated as plain numbers."""
+    paths = [write_keyed(tmp_path / f"{number}.h5", [3, 4, 5], ["evt.seq"]) for number in range(2)]
+    for path in paths:
+        with h5py.File(path, "r+") as file:
+            for group in ("spill", "hits", "tracks"):
+                if left == "event":
+                    file.move(f"{group}/evt", f"{group}/event")
+                elif group != "hits":
+                    del file[f"{group}/evt.seq"]
+    raddle("merge", *paths, "-o", tmp_path / "out.h5", "--duplicates", "keep")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["hits/evt.seq"][:, 0].tolist() == [0, 0, 1, 1, 2, 2] * 2
+
+
+@pytest.mark.parametrize("made", ["seq,seq-cnt,offsets", "seq,seq-cnt", "seq"])
+def test_tables_without_order_are_not_divided(raddle, tmp_path, made):
+    path, random = tmp_path / "all.h5", np.random.default_rng(4)
+    events = np.arange(500)
+    tables = {"hits": np.sort(random.integers(0, 500, 3000)), "tracks": random.integers(0, 500, 3000), "spill": events}
+    with h5py.File(path, "w") as file:
+        for group, ids in tables.items():
+            file.create_dataset(f"{group}/evt", data=ids, chunks=(100,))
+    raddle("keys", "add", path, "--keys", "/spill/evt", "--key-datasets", made)
+    if made == "seq":
+        # Nothing says whether a table ascends, and the search only sees a part of it.
+        refused = raddle("keys", "partition", path, "-n", 3, expect=3)
+        assert "/tracks/evt.seq: does not ascend" in refused.stderr
+    else:
+        found = raddle("keys", "partition", path, "-n", 3, "--json")
+        assert "/tracks: its events do not ascend" in found.stderr
+        for share in json.loads(found.stdout):
+            assert share["unordered"] == ["/tracks"]
+            rows = {table["group"]: range(table["rows"]["start"], table["rows"]["end"]) for table in share["tables"]}
+            first, end = np.searchsorted(tables["hits"], [share["events"]["start"], share["events"]["end"]])
+            assert list(rows) == ["/hits", "/spill"] and rows["/hits"] == range(first, end)
+        raddle("keys", "partition", path, "-n", 3, "--chunks")
+    sizes = json.loads(raddle("keys", "events", path, "--json").stdout)
+    for table in sizes["tables"]:
+        rows = np.bincount(tables[table["group"][1:]], minlength=500)
+        assert (table["rows"], table["events"], table["most_rows"]) == (rows.sum(), np.count_nonzero(rows), rows.max())
+    of_events = np.bincount(tables["hits"], minlength=500) + np.bincount(tables["tracks"], minlength=500)
+    assert sizes["empty_events"] == np.count_nonzero(of_events == 0)
+
+
+def test_sizes_of_many_events_in_a_table_without_order(raddle, tmp_path):
+    """More events than are processed at once."""
+    path, random, count = tmp_path / "all.h5", np.random.default_rng(5), 150_000
+    ids = random.integers(0, count, 100_000)
+    with h5py.File(path, "w") as file:
+        for group, of_group in (("spill", np.arange(count)), ("tracks", ids)):
+            file.create_dataset(f"{group}/evt", data=of_group, chunks=(4096,))
+    raddle("keys", "add", path, "--keys", "/spill/evt")
+    _, table = json.loads(raddle("keys", "events", path, "--json").stdout)["tables"]
+    rows = np.bincount(ids, minlength=count)
+    assert (table["rows"], table["events"], table["most_rows"]) == (100_000, np.count_nonzero(rows), rows.max())

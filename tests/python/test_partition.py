@@ -185,3 +185,19 @@ with raddle.open(sys.argv[1]) as file:
 
 def test_ranks_of_mpi(on_three_ranks, keyed):
     on_three_ranks(RANKS, keyed)
+
+
+def test_tables_without_order_have_no_rows_by_event(tmp_path):
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        for group, ids in (("spill", [0, 1, 2, 3]), ("hits", [0, 1, 1, 3]), ("tracks", [3, 0, 2, 1])):
+            file[f"{group}/evt"] = np.array(ids)
+    raddle.merge(path, tmp_path / "all.h5", keys=["/spill/evt"], progress=False)
+    with raddle.open(tmp_path / "all.h5") as file:
+        shares = [file.partition(rank, 2) for rank in range(2)]
+        assert [dict(share) for share in shares] == [
+            {"/hits": slice(0, 3), "/spill": slice(0, 2)},
+            {"/hits": slice(3, 4), "/spill": slice(2, 4)},
+        ]
+        with pytest.raises(errors.ObjectNotFoundError, match="/tracks is not divided, because its events do not ascend"):
+            shares[0].read_columns("tracks")

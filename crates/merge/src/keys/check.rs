@@ -88,7 +88,7 @@ pub fn check(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) 
 }
 
 /// Checks one dataset: the one of the index group, or one with events that must be below `events`.
-fn check_one(
+pub(super) fn check_one(
     found: &MergePlan,
     reader: &mut ColumnReader<'_>,
     key: ColumnIndex,

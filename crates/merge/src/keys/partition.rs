@@ -5,6 +5,9 @@
 //! tables that only have `NAME.seq` (as ph5concat writes it), with a binary search that reads one chunk per step. So no
 //! rank reads a whole key column, and no communication is needed. The rows themselves are not read here.
 //!
+//! A table whose events do not ascend cannot be divided. raddle makes only `NAME.seq` for it, even if the index group
+//! has more. The key of such a table is read to find out whether it ascends.
+//!
 //! ```no_run
 //! use raddle_core::{cancel::CancelToken, report::progress::Silent};
 //! use raddle_merge::{MergeOptions, Watch, keys::partition::partition};
@@ -21,9 +24,10 @@
 //! # }
 //! ```
 //!
-//! Invariant: the shares of all ranks cover every row of every table exactly once, in order, if the keys are in order
-//! ([`super::check`]).
+//! Invariant: the shares of all ranks cover every row of every table of a share exactly once, in order, if the keys are
+//! in order ([`super::check`]).
 
+use super::check::check_one;
 use super::ids::{Domain, IdTable, Ids};
 use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
@@ -34,11 +38,11 @@ use crate::verify::plan_file;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::ranks::shares::even_share;
 use raddle_core::report::StageTable;
-use raddle_core::report::progress::Stage;
+use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::model::Layout;
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -54,8 +58,11 @@ pub struct EventShare {
     pub size: u64,
     /// Events of the share, as rows of the index group.
     pub events: Range<u64>,
-    /// Rows of the share in every group with keys, sorted by path.
+    /// Rows of the share in every group with keys whose events ascend, sorted by path.
     pub tables: Vec<TableShare>,
+    /// Paths of groups with keys whose events do not ascend, escaped for display. They are not divided.
+    #[serde(default)]
+    pub unordered: Vec<String>,
     /// Number of stored bytes that were read to locate the rows.
     pub read_len_bytes: u64,
 }
@@ -91,6 +98,8 @@ pub struct KeyedFile {
     events: u64,
     /// Tables, indexed by the path of the group.
     tables: BTreeMap<Vec<u8>, KeyedTable>,
+    /// Tables whose events do not ascend, indexed by the path of the group.
+    unordered: BTreeMap<Vec<u8>, KeyedTable>,
 }
 
 #[derive(Debug)]
@@ -120,21 +129,42 @@ pub fn partition(
 }
 
 impl KeyedFile {
-    /// Finds the key `key` of the index group and the keys of the same name in all groups; reads no values.
+    /// Finds the key `key` of the index group and the keys of the same name in all groups. Reads no values, except for
+    /// tables that may be unordered.
     ///
     /// # Errors
     /// If the file cannot be read, has no such key, or a key does not hold integers.
     pub fn open(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<Self> {
+        Self::open_checked(path, key, false, options, watch)
+    }
+
+    /// Like [`Self::open`]. If `checks_all`, reads the keys of all tables without offsets to find those that are
+    /// unordered.
+    pub(super) fn open_checked(
+        path: &Path,
+        key: &str,
+        checks_all: bool,
+        options: &MergeOptions,
+        watch: &Watch<'_>,
+    ) -> Result<Self> {
         let name = String::from_utf8_lossy(last_name(key.as_bytes())).into_owned();
         let named = name.strip_suffix(".seq").unwrap_or(&name);
-        let endings = [".seq", ".offsets"].map(|ending| globset::escape(&format!("{named}{ending}")));
+        let endings = [".seq", ".seq_cnt", ".offsets"].map(|ending| globset::escape(&format!("{named}{ending}")));
         let selection = Selection::new(&endings, &[], &[])?;
         let found = plan_file(path, selection, options, watch)?;
         let mut index_group = None;
         let mut tables = BTreeMap::new();
+        // Groups with datasets that raddle only makes if events ascend.
+        let mut ordered: HashSet<&[u8]> = HashSet::new();
         for entry in &found.schema.entries {
             let Role::Column(column) = entry.role else { continue };
             let group = parent_path(&entry.path);
+            if !last_name(&entry.path).ends_with(b".seq") {
+                ordered.insert(group);
+            }
+            if last_name(&entry.path).ends_with(b".seq_cnt") {
+                continue;
+            }
             let is_offsets = last_name(&entry.path).ends_with(b".offsets");
             let found_by = match is_offsets {
                 true => FoundBy::Offsets,
@@ -159,12 +189,38 @@ impl KeyedFile {
                 tables.insert(group.to_vec(), table);
             }
         }
-        let Some((_, events)) = index_group else {
+        let Some((index_group, events)) = index_group else {
             let reason = format!("is not in {}; create it with raddle keys add", path.display());
             return Err(MergeError::Object { object: display_path(key.as_bytes()), reason });
         };
+        let is_suspect = |(group, table): &(&Vec<u8>, &KeyedTable)| {
+            let lacks_others = ordered.contains(index_group.as_slice()) && !ordered.contains(group.as_slice());
+            table.found_by == FoundBy::Seq && (checks_all || lacks_others)
+        };
+        let suspects: Vec<Vec<u8>> = tables.iter().filter(is_suspect).map(|(group, _)| group.clone()).collect();
         let pool = open_pool(&found);
-        Ok(Self { found, pool, events, tables })
+        let mut file = Self { found, pool, events, tables, unordered: BTreeMap::new() };
+        file.set_unordered_apart(&suspects, watch)?;
+        Ok(file)
+    }
+
+    /// Reads the keys of `suspects` and sets the tables apart whose events do not ascend.
+    fn set_unordered_apart(&mut self, suspects: &[Vec<u8>], watch: &Watch<'_>) -> Result<()> {
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let started = std::time::Instant::now();
+        let rows = suspects.iter().filter_map(|group| self.tables.get(group)).map(|table| table.ids.rows);
+        watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(rows.sum::<u64>() * 8) });
+        for group in suspects {
+            let Some(table) = self.tables.get(group) else { continue };
+            if check_one(&self.found, &mut self.reader(), table.column, Some(self.events), watch)?.is_some() {
+                self.unordered.extend(self.tables.remove_entry(group));
+            }
+        }
+        let elapsed_s = started.elapsed().as_secs_f64();
+        watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s });
+        Ok(())
     }
 
     /// Returns the number of events.
@@ -177,9 +233,21 @@ impl KeyedFile {
         self.tables.keys().map(Vec::as_slice)
     }
 
-    /// Returns the groups with keys, and the method of locating the rows of events in each.
-    pub(super) fn tables(&self) -> impl Iterator<Item = (&[u8], FoundBy)> {
-        self.tables.iter().map(|(group, table)| (group.as_slice(), table.found_by))
+    /// Returns the paths of the groups with keys whose events do not ascend, in the order of
+    /// [`EventShare::unordered`].
+    pub fn unordered(&self) -> impl Iterator<Item = &[u8]> {
+        self.unordered.keys().map(Vec::as_slice)
+    }
+
+    /// Returns all groups with keys, sorted by path: the path, the number of rows, and whether it has a row per event.
+    pub(super) fn all_tables(&self) -> Result<Vec<(&[u8], u64, bool)>> {
+        let ordered = self.tables.iter().zip(self.share(0, 1)?.tables);
+        let ordered =
+            ordered.map(|((group, table), share)| (group.as_slice(), share.rows.end, table.found_by == FoundBy::Index));
+        let unordered = self.unordered.iter().map(|(group, table)| (group.as_slice(), table.ids.rows, false));
+        let mut all: Vec<_> = ordered.chain(unordered).collect();
+        all.sort_unstable();
+        Ok(all)
     }
 
     /// Returns a reader of keys.
@@ -187,7 +255,8 @@ impl KeyedFile {
         ColumnReader::new(&self.found, &self.pool)
     }
 
-    /// Returns the number of rows that each of `events` has in `group`, a path as in [`Self::tables`].
+    /// Returns the number of rows that each of `events` has in `group`, a path as in [`Self::all_tables`]. Reads the
+    /// whole key if the table is unordered.
     pub(super) fn rows_of_events(
         &self,
         reader: &mut ColumnReader<'_>,
@@ -195,7 +264,11 @@ impl KeyedFile {
         events: &Range<u64>,
     ) -> Result<Vec<u64>> {
         let count = (events.end - events.start) as usize;
-        let Some(table) = self.tables.get(group) else { return Ok(vec![0; count]) };
+        let Some(table) = self.tables.get(group) else {
+            let Some(table) = self.unordered.get(group) else { return Ok(vec![0; count]) };
+            let is_event = |event: i128| (0..i128::from(self.events)).contains(&event);
+            return self.count_rows(reader, table, 0..table.ids.rows, events, is_event);
+        };
         match table.found_by {
             FoundBy::Index => Ok(vec![1; count]),
             FoundBy::Offsets => {
@@ -208,21 +281,38 @@ impl KeyedFile {
                 })
             }
             FoundBy::Seq => {
-                let mut rows = vec![0; count];
-                let (mut row, end) =
-                    (self.first_row(reader, table, events.start)?, self.first_row(reader, table, events.end)?);
-                while row < end {
-                    let next = (row + table.block_rows.max(UNCHUNKED_BLOCK_ROWS)).min(end);
-                    for event in self.values(reader, table, row..next)? {
-                        let place = usize::try_from(event - i128::from(events.start)).ok();
-                        let rows = place.and_then(|place| rows.get_mut(place));
-                        *rows.ok_or_else(|| self.contradiction(table, "does not ascend"))? += 1;
-                    }
-                    row = next;
-                }
-                Ok(rows)
+                let first = self.first_row(reader, table, events.start)?;
+                let rows = first..self.first_row(reader, table, events.end)?;
+                self.count_rows(reader, table, rows, events, |_| false)
             }
         }
+    }
+
+    /// Returns how many of `rows` each of `events` has, from `NAME.seq`. Rows of other events are left out if
+    /// `is_other` returns true for the event, and are an error otherwise.
+    fn count_rows(
+        &self,
+        reader: &mut ColumnReader<'_>,
+        table: &KeyedTable,
+        rows: Range<u64>,
+        events: &Range<u64>,
+        is_other: impl Fn(i128) -> bool,
+    ) -> Result<Vec<u64>> {
+        let mut counts = vec![0; (events.end - events.start) as usize];
+        let mut row = rows.start;
+        while row < rows.end {
+            let next = (row + table.block_rows.max(UNCHUNKED_BLOCK_ROWS)).min(rows.end);
+            for event in self.values(reader, table, row..next)? {
+                let place = usize::try_from(event - i128::from(events.start)).ok();
+                match place.and_then(|place| counts.get_mut(place)) {
+                    Some(count) => *count += 1,
+                    None if is_other(event) => {}
+                    None => return Err(self.contradiction(table, "does not ascend")),
+                }
+            }
+            row = next;
+        }
+        Ok(counts)
     }
 
     /// Returns the share of rank `rank` of `size`.
@@ -250,7 +340,8 @@ impl KeyedFile {
         }
         let mut stages = StageTable::default();
         reader.retire(&mut stages);
-        Ok(EventShare { rank, size, events, tables, read_len_bytes: stages.get(Stage::Read).bytes })
+        let unordered = self.unordered.keys().map(|group| display_path(group)).collect();
+        Ok(EventShare { rank, size, events, tables, unordered, read_len_bytes: stages.get(Stage::Read).bytes })
     }
 
     fn by_offsets(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, events: &Range<u64>) -> Result<Range<u64>> {
@@ -270,6 +361,9 @@ impl KeyedFile {
 
     /// Returns the first row whose event is `event` or a later one. Reads single rows to find the last block that
     /// begins before it, then reads that block.
+    ///
+    /// # Errors
+    /// If the values that are read do not ascend.
     fn first_row(&self, reader: &mut ColumnReader<'_>, table: &KeyedTable, event: u64) -> Result<u64> {
         let (rows, block_rows) = (table.ids.rows, table.block_rows);
         let (mut low, mut high) = (0, rows.div_ceil(block_rows));
@@ -282,6 +376,9 @@ impl KeyedFile {
         let Some(block) = low.checked_sub(1) else { return Ok(0) };
         let first = block * block_rows;
         let values = self.values(reader, table, first..rows.min(first + block_rows))?;
+        if !values.is_sorted() {
+            return Err(self.contradiction(table, "does not ascend"));
+        }
         Ok(first + values.partition_point(|value| *value < i128::from(event)) as u64)
     }
 
@@ -293,6 +390,6 @@ impl KeyedFile {
 
     fn contradiction(&self, table: &KeyedTable, what: &str) -> MergeError {
         let object = display_path(self.found.schema.column_path(table.column));
-        MergeError::Object { object, reason: format!("{what}; recreate the keys with raddle keys add") }
+        MergeError::Object { object, reason: format!("{what}; recreate the keys with raddle keys add --force") }
     }
 }

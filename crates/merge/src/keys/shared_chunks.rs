@@ -43,7 +43,7 @@ pub fn shared_chunks(
     let whole = plan_file(path, Selection::default(), options, watch)?;
     let columns = columns_by_group(&whole);
     let mut found = Vec::new();
-    for (number, (group, _)) in file.tables().enumerate() {
+    for (number, group) in file.groups().enumerate() {
         let rows_of = |share: &EventShare| share.tables[number].rows.clone();
         let rows = shares.last().map_or(0, |last| rows_of(last).end);
         let mut table = SharedChunks { group: display_path(group), ..SharedChunks::default() };

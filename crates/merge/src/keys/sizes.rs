@@ -3,7 +3,7 @@
 //! Invariant: the sizes of all events add up to the bytes of all rows. Variable-length values count as the references
 //! that HDF5 stores in the dataset.
 
-use super::partition::{FoundBy, KeyedFile};
+use super::partition::KeyedFile;
 use crate::error::Result;
 use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
@@ -69,19 +69,19 @@ pub struct TableSizes {
 /// # Errors
 /// As for [`KeyedFile::open`] and [`KeyedFile::share`].
 pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch<'_>) -> Result<EventSizes> {
-    let file = KeyedFile::open(path, key, options, watch)?;
+    let file = KeyedFile::open_checked(path, key, true, options, watch)?;
     let whole = plan_file(path, Selection::default(), options, watch)?;
     let columns = columns_by_group(&whole);
     let mut sizes = EventSizes { events: file.events(), ..EventSizes::default() };
     let mut row_lens = Vec::new();
-    for ((group, _), table) in file.tables().zip(file.share(0, 1)?.tables) {
-        let rows = table.rows.end - table.rows.start;
+    let tables = file.all_tables()?;
+    for &(group, rows, _) in &tables {
         let of_group = columns.get(group).into_iter().flatten();
         let of_rows =
             of_group.filter(|&&column| whole.columns[column as usize].dims[0] == rows && !is_key(&whole, column));
         let row_len_bytes = of_rows.map(|&column| whole.row_len_bytes(column)).sum();
         row_lens.push(row_len_bytes);
-        sizes.tables.push(TableSizes { group: table.group, rows, row_len_bytes, events: 0, most_rows: 0 });
+        sizes.tables.push(TableSizes { group: display_path(group), rows, row_len_bytes, events: 0, most_rows: 0 });
     }
     let mut counts: HashMap<u64, u64> = HashMap::new();
     let mut reader = file.reader();
@@ -90,11 +90,11 @@ pub fn event_sizes(path: &Path, key: &str, options: &MergeOptions, watch: &Watch
         watch.cancel.check()?;
         let events = start..(start + EVENTS_AT_ONCE).min(sizes.events);
         let mut of_events = vec![(0_u64, false); (events.end - events.start) as usize];
-        for (((group, found_by), table), row_len_bytes) in file.tables().zip(&mut sizes.tables).zip(&row_lens) {
+        for ((&(group, _, is_index), table), row_len_bytes) in tables.iter().zip(&mut sizes.tables).zip(&row_lens) {
             let rows = file.rows_of_events(&mut reader, group, &events)?;
             for ((len_bytes, has_rows), rows) in of_events.iter_mut().zip(rows) {
                 *len_bytes = len_bytes.saturating_add(rows.saturating_mul(*row_len_bytes));
-                *has_rows |= rows > 0 && found_by != FoundBy::Index;
+                *has_rows |= rows > 0 && !is_index;
                 table.events += u64::from(rows > 0);
                 table.most_rows = table.most_rows.max(rows);
             }

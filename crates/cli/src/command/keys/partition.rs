@@ -4,12 +4,13 @@ use crate::command::print;
 use crate::exit::Exit;
 use crate::options::keys::KeyedFileArgs;
 use crate::options::running::RuntimeArgs;
-use crate::render::keys;
+use crate::render::{escape, keys};
 use crate::session::Session;
 use raddle::Error;
 use raddle_merge::keys::partition::KeyedFile;
 use raddle_merge::keys::shared_chunks::shared_chunks;
 use raddle_merge::options::MergeOptions;
+use raddle_merge::schema::display_path;
 use serde::Serialize;
 use std::num::NonZeroU64;
 
@@ -77,6 +78,13 @@ pub fn run(arguments: &PartitionArgs) -> Result<Exit, Error> {
     session.conclude(|watch| {
         let failed = |error| Error::of_merge(&error, std::slice::from_ref(&arguments.keyed.file));
         let file = KeyedFile::open(&arguments.keyed.file, &arguments.keyed.key, &options, watch).map_err(failed)?;
+        for group in file.unordered() {
+            let group = display_path(group);
+            session.warn(&format!(
+                "{}: its events do not ascend, so its rows are not divided among readers",
+                escape::text(&group)
+            ));
+        }
         let shares = ranks.map(|rank| file.share(rank, size)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         if arguments.chunks {
             let chunks = shared_chunks(&arguments.keyed.file, &file, &shares, &options, watch).map_err(failed)?;
