@@ -89,6 +89,9 @@ def test_keys_of_another_program_stay_where_none_are_made(raddle, tmp_path):
     # With two files, one's keys do not continue the other's.
     refused = raddle("merge", *paths, "-o", tmp_path / "both.h5", "--keys", "/spill/evt", "--key-scope", "input", expect=3)
     assert "/calibration/evt.seq" in refused.stderr and "--exclude" in refused.stderr
+    before = paths[0].read_bytes()
+    refused = raddle("append", *paths, "--again", expect=3)
+    assert "/hits/evt.seq" in refused.stderr and "partition keys" in refused.stderr and paths[0].read_bytes() == before
 
 
 def test_what_another_program_changed_is_found(raddle, events, tmp_path):

@@ -30,6 +30,7 @@ pub mod shared_chunks;
 mod shared_join;
 pub mod sizes;
 mod table;
+pub(crate) mod unrecorded;
 
 pub use faults::{KeyFault, KeyFaultKind};
 

@@ -206,10 +206,14 @@ fn plan_read(
         false => refuse_in_growing_file(&mut joined, options.join.join),
     }
     let has_other_rows = inputs.len() > 1 || options.rows.is_some();
-    if is_new && has_other_rows && options.join.join != Join::Union {
-        let stale =
-            keys::attach::stale(&joined.schema, &recorded.derived_specs, &options.derived, inputs.len() as u32)?;
-        joined.differences.extend(stale);
+    if has_other_rows && options.join.join != Join::Union {
+        let (schema, recorded) = (&joined.schema, &recorded.derived_specs);
+        let unrecorded = keys::unrecorded::unrecorded(schema, recorded, options, !is_new)?;
+        let stale = match is_new {
+            true => keys::attach::stale(schema, recorded, &options.derived, inputs.len() as u32)?,
+            false => Vec::new(),
+        };
+        joined.differences.extend(stale.into_iter().chain(unrecorded));
     }
     if !joined.differences.is_empty() {
         let mut differences = joined.differences;
