@@ -12,7 +12,9 @@ use crate::quantity;
 use crate::run::{FileResult, Run, StageResult, command};
 use crate::svg::{Figure, html};
 use crate::verified::Verification;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -123,17 +125,38 @@ fn section(report: &NamedReport, all: &[NamedReport]) -> String {
     text
 }
 
-/// Returns the latest verification of a run's output file among `all`.
+/// Returns the latest verification among `all` of the output file of `run`, in the state that `run` left.
 fn verification_of<'a>(run: &Run, all: &'a [NamedReport]) -> Option<&'a Verification> {
-    let output = run.output.as_ref()?.to_string_lossy();
+    let output = run.output.as_ref()?;
+    // The times of the other runs that wrote the file, for example of appends.
+    let written = all.iter().filter_map(|report| match &report.subject {
+        Subject::Run(other) if other.run.output.as_ref().is_some_and(|path| is_same(path, output)) => {
+            Some(other.run.finished_unix_s)
+        }
+        _ => None,
+    });
+    let next_write = written.filter(|time| *time > run.finished_unix_s).min_by(|a, b| order(*a, *b));
     let found = all.iter().filter_map(|report| match &report.subject {
-        // An earlier verification was of an earlier file.
-        Subject::Verification(done) if done.file == output && done.finished_unix_s >= run.finished_unix_s => {
+        Subject::Verification(done)
+            if is_same(Path::new(&done.file), output)
+                && done.finished_unix_s >= run.finished_unix_s
+                && next_write.is_none_or(|time| done.finished_unix_s < time) =>
+        {
             Some(&**done)
         }
         _ => None,
     });
-    found.max_by(|a, b| a.finished_unix_s.unwrap_or(0.0).total_cmp(&b.finished_unix_s.unwrap_or(0.0)))
+    found.max_by(|a, b| order(a.finished_unix_s, b.finished_unix_s))
+}
+
+/// Compares two times; a missing one is the earliest.
+fn order(one: Option<f64>, other: Option<f64>) -> Ordering {
+    one.unwrap_or(0.0).total_cmp(&other.unwrap_or(0.0))
+}
+
+/// Returns whether two paths in reports name the same file. Some runs report the absolute path.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || std::path::absolute(one).ok() == std::path::absolute(other).ok()
 }
 
 fn of_run(report: &NamedRun, all: &[NamedReport]) -> String {
@@ -279,7 +302,6 @@ fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn report_of(text: &str) -> NamedReport {
         let run = Run::parse(Path::new("run.json"), text.as_bytes()).unwrap();
@@ -395,7 +417,21 @@ mod tests {
         let both = page(&[run.clone(), verification(mismatch, 1_735_689_600)]);
         assert!(both.contains("1 difference from 3 inputs") && both.contains("<td>/y</td>"), "{both}");
         // Older than the file.
-        assert!(page(&[run, verification("", 1)]).contains("Not verified"));
+        assert!(page(&[run.clone(), verification("", 1)]).contains("Not verified"));
+
+        // Only the last of several runs that wrote the file is verified, whatever the form of its path.
+        let path = std::path::absolute("o<&>.h5").unwrap();
+        let later = text.replace("1735689599", "1735689602").replace("\"o<&>.h5\"", &format!("{path:?}"));
+        let runs = [run, report_of(&later)];
+        let verified = |finished_unix_s: u64| {
+            let page = page(&[&runs[..], &[verification("", finished_unix_s)]].concat());
+            let sections: Vec<&str> = page.split("<h2>").skip(1).collect();
+            sections.iter().map(|section| section.contains("equal to 3 inputs")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (verified(1_735_689_600), verified(1_735_689_603)),
+            (vec![true, false, true], vec![false, true, true])
+        );
     }
 
     /// A heading must not be printed at the end of a page: the style keeps sections whole if they fit.
