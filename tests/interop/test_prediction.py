@@ -96,3 +96,15 @@ def test_a_refused_memory_limit_is_predicted(raddle, fields, tmp_path):
     needed = json.loads(plan.stdout)["predicted"]["memory_len_bytes"]
     assert needed > 300 << 10
     raddle("merge", *fields, "-o", tmp_path / "all.nc", *options, expect=6)
+
+
+@pytest.mark.parametrize("options", [[], ["-c", "keep"], ["--chunk", "700rows"]])
+def test_all_chunks_are_counted(raddle, fields, tmp_path, options):
+    """Previously those of texts and references were left out."""
+    output = tmp_path / "all.nc"
+    plan = json.loads(raddle("plan", *fields, "--json", *options).stdout)
+    raddle("merge", *fields, "-o", output, *options)
+    with h5py.File(output) as file:
+        chunked = [file[name] for name in file if name != "_raddle" and file[name].chunks]
+        assert "words" in [dataset.name[1:] for dataset in chunked]
+        assert plan["output"]["chunks"] == sum(dataset.id.get_num_chunks() for dataset in chunked)

@@ -269,6 +269,11 @@ impl MergePlan {
             Route::Encoded { array, .. } | Route::Verbatim { array } => {
                 Some(self.tiles.arrays[array as usize].tile_count())
             }
+            // Values of variable length and references are not written in tiles.
+            Route::Direct | Route::FileLocal => column.file_chunk_shape().map(|shape| {
+                let along = column.file_dims().iter().zip(shape).map(|(dim, len)| dim.div_ceil((*len).max(1)));
+                along.fold(1, u64::saturating_mul)
+            }),
             _ => None,
         });
         chunks.fold(0, u64::saturating_add)
