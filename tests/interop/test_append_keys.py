@@ -177,7 +177,7 @@ def test_events_that_the_file_has_are_refused(raddle, tmp_path):
     again = write(tmp_path / "again.h5", 1, 3, {"trk": np.full(3, 1)}, first_event=4)
     output = tmp_path / "out.h5"
     raddle("merge", first, "-o", output, *KEYS["file"])
-    refused(raddle, output, again, names=["/spill"])
+    refused(raddle, output, again, names=["/spill", "leave out the inputs with these rows"])
     # Ids that are unique only within each input may repeat.
     raddle("merge", first, "-o", output, *KEYS["input"], "--force")
     raddle("append", output, again)
