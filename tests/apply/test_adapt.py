@@ -100,6 +100,25 @@ def test_readers_get_it_while_the_dataset_is_open(apply, tmp_path):
     assert "67108864 bytes by observed accesses, while it was open, because the file is only read" in done.log
 
 
+@pytest.mark.parametrize("second", ["file['step0/plane']", "h5py.File(sys.argv[1], 'r')['step0/plane']", "file['link']"])
+def test_datasets_that_are_open_twice_are_not_refreshed(apply, tmp_path, second):
+    """Refreshing one identifier of a dataset makes HDF5 lose the index of its chunks for the other."""
+    run(WRITE_ROWS, tmp_path / "in.h5", "{}")
+    with h5py.File(tmp_path / "in.h5", "a") as file:
+        file["link"] = file["step0/plane"]
+    code = HEAD + f"""
+with h5py.File(sys.argv[1], "r") as file:
+    plane, again = file["step0/plane"], {second}
+    print(sum(plane[row].sum() for row in range(200)), again[7].sum(), again[...].sum())
+    del plane
+    print(sum(again[row].sum() for row in range(200)))
+"""
+    untouched = run(code, tmp_path / "in.h5")
+    done = apply(["--adapt"], [sys.executable, "-c", code, tmp_path / "in.h5"])
+    assert (untouched.stdout, untouched.stderr) == (done.stdout, done.stderr)
+    assert "left: the dataset is open already" in done.log
+
+
 def test_debian_s_library(apply, serial, tmp_path):
     """HDF5 1.10 has a cache of 1 MiB: the 32 chunks of a row of 1,600 columns fit, the 128 of 6,400 columns do not."""
     program = serial("rows")

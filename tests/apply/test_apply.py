@@ -81,6 +81,30 @@ def test_layout_is_changed_only_where_it_is_allowed(apply, serial, tmp_path):
     assert_same(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
+@pytest.mark.parametrize("options", [["gzip=1", "shuffle=on"], ["fletcher32=on"]])
+def test_chunks_that_the_program_writes_as_stored(apply, tmp_path, options):
+    """Filters that were added to a dataset were not applied to these chunks, which must say so."""
+    code = """
+import sys, zlib, h5py, numpy as np
+values = np.arange(64, dtype="u1")
+with h5py.File(sys.argv[1], "w") as file:
+    for at in range(300): file.create_dataset(f"empty{at}", (10,), "u1", chunks=(5,))
+    for name, more in [("plain", {}), ("packed", dict(compression="gzip"))]:
+        file.create_dataset(f"made/{name}", (64, 4), "u1", chunks=(64, 1), **more)
+        file[f"made/{name}"].id.write_direct_chunk((0, 0), values.tobytes() if name == "plain" else zlib.compress(values))
+with h5py.File(sys.argv[1], "a") as file:
+    file["made/plain"].id.write_direct_chunk((0, 1), values.tobytes())
+    file["made/packed"].id.write_direct_chunk((0, 1), zlib.compress(values))
+    for name in file["made"]: file["made"][name][:, 2] = values
+"""
+    sets = [word for option in options for word in ("--set", option)]
+    apply([*sets, "--allow-layout"], [sys.executable, "-c", code, tmp_path / "a.h5"])
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["made/plain"].id.get_create_plist().get_nfilters() == len(options)
+        for name in file["made"]:
+            assert np.array_equal(file["made"][name][:, :3], np.arange(64, dtype="u1")[:, None].repeat(3, axis=1)), name
+
+
 def test_a_fill_value_of_the_program_is_kept(apply, tmp_path):
     code = """
 import sys, h5py
@@ -112,6 +136,51 @@ def test_what_hdf5_refuses_is_reported_and_the_program_continues(apply, serial, 
     done = apply(["--set", "page_buffer=1MiB", "--set", "sieve=128KiB"], [program, tmp_path / "a.h5"])
     assert printed(done.stdout)["sieve"] == ["131072"]
     assert "refused page_buffer" in done.log
+
+
+@pytest.mark.parametrize("options", [["--set", "alignment=64KiB"], ["--set", "file_page=4096", "--allow-layout"],
+                                     ["--adapt", "--block", "64KiB"]])
+def test_a_user_block_in_a_file_that_must_be_new(apply, tmp_path, options):
+    """HDF5 refuses the alignment after it has created the file, so no second attempt could create it."""
+    code = """
+import sys, h5py
+with h5py.File(sys.argv[1], "x", userblock_size=512) as file: file["a"] = range(1000)
+"""
+    done = apply([*options, "--set", "sieve=128KiB"], [sys.executable, "-c", code, tmp_path / "a.h5"])
+    assert "set sieve=131072" in done.log and "user block" in done.log and "refused" not in done.log
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file.userblock_size == 512 and file["a"][999] == 999
+
+
+def test_pages_are_left_out_where_a_new_file_cannot_have_them(apply, tmp_path):
+    code = """
+import sys, h5py
+with h5py.File(sys.argv[1], "x", **eval(sys.argv[2])) as file: file["a"] = range(1000)
+"""
+    options = ["--set", "file_page=4096", "--allow-layout"]
+    for at, (more, reason) in enumerate([("dict(driver='split')", "another driver"), ("dict(libver=('earliest', 'v108'))", "HDF5 1.8")]):
+        done = apply(options, [sys.executable, "-c", code, tmp_path / f"{at}.h5", more])
+        assert f"kept file_page ({'exclusive creation with ' if at == 0 else 'format of '}{reason})" in done.log
+    with h5py.File(tmp_path / "0.h5", driver="split") as file:
+        assert file["a"][999] == 999
+
+
+def test_caches_of_all_open_datasets_are_limited(apply, tmp_path):
+    """Rows are written to many datasets in turn, so each would fill the cache of a sweep, 16 MiB."""
+    code = """
+import resource, sys, h5py, numpy as np
+with h5py.File(sys.argv[1], "w") as file:
+    planes = [file.create_dataset(f"{at}", (8, 1 << 21), "u1", chunks=(8, 1 << 15)) for at in range(24)]
+    for row in range(2):
+        for at, plane in enumerate(planes): plane[row] = np.full(1 << 21, at + row, "u1")
+    del planes[:12], plane
+    caches = [file.create_dataset(f"later{at}", (8, 1 << 21), "u1", chunks=(8, 1 << 15)) for at in range(2)]
+    print(*[plane.id.get_access_plist().get_chunk_cache()[1] for plane in planes + caches])
+"""
+    done = apply(["--auto-cache", "16MiB"], [sys.executable, "-c", code, tmp_path / "a.h5"])
+    # Four of them get it, and the others the usual cache, until the first four are closed.
+    assert [int(bytes) == 16 * MIB for bytes in done.stdout.split()] == [False] * 12 + [True] * 2
+    assert "chunk cache sized to a sweep 6 times, at most 16777216 bytes, left 20 times" in done.log
 
 
 def test_failures_are_the_program_s_own(apply, serial, tmp_path):

@@ -1,35 +1,21 @@
 #include "adapt.h"
 #include "enter.h"
+#include "given.h"
+#include "objects.h"
 #include "settings.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The caches of all open datasets together may take this many times the limit of one. */
-#define LIMITS_TOGETHER 4
-#define GIVEN 256
 /* A compressed dataset that was not observed gets the cache of a sweep if that is at most this fraction of it. Filling
  * a cache the first time costs page faults, 1.4 to 2.2 ns per byte on the machine where it was measured; compressing
  * all of it takes 3 ns per byte or more. */
 #define PARTS_OF_SWEEP 4
+/* Maximum number of open datasets of a file among which another identifier of a dataset is searched. */
+#define MOST_OPEN 256
 /* Maximum length of runs, in bytes, for which reading a whole large chunk into the cache is faster than a call per
  * run. */
 #define LONG_RUN_BYTES 1024
-
-/* Caches given to datasets that are still open. */
-static struct {
-    const hdf5 *library;
-    hid_t id;
-    hsize_t bytes;
-} given[GIVEN];
-
-static uint64_t hash(uint64_t seed, const void *bytes, size_t length) {
-    const unsigned char *at = bytes;
-    for (size_t of = 0; of < length; of++) seed = (seed ^ at[of]) * 1099511628211u; /* FNV-1a */
-    return seed;
-}
-
-#define HASH_SEED 14695981039346656037u
 
 /* Whether packing and unpacking a chunk is so expensive that filling a cache costs little in comparison. */
 static bool is_compressed(const hdf5 *library, hid_t creation) {
@@ -77,37 +63,6 @@ static void full_name(const hdf5 *library, hid_t within, const char *name, char 
     }
     const char *gap = length > 0 && full[length - 1] == '/' ? "" : *name == '/' ? "" : "/";
     snprintf(full + length, (size_t)(NAME_BYTES - length), "%s%s", gap, name);
-}
-
-/* Whether another `bytes` of cache fit the limit, given the datasets that are still open. */
-static bool has_room(hsize_t bytes) {
-    hsize_t all = 0;
-    bool has_place = false;
-    for (int at = 0; at < GIVEN; at++) {
-        records_lock();
-        const hdf5 *library = given[at].library;
-        hid_t id = given[at].id;
-        hsize_t taken = given[at].bytes;
-        records_unlock();
-        if (library && library->H5Iis_valid(id) > 0) {
-            all += taken;
-            continue;
-        }
-        has_place = true;
-        if (!library) continue;
-        records_lock();
-        if (given[at].library == library && given[at].id == id) given[at].library = NULL;
-        records_unlock();
-    }
-    return has_place && all + bytes <= LIMITS_TOGETHER * for_datasets.auto_chunk_cache;
-}
-
-static void note_given(const hdf5 *library, hid_t id, hsize_t bytes) {
-    for (int at = 0; at < GIVEN; at++)
-        if (!given[at].library) {
-            given[at].library = library, given[at].id = id, given[at].bytes = bytes;
-            return;
-        }
 }
 
 /* Whether the open dataset has the intended cache; it does not if it was already open. */
@@ -188,10 +143,10 @@ hid_t adapt_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t ty
     choice->facts.rank = rank;
     bool compressed = is_compressed(library, creation);
     hsize_t header[] = {(hsize_t)rank, choice->facts.element_bytes, compressed, record.is_read_only};
-    choice->shape = hash(hash(HASH_SEED, header, sizeof header), chunk, (size_t)rank * sizeof *chunk);
+    choice->shape = hash_bytes(hash_bytes(HASH_SEED, header, sizeof header), chunk, (size_t)rank * sizeof *chunk);
     choice->made = (decision){.shape = choice->shape, .chunk_bytes = chunk_bytes};
     full_name(library, within, name, choice->made.name);
-    choice->name = hash(HASH_SEED, choice->made.name, strlen(choice->made.name));
+    choice->name = hash_bytes(HASH_SEED, choice->made.name, strlen(choice->made.name));
     describe(&choice->made, chunk, rank, choice->facts.element_bytes);
     choice->facts.chunk_bytes = chunk_bytes;
     choice->facts.usual_slots = record.usual_slots;
@@ -292,6 +247,23 @@ static bool look(const hdf5 *library, hid_t space, const dataset_facts *facts, c
     return true;
 }
 
+/* Whether the dataset is, or may be, open under another identifier too. Refreshing one of them makes reads through the
+ * other fail (seen in HDF5 1.10.8: the index of the chunks is closed). */
+static bool is_open_twice(const hdf5 *library, hid_t dataset) {
+    hid_t open[MOST_OPEN], file = library->H5Iget_file_id(dataset);
+    if (file < 0) return true;
+    ptrdiff_t count = library->H5Fget_obj_count(file, H5F_OBJ_DATASET);
+    if (count > MOST_OPEN || library->H5Fget_obj_ids(file, H5F_OBJ_DATASET, MOST_OPEN, open) != count) count = -1;
+    library->H5Fclose(file);
+    uint64_t address = object_address(library, dataset);
+    bool is_twice = count < 0 || !address;
+    for (ptrdiff_t at = 0; at < count && !is_twice; at++) {
+        uint64_t other = open[at] == dataset ? 0 : object_address(library, open[at]);
+        is_twice = open[at] != dataset && (!other || other == address);
+    }
+    return is_twice;
+}
+
 /* Gives an open dataset of a file opened for reading the cache size of its file, which is as large as allowed:
  * H5Drefresh closes the dataset and reopens it with the default list, under the same identifier. Datasets of files
  * opened for writing are left unchanged. */
@@ -302,7 +274,7 @@ static void refresh(const hdf5 *library, hid_t dataset, const evidence *seen, co
     else if (facts->bypasses && seen->run_bytes > LONG_RUN_BYTES) choice = LEFT_RUNS;
     else if (!has_room(bytes)) choice = LEFT_TOGETHER;
     /* With more references, the identifier could not be reused. */
-    else if (library->H5Iget_ref(dataset) != 1) choice = LEFT_OPEN;
+    else if (library->H5Iget_ref(dataset) != 1 || is_open_twice(library, dataset)) choice = LEFT_OPEN;
     silence was = be_silent(library);
     /* It has no effect if the program has also opened the file for writing. */
     if (choice == GIVEN_WHILE_OPEN && (library->H5Drefresh(dataset) < 0 || !has_cache(library, dataset, bytes))) choice = LEFT_OPEN;

@@ -8,7 +8,8 @@
 #include "records.h"
 
 /* Called before a file is opened: sets the alignment in `list`, a copy of the program's, and begins its record. */
-void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, outcome *what, file_record *record);
+void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, hsize_t user_block, outcome *what,
+                file_record *record);
 /* Called after a file was opened; `left` is why the file is left unchanged, or NULL. */
 void adapt_file_opened(file_record *record, const char *left);
 
@@ -22,6 +23,7 @@ typedef struct {
     int file;
     unsigned long long file_order;
     bool is_watched;
+    hsize_t sweep_bytes; /* size of the cache for a sweep, if nothing is observed; 0 for the usual cache */
     dataset_facts facts;
     decision made;
 } dataset_choice;

@@ -36,7 +36,7 @@ static bool is_on_asked_system(const char *path) {
 
 /* Chooses the alignment of a new file, so that it cannot grow by more than 1 %, whatever is written. Earlier files are
  * no reliable guide: metadata lies between objects, and after each metadata block an aligned object leaves a gap. */
-static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, outcome *what, file_record *record) {
+static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, hsize_t user_block, outcome *what, file_record *record) {
     hsize_t block = for_datasets.block, ignored, now, usual;
     if (!block || setting("alignment")) return;
     /* A block size named by the user applies everywhere. */
@@ -45,6 +45,8 @@ static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, outco
     library->H5Pget_alignment(fresh, &ignored, &usual);
     if (now != usual) {
         say_kept(what, "alignment=%llu", now);
+    } else if (!fits_user_block(block, user_block)) {
+        say_kept(what, "alignment (user block of %llu bytes)", user_block);
     } else if (library->H5Pset_alignment(list, block * LEAST_BLOCKS, block) >= 0) {
         record->alignment = block;
         record->threshold = block * LEAST_BLOCKS;
@@ -52,7 +54,8 @@ static void choose_alignment(const hdf5 *library, hid_t list, hid_t fresh, outco
     }
 }
 
-void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, outcome *what, file_record *record) {
+void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flags, bool creates, hsize_t user_block, outcome *what,
+                file_record *record) {
     memset(record, 0, sizeof *record);
     size_t length = name ? strlen(name) : 0;
     if (!length || length >= sizeof record->name) return;
@@ -73,7 +76,7 @@ void adapt_file(const hdf5 *library, hid_t list, const char *name, unsigned flag
     else if (library->H5Pget_driver(list) != library->H5Pget_driver(fresh))
         record->left = "it is not opened by HDF5's usual driver";
     else if (creates)
-        choose_alignment(library, list, fresh, what, record);
+        choose_alignment(library, list, fresh, user_block, what, record);
     else if (record->is_read_only && !record->has_own_cache && library->H5Drefresh && refreshed > record->usual_bytes &&
              library->H5Pset_cache(list, 0, record->usual_slots, refreshed, preemption) >= 0)
         /* The default of its datasets; each of them is opened with the usual cache instead until it is refreshed. */

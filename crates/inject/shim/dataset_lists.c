@@ -1,4 +1,5 @@
 /* Dataset creation and access lists: the layout, if the user allows changes, and the chunk cache. */
+#include "given.h"
 #include "lists.h"
 #include "settings.h"
 
@@ -205,7 +206,7 @@ hid_t list_with_cache(const hdf5 *library, hid_t own, size_t wanted_slots, size_
     return list;
 }
 
-hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within) {
+hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, hsize_t *bytes) {
     unsigned long long most_bytes = for_datasets.auto_chunk_cache;
     hsize_t chunk[MOST_DIMENSIONS], extent[MOST_DIMENSIONS], most[MOST_DIMENSIONS];
     if (!most_bytes || creation == H5P_DEFAULT || is_small_dataset(library, type, space)) return own;
@@ -221,8 +222,13 @@ hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t 
     hsize_t chunks = sweep_chunks(extent, chunk, rank, chunk_bytes, most_bytes);
     size_t wanted = (size_t)(chunks * chunk_bytes);
     if (wanted <= LEAST_DEFAULT_BYTES || wanted <= usual_cache(library, within)) return own;
+    if (!has_room(wanted)) {
+        __atomic_fetch_add(&counted.beyond_limit, 1, __ATOMIC_RELAXED);
+        return own;
+    }
     hid_t list = list_with_cache(library, own, slots_for(chunks), wanted);
     if (list == own) return own;
+    *bytes = wanted;
     __atomic_fetch_add(&counted.caches, 1, __ATOMIC_RELAXED);
     if (counted.largest_cache_bytes < wanted) counted.largest_cache_bytes = wanted;
     return list;

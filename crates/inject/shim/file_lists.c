@@ -26,13 +26,21 @@ static hid_t copy_of(const hdf5 *library, hid_t own, list_class class) {
         }                                                                                   \
     } while (0)
 
-static void set_alignment(const hdf5 *library, hid_t list, hid_t fresh, outcome *what) {
+hsize_t user_block_of(const hdf5 *library, hid_t creation) {
+    hsize_t bytes = 0;
+    return creation != H5P_DEFAULT && library->H5Pget_userblock(creation, &bytes) >= 0 ? bytes : 0;
+}
+
+bool fits_user_block(hsize_t alignment, hsize_t user_block) { return !user_block || !alignment || user_block % alignment == 0; }
+
+static void set_alignment(const hdf5 *library, hid_t list, hid_t fresh, hsize_t user_block, outcome *what) {
     if (!setting("alignment")) return;
     hsize_t threshold = 1, now = 1, usual = 1, ignored, wanted = setting_number("alignment", 1);
     hsize_t from = setting_number("alignment_threshold", 65536);
     library->H5Pget_alignment(list, &threshold, &now);
     library->H5Pget_alignment(fresh, &ignored, &usual);
     if (now != usual && !is_forced("alignment")) say_kept(what, "alignment=%llu", now);
+    else if (!fits_user_block(wanted, user_block)) say_kept(what, "alignment (user block of %llu bytes)", user_block);
     else if (library->H5Pset_alignment(list, from, wanted) < 0) say_refused(what, "alignment");
     else say_set(what, "alignment=%llu,alignment_threshold=%llu", wanted, from);
 }
@@ -117,10 +125,10 @@ bool is_parallel(const hdf5 *library, hid_t list) {
     return library->H5FD_mpio_init && library->H5Pget_driver(list) == library->H5FD_mpio_init();
 }
 
-hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with_page_buffer, outcome *what) {
+hid_t file_access_list(const hdf5 *library, hid_t own, hsize_t user_block, unsigned flags, bool with_page_buffer, outcome *what) {
     hid_t list = copy_of(library, own, library->file_access), fresh = library->H5Pcreate(class_id(library->file_access));
     if (list < 0 || fresh < 0) return own;
-    set_alignment(library, list, fresh, what);
+    set_alignment(library, list, fresh, user_block, what);
     SET_NUMBER("meta_block", hsize_t, H5Pget_meta_block_size, H5Pset_meta_block_size);
     SET_NUMBER("small_data_block", hsize_t, H5Pget_small_data_block_size, H5Pset_small_data_block_size);
     SET_NUMBER("sieve", size_t, H5Pget_sieve_buf_size, H5Pset_sieve_buf_size);
@@ -157,15 +165,31 @@ hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with
     return list;
 }
 
-hid_t file_creation_list(const hdf5 *library, hid_t own, hid_t access, outcome *what) {
+/* Returns why HDF5 may refuse to create a file with pages, although it accepts the list; NULL if it does not. */
+static const char *reason_against_pages(const hdf5 *library, hid_t access, hid_t creation, hsize_t page, unsigned flags) {
+    if (is_parallel(library, access)) return "parallel";
+    if (!fits_user_block(page, user_block_of(library, creation))) return "user block";
+    hid_t fresh = library->H5Pcreate(class_id(library->file_access));
+    int low, high = 0, usual_low, usual_high = 0;
+    library->H5Pget_libver_bounds(access, &low, &high);
+    library->H5Pget_libver_bounds(fresh, &usual_low, &usual_high);
+    bool is_usual_driver = library->H5Pget_driver(access) == library->H5Pget_driver(fresh);
+    library->H5Pclose(fresh);
+    if (high < usual_high && high < bound_of("v110")) return "format of HDF5 1.8";
+    /* A creation that failed would leave the file behind, and the second attempt would then fail too. */
+    return flags & H5F_ACC_EXCL && !is_usual_driver ? "exclusive creation with another driver" : NULL;
+}
+
+hid_t file_creation_list(const hdf5 *library, hid_t own, hid_t access, unsigned flags, outcome *what) {
     unsigned long long page = setting_number("file_page", 0);
     if (!page) return own;
     if (!library->H5Pset_file_space_strategy || !library->H5Pset_file_space_page_size) {
         say_refused(what, "file_page (HDF5 %s has none)", library->version);
         return own;
     }
-    if (is_parallel(library, access)) {
-        say_kept(what, "file_page (parallel)");
+    const char *reason = reason_against_pages(library, access, own, page, flags);
+    if (reason) {
+        say_kept(what, "file_page (%s)", reason);
         return own;
     }
     hid_t list = copy_of(library, own, library->file_creation);

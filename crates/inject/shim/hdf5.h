@@ -20,7 +20,9 @@ typedef unsigned long long hsize_t;
 #define H5F_ACC_RDWR 0x0001u
 #define H5F_ACC_EXCL 0x0004u
 #define H5F_ACC_SWMR 0x0060u /* H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ */
+#define H5F_OBJ_DATASET 0x0002u
 #define H5I_DATASET 5
+#define H5R_OBJECT 0
 #define H5D_COMPACT 0
 #define H5D_CONTIGUOUS 1
 #define H5D_CHUNKED 2
@@ -78,6 +80,7 @@ typedef struct {
     F(hid_t, H5Pcopy, (hid_t))                                                                                \
     F(herr_t, H5Pclose, (hid_t))                                                                              \
     F(hid_t, H5Pget_driver, (hid_t))                                                                          \
+    F(herr_t, H5Pget_userblock, (hid_t, hsize_t *))                                                           \
     F(herr_t, H5Pset_alignment, (hid_t, hsize_t, hsize_t))                                                    \
     F(herr_t, H5Pget_alignment, (hid_t, hsize_t *, hsize_t *))                                                \
     F(herr_t, H5Pset_meta_block_size, (hid_t, hsize_t))                                                       \
@@ -118,6 +121,8 @@ typedef struct {
     F(hid_t, H5Iget_file_id, (hid_t))                                                                         \
     F(herr_t, H5Fclose, (hid_t))                                                                              \
     F(hid_t, H5Fget_access_plist, (hid_t))                                                                    \
+    F(ptrdiff_t, H5Fget_obj_count, (hid_t, unsigned))                                                         \
+    F(ptrdiff_t, H5Fget_obj_ids, (hid_t, unsigned, size_t, hid_t *))                                          \
     F(ptrdiff_t, H5Fget_name, (hid_t, char *, size_t))                                                        \
     F(herr_t, H5Dclose, (hid_t))                                                                              \
     F(herr_t, H5Dread, (hid_t, hid_t, hid_t, hid_t, hid_t, void *))                                           \
@@ -140,6 +145,8 @@ typedef struct {
     F(hid_t, H5Fcreate_async, (const char *, const char *, unsigned, const char *, unsigned, hid_t, hid_t, hid_t)) \
     F(hid_t, H5Fopen_async, (const char *, const char *, unsigned, const char *, unsigned, hid_t, hid_t))     \
     F(herr_t, H5Drefresh, (hid_t))                                                                            \
+    F(herr_t, H5Dwrite_chunk, (hid_t, hid_t, uint32_t, const hsize_t *, size_t, const void *))                \
+    F(herr_t, H5Rcreate, (void *, hid_t, const char *, int, hid_t))                                           \
     F(hid_t, H5FD_mpio_init, (void))                                                                          \
     F(herr_t, H5Pset_all_coll_metadata_ops, (hid_t, bool))                                                    \
     F(herr_t, H5Pset_coll_metadata_write, (hid_t, bool))                                                      \

@@ -11,20 +11,24 @@ typedef struct {
 
 /* Returns copies of the program's lists (H5P_DEFAULT included) with settings, or the program's lists if there is
  * nothing to set. HDF5 refuses a page buffer only when the file is opened, if its pages do not support one. */
-hid_t file_access_list(const hdf5 *library, hid_t own, unsigned flags, bool with_page_buffer, outcome *what);
-hid_t file_creation_list(const hdf5 *library, hid_t own, hid_t access, outcome *what);
+hid_t file_access_list(const hdf5 *library, hid_t own, hsize_t user_block, unsigned flags, bool with_page_buffer, outcome *what);
+hid_t file_creation_list(const hdf5 *library, hid_t own, hid_t access, unsigned flags, outcome *what);
 hid_t dataset_creation_list(const hdf5 *library, hid_t own, hid_t type, hid_t space, hid_t within);
 
-/* Returns the access list for a dataset with this creation list and extent, with a cache for one sweep; the program's
- * list if its cache is large enough or was chosen by the program. `within` is the dataset if it is open,
- * otherwise any object of the file. */
-hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within);
+/* Returns the access list for a dataset with this creation list and extent, with a cache for one sweep, whose size is
+ * set in `bytes`; the program's list if its cache is large enough or was chosen by the program, or if the caches of open
+ * datasets have reached their limit. `within` is the dataset if it is open, otherwise any object of the file. */
+hid_t dataset_access_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, hsize_t *bytes);
 
 /* The parts that adapting shares. */
 
 /* Lower bound of the default cache of every HDF5; asking the file takes longer than most of the rest. */
 #define LEAST_DEFAULT_BYTES (1u << 20)
 
+/* Length of the user block before a new file with this creation list. */
+hsize_t user_block_of(const hdf5 *library, hid_t creation);
+/* Whether HDF5 creates a file with this alignment after a user block, if there is one. */
+bool fits_user_block(hsize_t alignment, hsize_t user_block);
 /* Whether a file access list is for a file that ranks share through MPI-IO. */
 bool is_parallel(const hdf5 *library, hid_t list);
 bool is_small_dataset(const hdf5 *library, hid_t type, hid_t space);
@@ -38,7 +42,7 @@ hid_t list_with_cache(const hdf5 *library, hid_t own, size_t slots, size_t bytes
 
 /* Counts of this process, for its last log line. */
 typedef struct {
-    unsigned long long caches, largest_cache_bytes, layouts;
+    unsigned long long caches, largest_cache_bytes, beyond_limit, layouts;
 } dataset_counts;
 extern dataset_counts counted;
 

@@ -4,7 +4,9 @@
  * Invariants: a call with changed lists fails only if the same call with the program's lists fails; after a failure the
  * program finds HDF5's error stack as left by its own call, because nothing is called afterwards. */
 #include "adapt.h"
+#include "direct.h"
 #include "enter.h"
+#include "given.h"
 #include "lists.h"
 #include "log.h"
 #include "settings.h"
@@ -70,12 +72,13 @@ static hid_t with_settings(const hdf5 *library, const file_call *call, file_acti
     inside = true;
     silence was = be_silent(library);
     hid_t id = NO_ID;
+    hsize_t user_block = call->creates ? user_block_of(library, call->creation) : 0;
     for (int with_page_buffer = setting("page_buffer") != NULL; id < 0 && with_page_buffer >= 0; with_page_buffer--) {
         what = (outcome){0};
-        hid_t access = file_access_list(library, call->access, call->flags, with_page_buffer, &what);
-        hid_t creation = call->creates ? file_creation_list(library, call->creation, access, &what) : call->creation;
+        hid_t access = file_access_list(library, call->access, user_block, call->flags, with_page_buffer, &what);
+        hid_t creation = call->creates ? file_creation_list(library, call->creation, access, call->flags, &what) : call->creation;
         if (for_datasets.adapt && access != call->access)
-            adapt_file(library, access, call->name, call->flags, call->creates, &what, &record);
+            adapt_file(library, access, call->name, call->flags, call->creates, user_block, &what, &record);
         if (access != call->access) id = act(library, arguments, creation, access);
         if (access != call->access) library->H5Pclose(access);
         if (creation != call->creation) library->H5Pclose(creation);
@@ -169,8 +172,18 @@ static hid_t create_dataset(const hdf5 *library, hid_t within, const char *name,
 static hid_t cache_list(const hdf5 *library, hid_t own, hid_t creation, hid_t type, hid_t space, hid_t within, const char *name,
                         dataset_choice *choice) {
     choice->library = NULL;
+    choice->sweep_bytes = 0;
     return for_datasets.adapt ? adapt_access_list(library, own, creation, type, space, within, name, choice)
-                              : dataset_access_list(library, own, creation, type, space, within);
+                              : dataset_access_list(library, own, creation, type, space, within, &choice->sweep_bytes);
+}
+
+/* Called after a dataset was opened with the list that `choice` describes. */
+static void dataset_opened(const hdf5 *library, hid_t id, dataset_choice *choice) {
+    adapt_dataset_opened(id, choice);
+    if (!choice->sweep_bytes) return;
+    records_lock();
+    note_given(library, id, choice->sweep_bytes);
+    records_unlock();
 }
 
 static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid_t type, hid_t space, hid_t links,
@@ -181,6 +194,7 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
     if (is_ours) {
         inside = true;
         hid_t creation_list = dataset_creation_list(library, creation, type, space, within);
+        uint32_t added = creation_list != creation ? added_filters(library, creation, creation_list) : 0;
         dataset_choice choice;
         hid_t access_list = cache_list(library, access, creation_list, type, space, within, name ? name : "", &choice), id = NO_ID;
         if (creation_list != creation || access_list != access) {
@@ -199,7 +213,8 @@ static hid_t new_dataset(const void *caller, hid_t within, const char *name, hid
                 return id;
             }
         }
-        if (id >= 0) adapt_dataset_opened(id, &choice);
+        if (id >= 0) dataset_opened(library, id, &choice);
+        if (id >= 0 && for_datasets.layout) note_added_filters(library, id, added);
         inside = false;
         if (id >= 0) return id;
     }
@@ -223,6 +238,7 @@ EXPORTED hid_t H5Dcreate_anon(hid_t within, hid_t type, hid_t space, hid_t creat
 static hid_t better_access_list(const hdf5 *library, hid_t id, hid_t own, dataset_choice *choice) {
     hid_t type = library->H5Dget_type(id), space = library->H5Dget_space(id), list = own;
     choice->library = NULL;
+    choice->sweep_bytes = 0;
     /* Checked before the creation list, which takes longer to copy. */
     if (type >= 0 && space >= 0 && !is_small_dataset(library, type, space)) {
         hid_t creation = library->H5Dget_create_plist(id);
@@ -249,7 +265,7 @@ static hid_t with_cache(const hdf5 *library, hid_t id, hid_t own, hid_t within, 
         library->H5Pclose(list);
         id = again >= 0 ? again : library->H5Dopen2(within, name, own);
     }
-    if (id >= 0) adapt_dataset_opened(id, &choice);
+    if (id >= 0) dataset_opened(library, id, &choice);
     return id;
 }
 
@@ -297,6 +313,8 @@ __attribute__((destructor)) static void tell_counts(void) {
     line_add(&out, "datasets:");
     if (counted.caches)
         line_add(&out, " chunk cache sized to a sweep %llu times, at most %llu bytes", counted.caches, counted.largest_cache_bytes);
+    if (counted.beyond_limit)
+        line_add(&out, ", left %llu times, because the caches of open datasets had reached their limit", counted.beyond_limit);
     if (counted.layouts) line_add(&out, "%s layout changed %llu times", counted.caches ? ";" : "", counted.layouts);
     line_end(&out);
 }
