@@ -410,6 +410,8 @@ int main(void) {
 """)
     subprocess.run(["cc", source, "-o", tmp_path / "emitted", *serial_flags], check=True)
     assert subprocess.check_output([tmp_path / "emitted"], text=True).split() == ["65536", str(MIB), "65536", "131072"]
+    for form in ["c", "h5py", "netcdf"]:
+        assert f"not set here: auto_chunk_cache={256 * MIB}: give each dataset a cache" in emitted(form)
     exports = emitted("env")
     assert "left out gzip=1: it changes what files hold" in apply(["--set", "gzip=1", "--emit", "env"], []).stderr
     shown = subprocess.check_output(["sh", "-c", exports + "LD_PRELOAD= env"], text=True)

@@ -38,7 +38,11 @@ fn cache(settings: &Settings) -> Option<(Option<u64>, Option<u64>, Option<f64>)>
 /// Returns comments on the settings that are not in `said`.
 fn unsaid(settings: &Settings, said: &[Knob], mark: &str, indent: &str) -> String {
     let rest = settings.0.iter().filter(|(knob, _)| !said.contains(knob));
-    rest.map(|(knob, value)| format!("{indent}{mark} not set here: {knob}={value}\n")).collect()
+    let advice = |knob| match knob {
+        Knob::AutoChunkCache => ": give each dataset a cache for one sweep through it, at most of this size",
+        _ => "",
+    };
+    rest.map(|(knob, value)| format!("{indent}{mark} not set here: {knob}={value}{}\n", advice(*knob))).collect()
 }
 
 const CACHE: [Knob; 3] = [Knob::ChunkCache, Knob::ChunkCacheSlots, Knob::ChunkCachePreemption];
@@ -171,6 +175,11 @@ mod tests {
             .and(Knob::Alignment, SettingValue::Whole(1 << 20))
             .and(Knob::ChunkCache, SettingValue::Whole(1 << 24))
             .and(Knob::MetaBlock, SettingValue::Whole(65536));
+        for language in [Language::C, Language::H5py, Language::Netcdf] {
+            let settings = settings.clone().and(Knob::AutoChunkCache, SettingValue::Whole(1 << 26));
+            let text = source(&settings, language);
+            assert!(text.contains("not set here: auto_chunk_cache=67108864: give each dataset a cache"), "{text}");
+        }
         let text = source(&settings, Language::Netcdf);
         assert!(text.contains("netCDF4.set_alignment(65536, 1048576)"), "{text}");
         assert!(text.contains("netCDF4.set_chunk_cache(size=16777216)"), "{text}");

@@ -74,6 +74,15 @@ impl ApplyRequest {
         }
     }
 
+    /// Returns the settings, with the maximum cache size as [`Knob::AutoChunkCache`], for programs that set them
+    /// themselves.
+    pub fn settings_with_auto(&self) -> Settings {
+        match self.auto_chunk_cache_bytes {
+            0 => self.settings.clone(),
+            most_bytes => self.settings.clone().and(Knob::AutoChunkCache, SettingValue::Whole(most_bytes)),
+        }
+    }
+
     /// Adds the settings of `profile`.
     pub fn add(&mut self, profile: &Profile) {
         for (knob, measured) in profile.settings.iter().chain(&profile.layout) {

@@ -255,9 +255,9 @@ fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Error> {
 
 fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<Exit, Error> {
     let text = match form {
-        EmitForm::C => source(&wishes.settings, Language::C),
-        EmitForm::H5py => source(&wishes.settings, Language::H5py),
-        EmitForm::Netcdf => source(&wishes.settings, Language::Netcdf),
+        EmitForm::C => source(&wishes.settings_with_auto(), Language::C),
+        EmitForm::H5py => source(&wishes.settings_with_auto(), Language::H5py),
+        EmitForm::Netcdf => source(&wishes.settings_with_auto(), Language::Netcdf),
         EmitForm::Env => {
             let objects = arguments.objects()?;
             // Covers any program that the shell starts later.
@@ -274,7 +274,7 @@ fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<
             apply::exports(&plan)
         }
         EmitForm::BoxData => {
-            for knob in patch::left_out(&wishes.settings) {
+            for knob in patch::left_out(&wishes.settings_with_auto()) {
                 anstream::eprintln!("note: {knob} has no single place in the source for its default; left out");
             }
             let source = arguments.hdf5_source.as_deref().unwrap_or(Path::new("."));
