@@ -465,3 +465,10 @@ def test_the_objects_need_nothing_but_the_c_library(apply, tmp_path):
         assert all(name.startswith(("libc.", "ld-linux")) for name in needed), (path, needed)
         undefined = subprocess.check_output(["nm", "-D", "--undefined-only", path], text=True)
         assert not any(name.startswith(("H5", "MPI")) for name in undefined.split())
+
+
+def test_files_that_the_shell_would_not_start_are_explained(apply, tmp_path):
+    (tmp_path / "analysis.py").write_text("print(1)")
+    for name, words in [("./analysis.py", ["is not executable", "python3 analysis.py"]), ("analysis.py", ["write ./analysis.py"])]:
+        done = apply([], [name], expect=2)
+        assert all(word in done.stderr for word in words), done.stderr

@@ -9,6 +9,7 @@ use crate::print_error::{print_error, render};
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
 use crate::versions;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser};
 use raddle::Error;
 use raddle::advice::AvailableOptions;
@@ -19,7 +20,7 @@ use std::path::Path;
 
 /// Runs the command given by `arguments`; the first is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let arguments = with_help_option(arguments.into_iter().collect());
     if arguments.get(1).is_some_and(|first| first == READER_ARGUMENT) {
         return serve_reader();
     }
@@ -38,6 +39,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => print_usage(&error, arguments.get(1..).unwrap_or_default()),
     })
     .unwrap_or(Exit::Internal)
+}
+
+/// Returns the command line with `help COMMAND…` as `COMMAND… --help`.
+fn with_help_option(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|first| first == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
 }
 
 /// Returns the result of `work`; `None` after a panic, which is an internal error already reported by the hook.
@@ -152,11 +162,32 @@ fn print_usage(error: &clap::Error, words: &[OsString]) -> Exit {
     print_from_root(|| {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-        ranks::answer(error.use_stderr() && answers_json(words), &Error::usage(message).json());
+        let mut failure = Error::usage(message);
+        let advice = advice_on_usage(error, words);
+        if let Some(advice) = advice {
+            failure = failure.hint(advice);
+        }
+        ranks::answer(error.use_stderr() && answers_json(words), &failure.json());
         // If standard output and error are gone, nothing can be printed; the exit code still indicates the error.
         error.print().unwrap_or_default();
+        if let Some(advice) = advice {
+            anstream::eprintln!("\n\x1b[1mwhat to do:\x1b[0m {advice}");
+        }
     });
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
+}
+
+/// Returns advice on words that a command does not take, but that belong to one of its options.
+fn advice_on_usage(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
+    let found = error.get(ContextKind::InvalidArg)?.to_string();
+    if error.kind() != ErrorKind::UnknownArgument || found.starts_with('-') {
+        return None;
+    }
+    match words.first()?.to_str()? {
+        "verify" => Some("name the inputs after --against: raddle verify all.h5 --against run*.h5"),
+        "apply" => Some(command::apply::BEFORE_PROGRAM),
+        _ => None,
+    }
 }
 
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {

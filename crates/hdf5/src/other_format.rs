@@ -38,6 +38,14 @@ pub enum OtherFormat {
     Xz,
     /// Data compressed by zstd.
     Zstd,
+    /// A tar archive.
+    Tar,
+    /// A page in HTML, as web servers send instead of a file.
+    WebPage,
+    /// An XML document, as object stores send instead of a file.
+    Xml,
+    /// A pointer of Git LFS to a file that was not fetched.
+    GitLfs,
 }
 
 /// File signatures and their formats.
@@ -60,9 +68,20 @@ const SIGNATURES: [(&[u8], OtherFormat); 16] = [
     (b"\x28\xb5\x2f\xfd", OtherFormat::Zstd),
 ];
 
+/// Beginnings of texts and their formats, in lower case.
+const BEGINNINGS: [(&str, OtherFormat); 4] = [
+    ("<!doctype html", OtherFormat::WebPage),
+    ("<html", OtherFormat::WebPage),
+    ("<?xml", OtherFormat::Xml),
+    ("version https://git-lfs.github.com/", OtherFormat::GitLfs),
+];
+
+/// Signature of POSIX tar and its offset in bytes, after the fields for the first file's name, owner and checksum.
+const TAR: (usize, &[u8]) = (257, b"ustar");
+
 impl OtherFormat {
-    /// Length of the longest signature.
-    pub const SIGNATURE_LEN_BYTES: usize = 19;
+    /// Number of bytes that suffice to recognise a format: the header of a tar archive, and texts after blank lines.
+    pub const SIGNATURE_LEN_BYTES: usize = 512;
 
     /// Returns the format of a file that begins with `start`: the whole file or its first [`Self::SIGNATURE_LEN_BYTES`]
     /// bytes.
@@ -70,7 +89,19 @@ impl OtherFormat {
         if start.is_empty() {
             return Some(Self::Empty);
         }
-        SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)).map(|&(_, format)| format)
+        if start.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) {
+            return Some(Self::Tar);
+        }
+        let by_bytes = SIGNATURES.iter().find(|(signature, _)| start.starts_with(signature)).map(|&(_, format)| format);
+        by_bytes.or_else(|| Self::of_text(start))
+    }
+
+    /// Returns the format of a text; a byte order mark, blanks and the case of letters are ignored.
+    fn of_text(start: &[u8]) -> Option<Self> {
+        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+        let begins_with =
+            |words: &str| text.get(..words.len()).is_some_and(|first| first.eq_ignore_ascii_case(words.as_bytes()));
+        BEGINNINGS.iter().find(|(words, _)| begins_with(words)).map(|&(_, format)| format)
     }
 
     /// Returns a noun phrase for the format, for example `a netCDF-3 file`.
@@ -90,6 +121,10 @@ impl OtherFormat {
             Self::Bzip2 => "compressed by bzip2",
             Self::Xz => "compressed by xz",
             Self::Zstd => "compressed by zstd",
+            Self::Tar => "a tar archive",
+            Self::WebPage => "a web page (HTML)",
+            Self::Xml => "an XML document",
+            Self::GitLfs => "a pointer of Git LFS",
         }
     }
 
@@ -110,6 +145,11 @@ impl OtherFormat {
             Self::Bzip2 => "decompress the files with `bunzip2`",
             Self::Xz => "decompress the files with `unxz`",
             Self::Zstd => "decompress the files with `unzstd`",
+            Self::Tar => "unpack tar archives with `tar -xf`",
+            Self::WebPage | Self::Xml => {
+                "download the files again: these hold a message of the server, such as an error or a login page"
+            }
+            Self::GitLfs => "fetch the files with `git lfs pull`",
         }
     }
 }
@@ -125,6 +165,12 @@ mod tests {
             assert_eq!(OtherFormat::of(&[signature, b"more"].concat()), Some(format));
             assert_eq!(OtherFormat::of(&signature[..signature.len() - 1]), None);
         }
+        for (text, format) in BEGINNINGS {
+            assert_eq!(OtherFormat::of(text.as_bytes()), Some(format));
+            assert_eq!(OtherFormat::of(&text.as_bytes()[..text.len() - 1]), None);
+        }
+        assert_eq!(OtherFormat::of(b"\xef\xbb\xbf\r\n <!DOCTYPE HTML PUBLIC>"), Some(OtherFormat::WebPage));
+        assert_eq!(OtherFormat::of(&[&[0; TAR.0], TAR.1].concat()), Some(OtherFormat::Tar));
         assert_eq!(OtherFormat::of(b"CDF\x03"), None);
         assert_eq!(OtherFormat::of(b""), Some(OtherFormat::Empty));
     }

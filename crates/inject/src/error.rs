@@ -25,6 +25,12 @@ pub enum InjectError {
         /// Name of the program.
         name: String,
     },
+    /// The program is a file without permission to execute it.
+    #[error("{name}: the file is not executable")]
+    NotExecutable {
+        /// Name of the program.
+        name: String,
+    },
     /// The path cannot be preloaded: the dynamic linker separates paths with spaces and colons and supports no quoting.
     #[error("{}: objects cannot be preloaded from a folder with a space or a colon in its name", folder.display())]
     Separator {

@@ -68,7 +68,15 @@ const MAX_STEPS: usize = 8;
 /// # Errors
 /// If the first word does not name a program, or the program cannot be read.
 pub fn find(command: &[OsString]) -> Result<Program> {
-    let no_program = |name: &OsStr| InjectError::NoProgram { name: name.to_string_lossy().into_owned() };
+    let no_program = |name: &OsStr| {
+        let text = name.to_string_lossy().into_owned();
+        let is_path = Path::new(name).components().count() > 1;
+        if is_path && Path::new(name).is_file() {
+            InjectError::NotExecutable { name: text }
+        } else {
+            InjectError::NoProgram { name: text }
+        }
+    };
     let first = command.first().ok_or_else(|| no_program(OsStr::new("")))?;
     let (mut path, mut rest) = (resolve(first).ok_or_else(|| no_program(first))?, &command[1..]);
     let (mut through, mut has_mpi) = (Vec::new(), false);
@@ -184,5 +192,10 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         assert_eq!(find(&words("no-such-program x")).unwrap_err().to_string(), "no-such-program: no such program");
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("analysis.py");
+        std::fs::write(&script, "print(1)").unwrap();
+        let refused = find(&[script.clone().into()]).unwrap_err().to_string();
+        assert_eq!(refused, format!("{}: the file is not executable", script.display()));
     }
 }

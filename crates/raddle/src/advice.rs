@@ -6,6 +6,7 @@
 use raddle_hdf5::Hdf5Error;
 use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// Choice of an option that the table of differences names.
 const BY_TABLE: &str = "choose an option that the table names";
@@ -162,10 +163,27 @@ pub fn remedy_of_io(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// Returns the remedy for an error of the operating system about `path`, which may not be meant as a path.
+fn remedy_of_name(path: &Path, error: &std::io::Error) -> &'static str {
+    let name = path.to_string_lossy();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory if name.contains("://") => {
+            "download the files first, because raddle reads files of this machine"
+        }
+        ErrorKind::NotFound | ErrorKind::NotADirectory if name.contains(":/") => {
+            "name whole files, without the path of an object in them"
+        }
+        ErrorKind::NotFound if name.starts_with('~') => {
+            "write the path of the home folder instead of ~, which only a shell replaces"
+        }
+        _ => remedy_of_io(error),
+    }
+}
+
 fn remedy(error: &Hdf5Error) -> &'static str {
     match error {
         Hdf5Error::InObject { source, .. } => remedy(source),
-        Hdf5Error::Io { source, .. } => remedy_of_io(source),
+        Hdf5Error::Io { path, source, .. } => remedy_of_name(path, source),
         Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
         Hdf5Error::Unsupported { .. } => "rewrite the files without the unsupported features",
         Hdf5Error::LeftOut { .. } => {

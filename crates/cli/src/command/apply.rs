@@ -106,6 +106,9 @@ Examples:
 The program is not modified and need not know about raddle. Settings that it chooses itself are kept, unless \
 --override is given.";
 
+/// Advice for a command line without the dashes.
+pub const BEFORE_PROGRAM: &str = "give the program after two dashes: raddle apply -- python3 analysis.py";
+
 /// Output form of `--emit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum EmitForm {
@@ -131,6 +134,13 @@ fn size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0).map_err(|error| error.to_string()) }
 }
 
+/// Reads a profile. Other files may be meant as programs.
+fn read_profile(path: &Path) -> Result<Profile, Error> {
+    let is_profile = path.exists() && path.extension().is_some_and(|extension| extension == "toml");
+    let read = Profile::read(path).map_err(|error| Error::of_tune(&error));
+    read.map_err(|error| if is_profile { error } else { error.hint(BEFORE_PROGRAM) })
+}
+
 /// Returns the stripe length of the working folder, on Lustre and GPFS; 0 elsewhere, where alignment has gained
 /// nothing.
 fn block_of_folder() -> u64 {
@@ -144,7 +154,7 @@ impl ApplyArgs {
     /// Collects the requested settings, and the file of the profile if there is one.
     fn wishes(&self) -> Result<(ApplyRequest, Option<PathBuf>), Error> {
         let (path, profile) = match &self.profile {
-            Some(path) => (Some(path.clone()), Some(Profile::read(path).map_err(|error| Error::of_tune(&error))?)),
+            Some(path) => (Some(path.clone()), Some(read_profile(path)?)),
             // Explicit settings suffice without a profile.
             None if !self.set.is_empty() || self.adapt => (None, None),
             None => newest(Path::new(".")).map_err(|error| Error::of_tune(&error))?.unzip(),
@@ -186,9 +196,7 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Error> {
         return emit(arguments, &wishes, form);
     }
     if arguments.command.is_empty() {
-        return Err(
-            Error::usage("no program to start").hint("give it after two dashes: raddle apply -- python3 analysis.py")
-        );
+        return Err(Error::usage("no program to start").hint(BEFORE_PROGRAM));
     }
     let program = find(&arguments.command).map_err(|error| of_inject(&error))?;
     let objects = arguments.objects()?;
@@ -292,6 +300,11 @@ pub(super) fn of_inject(error: &InjectError) -> Error {
         InjectError::Separator { .. } | InjectError::NoFolder => {
             failure(Exit::Usage).hint("name a folder: --folder FOLDER")
         }
+        InjectError::NoProgram { name } if Path::new(name).is_file() => {
+            failure(Exit::Usage).hint(&format!("this folder is not searched for programs: write ./{name}"))
+        }
+        InjectError::NotExecutable { .. } => failure(Exit::Usage)
+            .hint("start it with its interpreter, as in python3 analysis.py, or make it executable with chmod +x"),
         InjectError::NoProgram { .. } | InjectError::System => failure(Exit::Usage),
         InjectError::Io { operation: "writing" | "making the folder", .. } => {
             failure(Exit::Output).hint("name a folder that can be written: --folder FOLDER")

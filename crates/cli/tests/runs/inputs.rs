@@ -63,6 +63,13 @@ fn files_of_other_formats_are_called_by_their_name() {
         (b"PK\x03\x04", "a zip archive", "unpack"),
         (b"\x1f\x8b\x08", "compressed by gzip", "`gunzip`"),
         (b"", "an empty file", "copy the files again"),
+        (b"\n<!doctype HTML>\n<html>", "a web page", "download the files again"),
+        (
+            b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>",
+            "an XML document",
+            "download the files again",
+        ),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS", "`git lfs pull`"),
     ] {
         std::fs::write(folder.path().join("other.nc"), begin).unwrap();
         for arguments in [&["merge", "a.h5", "other.nc", "-o", "out.h5", "-q"][..], &["inspect", "other.nc"]] {
@@ -75,4 +82,39 @@ fn files_of_other_formats_are_called_by_their_name() {
     std::fs::write(folder.path().join("z.zarr/zarr.json"), "{}").unwrap();
     let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", "z.zarr", "-o", "out.h5", "-q"]));
     assert!(code == 3 && stderr.contains("is a Zarr store"), "{stderr}");
+}
+
+#[test]
+fn names_that_are_not_paths_are_explained() {
+    let folder = two_files();
+    for (name, remedy) in [
+        ("https://example.org/run.h5", "download the files first"),
+        ("s3://bucket/run.h5", "download the files first"),
+        ("a.h5:/rec", "name whole files"),
+        ("~/run.h5", "write the path of the home folder"),
+        ("run.h5", "check the names"),
+    ] {
+        let (code, _, stderr) = outcome(raddle(folder.path(), &["merge", name, "-o", "out.h5", "-q"]));
+        assert!(code == 3 && stderr.contains(remedy), "{name}: {stderr}");
+    }
+}
+
+#[test]
+fn inputs_of_a_verification_without_their_option_are_explained() {
+    let folder = two_files();
+    let (code, _, stderr) = outcome(raddle(folder.path(), &["verify", "a.h5", "b.h5", "-q"]));
+    assert!(
+        code == 2 && stderr.ends_with("name the inputs after --against: raddle verify all.h5 --against run*.h5\n"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn help_is_also_a_command() {
+    let folder = two_files();
+    let shown = |words: &[&str]| outcome(raddle(folder.path(), words));
+    assert_eq!(shown(&["help", "merge"]), shown(&["merge", "--help"]));
+    assert_eq!(shown(&["help", "keys", "add"]), shown(&["keys", "add", "--help"]));
+    assert_eq!(shown(&["help"]), shown(&["--help"]));
+    assert_eq!(shown(&["help", "no-such"]).0, 2);
 }

@@ -103,6 +103,7 @@ fn a_log_or_report_that_cannot_be_written_is_an_output_error() {
             let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
             assert_eq!(code, 5, "{option} {target}: {stderr}");
             assert!(stderr.contains(target), "{stderr}");
+            assert_eq!(stderr.contains("what to do: free some space"), target == "/dev/full", "{stderr}");
         }
     }
 }

@@ -25,6 +25,12 @@ use std::path::Path;
 const OTHER_OPTIONS: &str =
     "start all ranks with the same options; if they find different profiles with --profile auto, name the file of one";
 
+/// Descriptions of errors of the operating system for outputs that have no space.
+const NO_SPACE: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+
+/// Advice for an output that has no space.
+const MORE_SPACE: &str = "free some space, or write to another file system";
+
 /// Error of a request.
 #[derive(Debug)]
 pub struct Error {
@@ -102,6 +108,8 @@ impl Error {
             what.truncate(end);
             what.push('…');
         }
+        // Errors of all crates quote the operating system, but few keep its error number.
+        let is_full = exit == Exit::Output && NO_SPACE.iter().any(|reason| what.contains(reason));
         Self {
             exit,
             is_secondary: false,
@@ -109,7 +117,7 @@ impl Error {
             file_fault: None,
             what,
             details: None,
-            hint: None,
+            hint: is_full.then(|| MORE_SPACE.to_owned()),
             advice: None,
             faults: Box::default(),
         }
@@ -262,5 +270,18 @@ impl Error {
     /// Creates the failure for standard input that could not be read.
     pub fn standard_input(cause: &std::io::Error) -> Self {
         Self::new(Exit::InputRefused, &format!("standard input: {cause}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_without_space_gets_advice() {
+        let what = format!("out.h5: write chunks failed: {}", std::io::Error::from_raw_os_error(28));
+        let hint = |exit| Error::new(exit, &what).explanation().1.map(str::to_owned);
+        assert_eq!(hint(Exit::Output).as_deref(), Some(MORE_SPACE), "{what}");
+        assert_eq!(hint(Exit::InputRefused), None);
     }
 }
