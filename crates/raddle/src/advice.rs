@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Choice of an option that the table of differences names.
 const BY_TABLE: &str = "choose an option that the table names";
+/// Choice of the objects that any input has.
+const JOIN_OUTER: &str = "--join outer (objects of any input)";
 
 /// Remedies for each of several problems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,13 +55,21 @@ impl Advice {
         self
     }
 
-    /// Returns the advice for an append, which lacks most of the options that the table of differences names.
+    /// Returns the advice for an append with these differences. It lacks most of the options that the table of
+    /// differences names, and cannot add objects to its file.
     #[must_use]
-    pub fn for_append(mut self) -> Self {
-        let choices = self.0.iter_mut().flat_map(|clause| &mut clause.choices);
-        choices.filter(|choice| **choice == BY_TABLE).for_each(|choice| {
-            *choice = "merge all inputs into a new file with an option that the table names";
-        });
+    pub fn for_append(mut self, differences: &[Difference]) -> Self {
+        let has_extra = differences.iter().any(|difference| difference.kind == DifferenceKind::Extra);
+        for choice in self.0.iter_mut().flat_map(|clause| &mut clause.choices) {
+            match *choice {
+                BY_TABLE => *choice = "merge all inputs into a new file with an option that the table names",
+                JOIN_OUTER if has_extra => *choice = "to merge all inputs into a new file with an inner or outer join",
+                JOIN_OUTER => {
+                    *choice = "--join outer (objects of any input), unless the file was merged with an inner join"
+                }
+                _ => {}
+            }
+        }
         self
     }
 
@@ -110,7 +120,7 @@ impl Advice {
             (
                 &[Missing, Extra][..],
                 "where objects are missing, choose ",
-                &["--join inner (objects of all inputs)", "--join outer (objects of any input)"][..],
+                &["--join inner (objects of all inputs)", JOIN_OUTER][..],
             ),
             (
                 &[Value],

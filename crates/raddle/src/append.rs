@@ -209,7 +209,7 @@ impl AppendRequest {
     fn error(&self, error: &MergeError, files: &[PathBuf]) -> Error {
         let all: Vec<PathBuf> = std::iter::once(&self.file).chain(files).cloned().collect();
         match error {
-            MergeError::Differences { .. } => Error::of_merge(error, &all).for_append(),
+            MergeError::Differences { differences } => Error::of_merge(error, &all).for_append(differences),
             // The file records how its keys are made, so an append has no options for them.
             MergeError::KeyFaults { .. } => Error::of_merge(error, files).hint(
                 "leave out the inputs with these rows, or merge all inputs into a new file with other ids or options of keys",

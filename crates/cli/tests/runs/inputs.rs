@@ -1,6 +1,7 @@
 //! Inputs that are named but cannot be read, and the advice of commands about them.
 
 use crate::support::{make, outcome, raddle, two_files};
+use raddle_testing::plain;
 
 #[test]
 fn all_missing_inputs_are_named_however_they_were_given() {
@@ -37,11 +38,20 @@ fn advice_names_only_options_of_the_command() {
     let folder = two_files();
     std::fs::write(folder.path().join("bad.h5"), "no HDF5").unwrap();
     make(&folder.path().join("y.h5"), "/y", 1, 100);
+    let values: &[f64] = &[1.0, 2.0];
+    plain::make_columns(&folder.path().join("x.h5"), &[("/rec/x", values)]).unwrap();
+    plain::make_columns(&folder.path().join("xy.h5"), &[("/rec/x", values), ("/rec/y", values)]).unwrap();
+    let merge = ["merge", "xy.h5", "-o", "grows.h5", "--extendible", "-q"];
+    assert_eq!(outcome(raddle(folder.path(), &merge)).0, 0);
     for (arguments, advice) in [
         (&["keys", "sort", "bad.h5", "-k", "/x"][..], "copy the files again from their source\n"),
         (&["rechunk", "bad.h5", "-o", "out.h5"], "copy the files again from their source\n"),
         (&["plan", "bad.h5"], "leave them out with --skip-bad\n"),
-        (&["append", "a.h5", "y.h5"], "choose --join outer (objects of any input)\n"),
+        (&["append", "a.h5", "y.h5"], "choose to merge all inputs into a new file with an inner or outer join\n"),
+        (
+            &["append", "grows.h5", "x.h5"],
+            "choose --join outer (objects of any input), unless the file was merged with an inner join\n",
+        ),
         (
             &["plan", "a.h5", "y.h5"],
             "choose --join inner (objects of all inputs), or --join outer (objects of any input)\n",

@@ -15,6 +15,7 @@ use crate::text::escape;
 use raddle_core::CoreError;
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::InputDifference;
+use raddle_merge::schema::join::Difference;
 use raddle_merge::write::SkippedInput;
 use serde::Serialize;
 use std::fmt;
@@ -204,11 +205,11 @@ impl Error {
         self
     }
 
-    /// Changes the advice to that for an append.
+    /// Changes the advice to that for an append with these differences.
     #[must_use]
-    pub fn for_append(self) -> Self {
+    pub fn for_append(self, differences: &[Difference]) -> Self {
         match self.advice.clone() {
-            Some(advice) => self.advise(advice.for_append()),
+            Some(advice) => self.advise(advice.for_append(differences)),
             None => self,
         }
     }
