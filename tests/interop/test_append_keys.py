@@ -83,6 +83,28 @@ def test_keys_continue_in_files_of_other_joins(raddle, tmp_path, join):
     assert_same(output, wanted)
 
 
+def test_keys_continue_next_to_added_columns(raddle, tmp_path):
+    inputs = random_inputs(tmp_path, 5)
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "a") as file:
+            file.attrs["site"] = np.int32(number)
+    options = [*KEYS["file"], "--add-column", "site=@site"]
+    output, wanted, again = (tmp_path / f"{name}.h5" for name in ("out", "wanted", "again"))
+    raddle("merge", *inputs, "-o", wanted, *options)
+    raddle("merge", *inputs[:3], "-o", output, *options)
+    raddle("append", output, *inputs[3:])
+    assert_same(output, wanted)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+    # The keys of inputs are computed again, so their numbers of rows do not matter.
+    keyed = [path.rename(path.with_stem(f"keyed{number}")) for number, path in enumerate(inputs)]
+    for path in keyed:
+        raddle("keys", "add", path, "-k", KEYS["file"][1])
+    raddle("merge", *keyed, "-o", again, *options)
+    assert_same(again, wanted)
+    raddle("verify", again, "--against", *keyed)
+
+
 def test_skipped_groups_and_first_values_continue(raddle, tmp_path):
     inputs = random_inputs(tmp_path, 3)
     skipping = [*KEYS["file"], "--key-skip", "/hit"]

@@ -79,9 +79,9 @@ impl FoundInputs {
         }
     }
 
-    /// Expects the first input to be a merged file with `derived` columns, to which the others are appended.
-    pub(crate) fn growing(mut self, derived: &[DerivedSpec]) -> Self {
-        self.contents.joiner = self.contents.joiner.growing(derived);
+    /// Expects the first input to be a merged file, to which the others are appended.
+    pub(crate) fn growing(mut self) -> Self {
+        self.contents.joiner = self.contents.joiner.growing();
         self
     }
 
@@ -112,7 +112,7 @@ impl FoundInputs {
 impl FoundContents {
     fn new(options: &MergeOptions, expected: usize) -> Self {
         let guards_meaning = options.conventions.convention != Some(Choice::None);
-        let joiner = Joiner::new(options.join.clone(), guards_meaning, expected);
+        let joiner = Joiner::new(options.join.clone(), guards_meaning, expected).computing(&options.derived);
         let has_some_rows = options.rows.is_some() || !options.subset.is_empty();
         let joiner = if has_some_rows { joiner.with_some_rows() } else { joiner };
         Self {

@@ -103,7 +103,7 @@ pub(crate) fn plan_from(
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
         if let OutputState::Grows(_) = &beginning {
-            found = found.growing(&options.derived);
+            found = found.growing();
         }
         found.learned.clone_from(&learned);
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);

@@ -36,9 +36,9 @@ impl Joiner {
         if self.options.join != Join::Inner {
             return;
         }
-        let (inputs, derived) = (self.inputs, &self.derived);
-        let stays =
-            |joined: &JoinedEntry| joined.is_widest() || derived.iter().any(|spec| spec.makes(&joined.entry.path));
+        let (inputs, grows, derived) = (self.inputs, self.grows, &self.derived);
+        let is_grown = |path: &[u8]| grows && derived.iter().any(|spec| spec.makes(path));
+        let stays = |joined: &JoinedEntry| joined.is_widest() || is_grown(&joined.entry.path);
         self.entries.retain(|joined| joined.holders() == inputs || stays(joined));
     }
 

@@ -100,7 +100,7 @@ pub struct Joiner {
     has_some_objects: bool,
     /// Whether the first input is a file to which the others are appended.
     grows: bool,
-    /// Columns that are computed in that file.
+    /// Columns that are computed in the output, whatever the inputs hold at their paths.
     derived: Vec<DerivedSpec>,
     /// Attributes that become columns.
     gathered: GatheredValues,
@@ -146,11 +146,16 @@ impl Joiner {
         Self { has_some_objects: true, ..self }
     }
 
-    /// Configures the joiner for an append to the first input. The other inputs need not have the columns that
-    /// `derived` computes.
+    /// Configures the joiner for an output in which `derived` columns are computed.
     #[must_use]
-    pub(crate) fn growing(self, derived: &[DerivedSpec]) -> Self {
-        Self { grows: true, derived: derived.to_vec(), ..self }
+    pub(crate) fn computing(self, derived: &[DerivedSpec]) -> Self {
+        Self { derived: derived.to_vec(), ..self }
+    }
+
+    /// Configures the joiner for an append to the first input. The other inputs need not have its computed columns.
+    #[must_use]
+    pub(crate) fn growing(self) -> Self {
+        Self { grows: true, ..self }
     }
 
     /// Adds the next input, in input order: its entries at each of `paths`, and the convention that it was recognised

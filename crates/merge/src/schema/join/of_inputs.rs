@@ -333,7 +333,8 @@ impl Joiner {
             let is_adopted = self.grows
                 && joined.holders() == self.inputs
                 && rows.facts.iter().skip(1).all(|fact| fact.template == ABSENT);
-            if is_once || is_adopted || rows.axis > 0 || column.is_at(&joined.entry.path) {
+            let is_computed = self.derived.iter().any(|spec| spec.makes(&joined.entry.path));
+            if is_once || is_adopted || is_computed || rows.axis > 0 || column.is_at(&joined.entry.path) {
                 continue;
             }
             let lengths = rows.facts.iter().map(|fact| fact.rows).collect();
