@@ -228,6 +228,7 @@ def test_stacked_scalars_grow_as_the_file_remembers(raddle, tmp_path):
         file["x"], file["run"], file["title"], file["same"] = np.arange(2), np.int16(7), "late", 2.5
     refused = raddle("append", output, tmp_path / "other.h5", expect=3).stderr
     assert "/same" in refused and "the value of all previous inputs" in refused, refused
+    assert refused.endswith("where scalars differ, choose to merge all inputs into a new file\n"), refused
 
 
 def test_a_selection_is_remembered(raddle, tmp_path, inputs):

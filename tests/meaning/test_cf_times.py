@@ -97,6 +97,16 @@ def test_thirds_of_a_day_become_the_nearest_doubles(tmp_path, raddle, units, per
             assert merged["time"][:].tolist() == (np.arange(27) * per_day / 3).tolist()
 
 
+def test_appended_times_without_a_counterpart_need_another_merge(tmp_path, raddle):
+    """An append has no options for times, so the advice is to merge with them."""
+    inputs = write_all(tmp_path, simple(), simple(4, times=[8, 32], since="hours since 2000-02-01"))
+    output = tmp_path / "output.nc"
+    raddle("merge", inputs[0], "-o", output)
+    refused = raddle("append", output, inputs[1], expect=3).stderr
+    assert refused.endswith("merge all inputs into a new file with an option that the message names\n"), refused
+    MERGING.equal(inputs, "--time-units", "hours since 2000-01-01")
+
+
 def test_integers_become_the_nearest_doubles(tmp_path, raddle):
     first, second = simple(), simple(3, times=[80, 104, 128], since="hours since 2000-01-01", kind="i4")
     inputs = write_all(tmp_path, first, second)

@@ -12,6 +12,10 @@ use std::path::Path;
 const BY_TABLE: &str = "choose an option that the table names";
 /// Choice of the objects that any input has.
 const JOIN_OUTER: &str = "--join outer (objects of any input)";
+/// Choice of the scalars of the first input.
+const SCALARS_FIRST: &str = "--scalars first (the first input's)";
+/// Choice of the attributes of the first input.
+const ATTRIBUTES_FIRST: &str = "--attributes first (the first input's)";
 
 /// Remedies for each of several problems.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,12 +64,22 @@ impl Advice {
     #[must_use]
     pub fn for_append(mut self, differences: &[Difference]) -> Self {
         let has_extra = differences.iter().any(|difference| difference.kind == DifferenceKind::Extra);
+        // A file of stacked scalars has no dataset for one that was equal in all of its inputs.
+        let is_stacked = |difference: &Difference| {
+            difference.kind == DifferenceKind::Value && difference.found.ends_with("merge all inputs again")
+        };
+        let has_stacked = differences.iter().any(is_stacked);
         for choice in self.0.iter_mut().flat_map(|clause| &mut clause.choices) {
             match *choice {
                 BY_TABLE => *choice = "merge all inputs into a new file with an option that the table names",
                 JOIN_OUTER if has_extra => *choice = "to merge all inputs into a new file with an inner or outer join",
                 JOIN_OUTER => {
                     *choice = "--join outer (objects of any input), unless the file was merged with an inner join"
+                }
+                SCALARS_FIRST if has_stacked => *choice = "to merge all inputs into a new file",
+                ATTRIBUTES_FIRST => {
+                    *choice =
+                        "--attributes first (the first input's), unless the file has only those that all inputs have"
                 }
                 _ => {}
             }
@@ -122,12 +136,8 @@ impl Advice {
                 "where objects are missing, choose ",
                 &["--join inner (objects of all inputs)", JOIN_OUTER][..],
             ),
-            (
-                &[Value],
-                "where scalars differ, choose ",
-                &["--scalars first (the first input's)", "--scalars stack (an element per input)"],
-            ),
-            (&[Scale], "where values that are kept once differ, choose ", &["--scalars first (the first input's)"]),
+            (&[Value], "where scalars differ, choose ", &[SCALARS_FIRST, "--scalars stack (an element per input)"]),
+            (&[Scale], "where values that are kept once differ, choose ", &[SCALARS_FIRST]),
             (
                 &[Coordinate],
                 "where coordinates differ, ",
@@ -139,7 +149,7 @@ impl Advice {
                 &[Attributes],
                 "where attributes differ, choose ",
                 &[
-                    "--attributes first (the first input's)",
+                    ATTRIBUTES_FIRST,
                     "--attributes identical (those that all have)",
                     "--attributes stack (a row per input)",
                 ],

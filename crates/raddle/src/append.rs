@@ -214,6 +214,10 @@ impl AppendRequest {
             MergeError::KeyFaults { .. } => Error::of_merge(error, files).hint(
                 "leave out the inputs with these rows, or merge all inputs into a new file with other ids or options of keys",
             ),
+            // An append converts to the units of the file, whatever its inputs need.
+            MergeError::Inexact { .. } if error.to_string().contains("; --") => {
+                Error::of_merge(error, files).hint("merge all inputs into a new file with an option that the message names")
+            }
             _ => Error::of_merge(error, files),
         }
     }
