@@ -322,6 +322,92 @@ def test_filters_that_cannot_be_kept_are_reported(raddle, tmp_path):
     assert "lzf" not in message, message
 
 
+@pytest.mark.parametrize("settings", [{"fletcher32": True}, {"shuffle": True}, {"shuffle": True, "fletcher32": True}])
+def test_datasets_without_compression_stay_so(raddle, tmp_path, settings):
+    inputs = [tmp_path / f"{name}.h5" for name in "ab"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=np.arange(10), chunks=(4,), maxshape=(None,), **settings)
+    raddle("merge", *inputs, "-o", tmp_path / "out.h5", "-c", "keep", "--for", "keep")
+    with h5py.File(tmp_path / "out.h5") as file:
+        found = file["x"]
+        assert (found.compression, found.chunks) == (None, (4,))
+        assert {"shuffle": found.shuffle, "fletcher32": found.fletcher32} == {
+            "shuffle": settings.get("shuffle", False),
+            "fletcher32": settings.get("fletcher32", False),
+        }
+        assert found[:].tolist() == [*range(10), *range(10)]
+
+
+@pytest.mark.parametrize("rows", [0, 20])
+def test_filters_that_texts_cannot_keep_are_reported(raddle, tmp_path, rows):
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        settings = {"dtype": h5py.string_dtype(), "chunks": (10,), "maxshape": (None,), "shuffle": True}
+        file.create_dataset("packed", data=["a"] * rows, compression="lzf", **settings)
+        file.create_dataset("deflated", data=["a"] * rows, compression="gzip", **settings)
+    for options in [("--for", "keep"), ()]:
+        message = raddle("merge", path, "-o", tmp_path / "out.h5", "--force", "-c", "keep", *options).stderr
+        assert "1 dataset of texts, sequences or references cannot keep lzf" in message, message
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert [file[name].compression for name in ("packed", "deflated")] == [None, "gzip"]
+
+
+@pytest.mark.parametrize("count", [3000, 5000])
+def test_the_last_chunk_of_a_deep_index_is_found(raddle, tmp_path, count):
+    path, output = tmp_path / "in.h5", tmp_path / "out.h5"
+    values = np.arange(1, count + 1, dtype="i2")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=values, chunks=(1,), compression=1)
+    raddle("merge", path, "-o", output, "--for", "keep", "-c", "keep")
+    assert visit(output)["d"].tolist() == values.tolist()
+    raddle("verify", output, "--against", path)
+
+
+def libhdf5():
+    """Returns the libhdf5 that h5py loads, for calls that h5py does not wrap."""
+    return ctypes.CDLL(h5py.h5f.__file__)
+
+
+def test_a_fill_value_that_becomes_null_agrees_with_its_digest(raddle, tmp_path):
+    path, output = tmp_path / "in.h5", tmp_path / "out.h5"
+    dtype = np.dtype([("target", h5py.ref_dtype), ("text", h5py.string_dtype())])
+    text = ctypes.create_string_buffer(b"filled")
+    with h5py.File(path, "w") as file:
+        kind = h5py.h5t.py_create(dtype, logical=True)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((2,))
+        fill = struct.pack("@8xP", ctypes.addressof(text))
+        assert libhdf5().H5Pset_fill_value(ctypes.c_int64(plist.id), ctypes.c_int64(kind.id), fill) == 0
+        h5py.h5d.create(file.id, b"d", kind, h5py.h5s.create_simple((3,)), plist)
+        file["d"][0] = (file.ref, "written")
+    message = raddle("merge", path, "-o", output).stderr
+    assert "another fill value" in message, message
+    raddle("verify", output)
+    raddle("verify", output, "--against", path)
+    with h5py.File(output) as file:
+        assert [row["text"] for row in file["d"][:]] == [b"written", b"filled", b"filled"]
+
+
+def test_texts_in_a_cache_image_are_not_called_damaged(raddle, tmp_path):
+    path = tmp_path / "in.h5"
+    library = libhdf5()
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_LATEST)
+    config = struct.pack("@iBBi", 1, 1, 0, -1)
+    assert library.H5Pset_mdc_image_config(ctypes.c_int64(access.id), config) == 0
+    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, None, access)) as file:
+        file["texts"] = ["one", "two"]
+        file["numbers"] = np.arange(5)
+    message = raddle("merge", path, "-o", tmp_path / "out.h5", expect=3).stderr
+    assert "metadata cache image" in message and "damaged" not in message, message
+    # Raw data of fixed length is not part of the image.
+    raddle("merge", path, "-o", tmp_path / "out.h5", "--exclude", "texts")
+    assert visit(tmp_path / "out.h5")["numbers"].tolist() == list(range(5))
+    with h5py.File(path) as file:
+        assert list(file["texts"]) == [b"one", b"two"]
+
+
 def test_differing_attributes_are_shown_with_their_values(raddle, tmp_path):
     inputs = [tmp_path / f"run{number}.h5" for number in range(6)]
     for number, path in enumerate(inputs):

@@ -525,3 +525,13 @@ def test_indices_of_a_type_smaller_than_the_axis(pair, kind):
         assert np.array_equal(ours["wide"][0, index], expected)
         assert np.array_equal(ours["t"].read_columns(["x"], index)["x"], expected)
     same_values(ours["d"][np.array([1, 5, 100], kind)], theirs["d"][np.array([1, 5, 100], kind)])
+
+
+@pytest.mark.parametrize("count", [3000, 5000])
+def test_single_rows_behind_a_deep_index(tmp_path, count):
+    # The index of 5,000 chunks has three levels in the earliest format.
+    path = tmp_path / "deep.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.arange(1, count + 1), chunks=(1,), compression=1)
+    with raddle.open(path) as file:
+        assert [file["d"][row] for row in (0, count // 2, -1)] == [1, count // 2 + 1, count]

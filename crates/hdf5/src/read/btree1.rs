@@ -10,10 +10,6 @@ use super::{ChunkRecord, MAX_RANK};
 use crate::error::Result;
 use std::ops::ControlFlow;
 
-/// Deepest accepted tree. The smallest fan-out that libhdf5 can be configured for is 2 entries per node: 2^40 chunks
-/// fit.
-const MAX_LEVEL: usize = 40;
-
 /// Number of entries of a node at libhdf5's default (`istore_k` = 32): one read of this size covers nearly every node.
 const TYPICAL_ENTRIES: usize = 64;
 
@@ -53,6 +49,10 @@ struct ExpectedNode {
     level: usize,
     low: ChunkCoordinates,
     high: ChunkCoordinates,
+    /// Whether the node is at the left edge of the tree, which begins with the first chunk.
+    is_leftmost: bool,
+    /// Whether the node is at the right edge of the tree, which ends with the last chunk.
+    is_rightmost: bool,
 }
 
 impl ChunkWalk<'_, '_> {
@@ -78,7 +78,7 @@ impl ChunkWalk<'_, '_> {
         }
         let (kind, level, entries) = (bytes[4], usize::from(bytes[5]), uint(bytes, 6, 2) as usize);
         let loaded_len = bytes.len();
-        if kind != 1 || level > MAX_LEVEL || expected.is_some_and(|expected| expected.level != level) {
+        if kind != 1 || expected.is_some_and(|expected| expected.level != level) {
             return Err(reader.malformed(address, format!("{WHAT}: type {kind}, level {level} does not belong here")));
         }
         if entries == 0 && (level > 0 || expected.is_some()) {
@@ -112,11 +112,13 @@ impl ChunkWalk<'_, '_> {
                 level: level - 1,
                 low: self.scaled(bytes, at),
                 high: self.scaled(bytes, at + entry_len),
+                is_leftmost: expected.is_none_or(|expected| expected.is_leftmost) && entry == 0,
+                is_rightmost: expected.is_none_or(|expected| expected.is_rightmost) && entry + 1 == entries,
             };
-            // The outermost keys of the root cannot be compared with anything, so they are not used to skip subtrees.
-            let low = if expected.is_none() && entry == 0 { &[0; MAX_RANK] } else { &child.low };
-            let last = expected.is_none() && entry + 1 == entries;
-            if self.range.misses(&low[..rank], (!last).then_some(&child.high[..rank])) {
+            // The outermost keys of the tree are not used to skip subtrees. They are equal at all levels, so no
+            // comparison would find damage. libhdf5 does not raise the last one when it adds a chunk at the end.
+            let low = if child.is_leftmost { &[0; MAX_RANK] } else { &child.low };
+            if self.range.misses(&low[..rank], (!child.is_rightmost).then_some(&child.high[..rank])) {
                 continue;
             }
             let child_address = reader.defined_address(bytes, at + key_len, address, WHAT)?;
