@@ -3,6 +3,7 @@
 //!
 //! Invariant: only marks that no other kind of file has are checked.
 
+use super::refusal::{refuse, refuse_without_rules};
 use super::{FileView, Refusal, marks, row_numbers};
 use crate::rules::user::UserRule;
 use crate::schema::{display_path, last_name};
@@ -19,13 +20,6 @@ pub(super) fn refusal(file: &FileView<'_>, rules: &[UserRule]) -> Option<Refusal
 
 /// What to do with event files.
 const EVENTS_MERGE: &str = "use raddle events merge";
-
-/// Hint for users who know better.
-const OVERRIDE: &str = "--convention none concatenates the datasets as they are";
-
-pub(super) fn refuse(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
-    Some(Refusal { object: display_path(object), reason: format!("{what}: {instead}; {OVERRIDE}") })
-}
 
 /// Returns the reason why not even a copy of the file alone has what its readers need, if there is one.
 pub(super) fn refusal_of_copy(file: &FileView<'_>) -> Option<Refusal> {
@@ -53,11 +47,6 @@ fn events(file: &FileView<'_>) -> Option<Refusal> {
     }
     let what = "an event file of HEP-CCE, which stores running sums of sizes and depends on the order of attributes";
     refuse(file.path_of(cce_events(file)?), what, EVENTS_MERGE)
-}
-
-/// Refuses a format that rules of the user can describe.
-pub(super) fn refuse_without_rules(object: &[u8], what: &str, instead: &str) -> Option<Refusal> {
-    refuse(object, what, &format!("{instead}, or say with --rule how each dataset is merged"))
 }
 
 fn keras(file: &FileView<'_>) -> Option<Refusal> {

@@ -3,7 +3,7 @@
 //! Such a dataset is recognised by its name, and by the names of those next to it. Invariant: no dataset found here is
 //! merged without a rule.
 
-use super::refused::{refuse, refuse_without_rules};
+use super::refusal::{refuse, refuse_without_rules};
 use super::{FileView, Refusal};
 use crate::rules::user::UserRule;
 use crate::schema::{child_path, display_path, last_name, parent_path};
