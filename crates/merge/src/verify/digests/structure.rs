@@ -14,7 +14,8 @@ use crate::schema::attribute::marks_classic_model;
 use crate::schema::{Role, SchemaEntry, display_path};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
-use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, TypeClass};
+use raddle_hdf5::logical::append_null;
+use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, InlineData, TypeClass};
 use serde::Serialize;
 
 /// Digested properties of an object.
@@ -193,10 +194,20 @@ fn of_facts(facts: &DigestedObject<'_>) -> u64 {
     Digest::of(&bytes).crc64_nvme()
 }
 
-/// Returns the fill value, unless it is the default of zeros, which writers either store or omit.
+/// Returns the fill value, unless it is the default of zeros, which writers either store or omit. In canonical form,
+/// zeros are null references and null texts.
 fn fill_value(dataset: &Dataset) -> Option<&[u8]> {
-    let value = dataset.fill.value.as_ref()?.bytes();
-    value.iter().any(|&byte| byte != 0).then_some(value)
+    let value = dataset.fill.value.as_ref()?;
+    let is_default = match value {
+        InlineData::Stored(_) => false,
+        InlineData::Canonical(bytes) => {
+            let mut null = Vec::new();
+            append_null(&dataset.datatype.class, &mut null);
+            *bytes == null
+        }
+    };
+    let bytes = value.bytes();
+    (!is_default && bytes.iter().any(|&byte| byte != 0)).then_some(bytes)
 }
 
 #[cfg(test)]
