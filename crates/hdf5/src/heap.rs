@@ -6,7 +6,7 @@
 
 use crate::error::{Hdf5Error, Result};
 use crate::native::cursor::InFile;
-use crate::native::{Cursor, Defect, Encoding};
+use crate::native::{Cursor, Defect, Encoding, Superblock};
 use crate::source::InputFile;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct GlobalHeap<'f> {
     limit_len_bytes: u64,
     cached_len_bytes: u64,
     collections: lru::LruCache<u64, Arc<Collection>>,
+    /// Whether the collections are known to lie in their regular places.
+    is_checked: bool,
 }
 
 /// Content of a heap object; keeps its collection alive.
@@ -51,7 +53,14 @@ impl<'f> GlobalHeap<'f> {
     /// Creates the heap of `file`, with a cache of at most `limit_len_bytes`.
     pub fn new(file: &'f InputFile, encoding: Encoding, limit_len_bytes: u64) -> Self {
         // Limited by bytes, not by entries: see `keep`.
-        Self { file, encoding, limit_len_bytes, cached_len_bytes: 0, collections: lru::LruCache::unbounded() }
+        Self {
+            file,
+            encoding,
+            limit_len_bytes,
+            cached_len_bytes: 0,
+            collections: lru::LruCache::unbounded(),
+            is_checked: false,
+        }
     }
 
     /// Returns the file that holds the heap.
@@ -85,6 +94,7 @@ impl<'f> GlobalHeap<'f> {
     }
 
     fn load(&mut self, address: u64) -> Result<Arc<Collection>> {
+        self.check()?;
         let header_len = 8 + self.encoding.length_len();
         let mut header = [0; 16];
         let header = &mut header[..header_len];
@@ -104,6 +114,18 @@ impl<'f> GlobalHeap<'f> {
         let collection = Arc::new(Collection { bytes, objects });
         self.keep(address, Arc::clone(&collection));
         Ok(collection)
+    }
+
+    /// Refuses files that this reader does not support, such as those with a metadata cache image. It may hold newer
+    /// collections than their regular places. libhdf5 reads the metadata of such a file, so its heap is found here.
+    fn check(&mut self) -> Result<()> {
+        if !self.is_checked {
+            match Superblock::read(self.file) {
+                Err(error) if error.is_unsupported() => return Err(error),
+                _ => self.is_checked = true,
+            }
+        }
+        Ok(())
     }
 
     fn keep(&mut self, address: u64, collection: Arc<Collection>) {
