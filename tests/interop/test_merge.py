@@ -1,6 +1,8 @@
 """Outputs of merges, read by h5py: values, types, attributes, objects of every kind."""
 
+import ctypes
 import json
+import struct
 
 import h5py
 import hdf5plugin  # noqa: F401  (zstd and lz4)

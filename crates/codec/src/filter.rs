@@ -85,6 +85,11 @@ impl KnownFilter {
         Self::ALL.into_iter().find(|filter| filter.id() == id)
     }
 
+    /// Returns whether the filter makes values smaller; the others rearrange them or add a checksum.
+    pub const fn compresses(self) -> bool {
+        !matches!(self, Self::Shuffle | Self::Fletcher32)
+    }
+
     /// Returns the usual short name.
     pub const fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ use raddle_merge::keys::derived::DerivedColumns;
 use raddle_merge::options::{Empty, MergeOptions};
 use raddle_merge::path_text;
 use raddle_merge::plan::prediction::{Prediction, Sample, predict};
-use raddle_merge::plan::{MergePlan, Route};
+use raddle_merge::plan::{MergePlan, Route, Storage};
 use raddle_merge::schema::join::{AttributePolicy, Join};
 use raddle_merge::subset::tables::SelectedEvents;
 use raddle_merge::write::parts::{Part, PartReport, merge_part};
@@ -433,26 +433,33 @@ pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     warnings
 }
 
-/// Returns warnings about datasets that were to keep filters that raddle cannot write and whose chunks cannot be moved
-/// as stored, because they are not aligned with the rows of the inputs or other chunks were requested.
+/// Returns warnings about datasets that were to keep filters but cannot. raddle cannot write the filters, and the chunks
+/// cannot be moved as stored: they are not aligned with the rows of the inputs, other chunks were requested, or the
+/// values point into their file.
 fn lost_filters(plan: &MergePlan) -> Vec<String> {
     let mut lost = BTreeMap::new();
     let columns = plan.columns.iter().zip(&plan.schema.columns);
     for (planned, column) in columns.filter(|(planned, _)| planned.layout.keeps_filters) {
-        if let Route::Encoded { .. } = planned.route {
-            let is_kept = |id: u16| planned.filters.iter().any(|filter| filter.id == id);
-            // Without these, the user asked for it.
-            let is_optional = |id: u16| [KnownFilter::Shuffle.id(), KnownFilter::Fletcher32.id()].contains(&id);
-            let lost_ids =
-                column.model().filters.iter().filter(|filter| !is_kept(filter.id) && !is_optional(filter.id));
-            for filter in lost_ids {
-                *lost.entry(filter.id).or_insert(0_u64) += 1;
-            }
+        let is_file_local = column.is_file_local() && matches!(planned.storage, Storage::Chunked(_));
+        if !is_file_local && !matches!(planned.route, Route::Encoded { .. }) {
+            continue;
+        }
+        let is_kept = |id: u16| planned.filters.iter().any(|filter| filter.id == id);
+        // Without the filters that do not compress, the user asked for it.
+        let is_lost = |id: u16| !is_kept(id) && KnownFilter::from_id(id).is_none_or(KnownFilter::compresses);
+        for filter in column.model().filters.iter().filter(|filter| is_lost(filter.id)) {
+            *lost.entry((is_file_local, filter.id)).or_insert(0_u64) += 1;
         }
     }
-    let warning = |(id, datasets)| {
+    let warning = |((is_file_local, id), datasets)| {
         let name = KnownFilter::from_id(id).map_or_else(|| format!("filter {id}"), |filter| filter.name().to_owned());
         let count = quantity::counted(datasets, "dataset");
+        if is_file_local {
+            return format!(
+                "{count} of texts, sequences or references cannot keep {name}: these are written with deflate or \
+                 without compression"
+            );
+        }
         format!(
             "{count} cannot keep {name}, which raddle does not write: chunks that cannot be moved as stored are deflated"
         )

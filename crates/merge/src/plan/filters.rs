@@ -14,7 +14,7 @@ pub(super) fn encoder(asked: &AskedFilters, model: &Dataset) -> Encoder {
 
 fn compression(asked: &AskedFilters, model: &Dataset) -> Option<Compression> {
     match asked.compress {
-        Compress::Keep if model.filters.is_empty() => None,
+        Compress::Keep if model.filters.iter().all(|filter| !compresses(filter)) => None,
         Compress::Keep => kept(model).or(asked.compress.compression()),
         compress => compress.compression(),
     }
@@ -67,6 +67,11 @@ fn encoder_with(compression: Option<Compression>, shuffle: bool, fletcher32: boo
 
 fn has(model: &Dataset, filter: KnownFilter) -> bool {
     model.filters.iter().any(|known| known.id == filter.id())
+}
+
+/// Returns whether a filter compresses. A filter that raddle does not know may.
+fn compresses(filter: &Filter) -> bool {
+    KnownFilter::from_id(filter.id).is_none_or(KnownFilter::compresses)
 }
 
 /// Returns the compression of a dataset; `None` if it has none that raddle can write.
