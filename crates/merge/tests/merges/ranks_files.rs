@@ -181,7 +181,7 @@ fn too_little_memory_to_read_for_others_is_an_error_or_a_reason_against_it() {
     let options = MergeOptions { jobs: 1, memory_limit_bytes: 40 << 20, force: true, ..options };
     let refused = read_by(&[0; 4], files_by(4), None, &inputs, &options);
     let reported = refused[0].as_ref().unwrap_err().to_string();
-    assert!(reported.contains("reading by files: reading inputs for other ranks"), "{reported}");
+    assert!(reported.contains("reading by files: "), "{reported}");
     assert!(!options.output.exists() && count_left_beside(&options.output) == 0);
     let chosen = |memory_limit_bytes| {
         let options = MergeOptions { memory_limit_bytes, ..options.clone() };
