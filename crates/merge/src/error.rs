@@ -70,8 +70,8 @@ pub enum MergeError {
         /// The patterns, joined into one text.
         patterns: String,
     },
-    /// The include and exclude patterns leave nothing but groups of the inputs.
-    #[error("--include and --exclude leave out every dataset of the inputs")]
+    /// The include and exclude patterns leave no object of the inputs.
+    #[error("--include and --exclude leave out every object of the inputs")]
     NothingLeft,
     /// A path contains a line break, which a list with one path per line cannot hold.
     #[error("{}: a list cannot hold a path with a line break; rename the file", path.display())]

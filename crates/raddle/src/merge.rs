@@ -265,7 +265,7 @@ pub(crate) fn plan_inputs(
     let failed = |error| Error::of_merge(&error, &files);
     let plan = raddle_merge::plan_collective(&files, options, &context.watch, context.ranks).map_err(failed)?;
     options.selection.check_matched(context.ranks, &context.watch).map_err(failed)?;
-    if options.selection.is_partial() && !plan.schema.has_content() {
+    if options.selection.is_partial() && plan.schema.is_empty() {
         return Err(failed(MergeError::NothingLeft));
     }
     Ok((plan, files))

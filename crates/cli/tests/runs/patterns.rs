@@ -25,7 +25,7 @@ fn excluding_everything_is_refused() {
     let arguments = ["merge", "a.h5", "b.h5", "-o", "out.h5", "--exclude", "*"];
     let (code, _, stderr) = outcome(raddle(folder.path(), &arguments));
     assert_eq!(code, 3, "{stderr}");
-    assert!(stderr.contains("leave out every dataset"), "{stderr}");
+    assert!(stderr.contains("leave out every object"), "{stderr}");
     assert!(!folder.path().join("out.h5").exists());
 }
 

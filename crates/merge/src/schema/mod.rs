@@ -427,9 +427,9 @@ impl Schema {
         }
     }
 
-    /// Returns whether the output has anything but groups.
-    pub fn has_content(&self) -> bool {
-        self.entries.iter().any(|entry| !matches!(entry.role, Role::Group { .. }))
+    /// Returns whether the output has no object but the root group.
+    pub fn is_empty(&self) -> bool {
+        self.entries.len() <= 1
     }
 
     /// Returns the path of a column, escaped for display.
