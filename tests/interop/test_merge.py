@@ -305,7 +305,7 @@ def test_references_to_what_is_left_out_are_reported_as_that(raddle, tmp_path):
     inputs = [tmp_path / f"{name}.h5" for name in "ab"]
     for path in inputs:
         with h5py.File(path, "w") as file:
-            file["kept"] = np.arange(4)
+            file["kept"] = file["other"] = np.arange(4)
             file["cells"] = np.array([file["kept"].ref], h5py.ref_dtype)
     refused = raddle("merge", *inputs, "-o", tmp_path / "out.h5", "--exclude", "kept", expect=3)
     assert "/cells" in refused.stderr and "which is left out" in refused.stderr, refused.stderr
