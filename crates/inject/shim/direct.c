@@ -32,7 +32,7 @@ static widened *place_for(uint64_t key) {
     return &table[at];
 }
 
-/* Makes room for one more dataset; false if there is no memory. */
+/* Makes room for one more dataset; returns whether there was memory for it. */
 static bool grow(void) {
     if (taken < places / 2) return true;
     size_t count = places;
