@@ -11,6 +11,9 @@ use crate::preview::{self, MergePreview};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
 use raddle_codec::{Compression, KnownFilter};
+use raddle_core::output::folder_of;
+use raddle_core::output::publish::hidden_path;
+use raddle_core::output::space::available_bytes;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_idx::preview::{PreviewPlan, PreviewReport};
 use raddle_merge::Link;
@@ -26,6 +29,7 @@ use raddle_merge::write::parts::{Part, PartReport, merge_part};
 use raddle_merge::{IoBackend, MergeContext, MergeError, MergeReport, Reading, TileObserver, published_path};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Request to merge files.
@@ -358,6 +362,21 @@ impl PlannedMerge {
         }
         warnings.extend(self.preview.iter().flat_map(MergePreview::warnings));
         warnings
+    }
+
+    /// Returns a warning if the file system of the output lacks space for even the smallest predicted output. The file
+    /// of an interrupted run counts as free space, because the output replaces or continues it. Parts are not warned
+    /// about, because several processes share the space.
+    pub fn space_warning(&self, predicted: &Prediction) -> Option<String> {
+        let output = &self.plan.options.output;
+        let folder = folder_of(output);
+        let begun = std::fs::metadata(hidden_path(output)).map_or(0, |metadata| metadata.blocks() * 512);
+        let available = available_bytes(folder).ok()?.saturating_add(begun);
+        let (least, _) = predicted.bounds_len_bytes();
+        (self.part.is_none() && least > available).then(|| {
+            let (least, available) = (quantity::size(least), quantity::size(available));
+            format!("the output will need at least {least}, and {available} are free in {}", folder.display())
+        })
     }
 
     /// Collective. Writes the output. Returns the outcome on the first rank.

@@ -126,6 +126,8 @@ impl OutputCommand<'_> {
         }
         raddle::merge::layout_warnings(planned.plan()).iter().for_each(|warning| session.warn(warning));
         let summary = planned.summary()?;
+        let space = summary.predicted.as_ref().and_then(|predicted| planned.space_warning(predicted));
+        space.iter().for_each(|warning| session.warn(warning));
         let preview = planned.preview().map_or(String::new(), preview_text::planned);
         self.verbosity.write_report(&summary)?;
         print(&if self.printing.json { json(&summary) } else { text(&summary, Detail::of(&summary)) + &preview })
@@ -179,6 +181,7 @@ fn print_warnings(planned: &PlannedMerge, session: &Session) -> Result<Predictio
     if predicted.grows() {
         session.warn(&format!("the output will be larger than the inputs: {}", prediction(&predicted)));
     }
+    planned.space_warning(&predicted).iter().for_each(|warning| session.warn(warning));
     Ok(predicted)
 }
 

@@ -96,6 +96,23 @@ fn a_full_disk_is_broken_for_doctor_and_self_test() {
 }
 
 #[test]
+fn too_little_space_is_foreseen() {
+    let workload = Workload::small();
+    let folder = workload.root().join("out");
+    let mounted = match Mounted::new(&folder, 64) {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("skipped: a file system cannot be mounted here: {why}"),
+    };
+    workload.reset();
+    let foreseen = "the output will need at least";
+    let failed = workload.run(workload.command());
+    assert!(failed.code == 5 && failed.reported.contains(foreseen), "{failed:?}");
+    mounted.resize(64 << 10);
+    let merged = workload.run(workload.command());
+    assert!(merged.code == 0 && !merged.reported.contains(foreseen), "{merged:?}");
+}
+
+#[test]
 #[ignore = "make soak"]
 fn soak_a_full_disk_is_reported_and_resumed_when_there_is_room() {
     merges((4..2000).step_by(4));
