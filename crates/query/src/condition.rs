@@ -7,18 +7,19 @@
 mod tests;
 
 use crate::expression::{Expression, Literal, Operator};
+use crate::lists::{FloatList, TextList};
 use crate::numbers::{Number, with_words};
 use crate::pair::Pair;
 use crate::ranges::Ranges;
 use crate::statistics::{BlockStatistics, Limits, TextPrefix};
 use crate::table::{ColumnKind, TableColumn};
-use crate::texts::{TextForm, unpadded};
+use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
 use std::collections::BTreeMap;
 
-/// Minimum number of ranges that are searched for a value. With fewer, all values are compared with each range,
-/// which the compiler does for several values at a time.
-const MIN_SEARCHED_RANGES: usize = 16;
+/// Minimum length of a list that is searched for each value. With fewer values or ranges, each of them is compared with
+/// all values, which the compiler does for several at a time.
+const MIN_LISTED: usize = 16;
 
 /// Verdict on a block: which of its rows satisfy a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +74,10 @@ pub(crate) enum Test {
     Floats { number: NumberType, operator: Operator, value: f64 },
     /// Comparison of a text, byte by byte.
     Texts { form: TextForm, operator: Operator, value: Vec<u8> },
+    /// Whether a float is one of several.
+    FloatList(FloatList),
+    /// Whether a text is one of several.
+    TextList(TextList),
 }
 
 impl Condition {
@@ -84,7 +89,7 @@ impl Condition {
         let all = |all: &[Expression]| all.iter().map(|one| Self::new(one, columns)).collect::<Result<Vec<_>, _>>();
         Ok(match expression {
             Expression::And(parts) => Self::And(all(parts)?),
-            Expression::Or(parts) => Self::any_of(all(parts)?, MIN_SEARCHED_RANGES),
+            Expression::Or(parts) => Self::any_of(all(parts)?, MIN_LISTED),
             Expression::Not(one) => Self::Not(Box::new(Self::new(one, columns)?)),
             Expression::Compare { column, operator, value } => {
                 let refuse = |reason: String| (column.clone(), reason);
@@ -103,21 +108,22 @@ impl Condition {
         })
     }
 
-    /// Creates the condition that any of `parts` holds. Ranges of integers of one column become one test if there are at
-    /// least `min_ranges`.
-    fn any_of(parts: Vec<Self>, min_ranges: usize) -> Self {
-        let mut of_columns: BTreeMap<usize, (NumberType, Vec<(i128, i128)>)> = BTreeMap::new();
-        for part in &parts {
-            if let Self::Test(column, Test::Integers { number, low, high, is_inside: true }) = part {
-                of_columns.entry(*column).or_insert_with(|| (*number, Vec::new())).1.push((*low, *high));
+    /// Creates the condition that any of `parts` holds. Tests of one column that are values or ranges of a list become
+    /// one test if there are at least `min_listed`.
+    fn any_of(parts: Vec<Self>, min_listed: usize) -> Self {
+        let (mut any, mut of_columns) = (Vec::new(), BTreeMap::<usize, Vec<Test>>::new());
+        for part in parts {
+            match part {
+                Self::Test(column, test) if test.is_listed() => of_columns.entry(column).or_default().push(test),
+                other => any.push(other),
             }
         }
-        of_columns.retain(|_, (_, ranges)| ranges.len() >= min_ranges);
-        let is_alone = |part: &Self| !matches!(part, Self::Test(column, Test::Integers { is_inside: true, .. }) if of_columns.contains_key(column));
-        let mut any: Vec<Self> = parts.into_iter().filter(is_alone).collect();
-        any.extend(of_columns.into_iter().map(|(column, (number, ranges))| {
-            Self::Test(column, Test::Ranges { number, ranges: Ranges::union(ranges) })
-        }));
+        for (column, tests) in of_columns {
+            match tests.len() >= min_listed {
+                true => any.push(Self::Test(column, Test::any_of(tests))),
+                false => any.extend(tests.into_iter().map(|test| Self::Test(column, test))),
+            }
+        }
         Self::Or(any)
     }
 
@@ -266,6 +272,35 @@ impl Test {
         }
     }
 
+    /// Returns whether the test asks for a range of integers, for one float, or for one text.
+    fn is_listed(&self) -> bool {
+        match self {
+            Self::Integers { is_inside, .. } => *is_inside,
+            Self::Floats { operator, .. } | Self::Texts { operator, .. } => *operator == Operator::Equal,
+            Self::Ranges { .. } | Self::FloatList(_) | Self::TextList(_) => false,
+        }
+    }
+
+    /// Creates the test that any of `tests` holds. They are tests of one column, at least one, and all are listed.
+    fn any_of(tests: Vec<Self>) -> Self {
+        let (mut ranges, mut floats, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut any = tests[0].clone();
+        for test in tests {
+            match test {
+                Self::Integers { low, high, .. } => ranges.push((low, high)),
+                Self::Floats { value, .. } => floats.push(value),
+                Self::Texts { value, .. } => texts.push(value),
+                listed => any = listed,
+            }
+        }
+        match any {
+            Self::Integers { number, .. } => Self::Ranges { number, ranges: Ranges::union(ranges) },
+            Self::Floats { number, .. } => Self::FloatList(FloatList::new(number, floats)),
+            Self::Texts { form, .. } => Self::TextList(TextList::new(form, texts)),
+            listed => listed,
+        }
+    }
+
     fn judge(&self, limits: Limits) -> Matches {
         match (self, limits) {
             (_, Limits::Empty) => Matches::None,
@@ -274,6 +309,8 @@ impl Test {
                 if *is_inside { verdict } else { verdict.inverted() }
             }
             (Self::Ranges { ranges, .. }, Limits::Integers { min, max }) => ranges.judge(min, max),
+            (Self::FloatList(list), limits) => list.judge(limits),
+            (Self::TextList(list), limits) => list.judge(limits),
             (Self::Floats { operator, value, .. }, Limits::Floats { min, max, nans }) => {
                 let of_nans = operator.holds(&f64::NAN, value);
                 let of_numbers = judge_floats(*operator, *value, min, max);
@@ -285,14 +322,7 @@ impl Test {
                 }
             }
             (Self::Texts { form, operator, value }, Limits::Texts { min, max }) => {
-                let is_whole = match form {
-                    TextForm::Padded { len_bytes } => {
-                        value.len().max(*len_bytes) <= TextPrefix::LEN_BYTES && unpadded(value).len() == value.len()
-                    }
-                    // A text without zeros that has the prefix of a shorter one, also without zeros, is equal to it.
-                    TextForm::Canonical => value.len() < TextPrefix::LEN_BYTES && !value.contains(&0),
-                };
-                judge_texts(*operator, TextPrefix::of(value), min, max, is_whole)
+                judge_texts(*operator, TextPrefix::of(value), min, max, TextPrefix::is_whole(value, *form))
             }
             _ => Matches::Some,
         }
@@ -312,6 +342,8 @@ impl Test {
                 form.for_each(bytes, |text| holds.push(operator.holds(text, value.as_slice())));
                 holds
             }
+            Self::FloatList(list) => list.contain(bytes),
+            Self::TextList(list) => list.contain(bytes),
         }
     }
 }

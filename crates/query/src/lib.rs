@@ -17,6 +17,7 @@ pub mod events;
 pub mod expression;
 pub mod index;
 mod limits;
+mod lists;
 mod numbers;
 mod pair;
 mod parse;

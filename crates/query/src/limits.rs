@@ -2,7 +2,7 @@
 //!
 //! Invariant: limits of texts are those of their first bytes. Limits of two blocks together follow from those of each.
 
-use crate::texts::TextForm;
+use crate::texts::{TextForm, unpadded};
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,18 @@ impl TextPrefix {
         let len = text.len().min(Self::LEN_BYTES);
         first[..len].copy_from_slice(&text[..len]);
         Self(u128::from_be_bytes(first))
+    }
+
+    /// Returns whether a text that is stored in this form and has the prefix of `value` is equal to it; otherwise they
+    /// may differ.
+    pub(crate) fn is_whole(value: &[u8], form: TextForm) -> bool {
+        match form {
+            TextForm::Padded { len_bytes } => {
+                value.len().max(len_bytes) <= Self::LEN_BYTES && unpadded(value).len() == value.len()
+            }
+            // A text without zeros that has the prefix of a shorter one, also without zeros, is equal to it.
+            TextForm::Canonical => value.len() < Self::LEN_BYTES && !value.contains(&0),
+        }
     }
 }
 

@@ -29,6 +29,40 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Returns texts as they are stored: padded to a length, and with variable length.
+fn stored(texts: &[Vec<u8>], len_bytes: usize) -> [(TextForm, Vec<u8>); 2] {
+    let mut padded = Vec::new();
+    for text in texts {
+        let end = padded.len() + len_bytes;
+        padded.extend(text.iter().take(len_bytes));
+        padded.resize(end, 0);
+    }
+    // Texts of variable length have no zeros.
+    let cut = texts.iter().map(|text| text.split(|byte| *byte == 0).next().unwrap());
+    [(TextForm::Padded { len_bytes }, padded), (TextForm::Canonical, canonical_of(cut))]
+}
+
+/// Checks that a list finds the values that one of the tests of column 0 finds, and judges them rightly.
+fn check_list(tests: Vec<Condition>, bytes: &[u8], of: OrderedType) -> Result<(), TestCaseError> {
+    let known = BlockStatistics::of(of, bytes);
+    let listed = Condition::any_of(tests.clone(), 1);
+    let each = Condition::Or(tests);
+    let rows = match of {
+        OrderedType::Number(number) => bytes.len() / number.len_bytes(),
+        OrderedType::Text(form) => form.texts(bytes).len(),
+    };
+    let holds = each.evaluate(rows, &[bytes]);
+    prop_assert_eq!(&listed.evaluate(rows, &[bytes]), &holds, "{:?}", listed);
+    for limits in [known.clone(), BlockStatistics::of_limits(known.limits)] {
+        match listed.judge(&|_| Some(&limits)) {
+            Matches::None => prop_assert!(!holds.contains(&true), "{listed:?} {holds:?}"),
+            Matches::All => prop_assert!(!holds.contains(&false), "{listed:?} {holds:?}"),
+            Matches::Some => {}
+        }
+    }
+    Ok(())
+}
+
 fn literal() -> impl Strategy<Value = Literal> {
     prop_oneof![
         integers().prop_map(|value| Literal::Integer(i128::from(value))),
@@ -96,19 +130,7 @@ proptest! {
             false => (NumberType::int64(), values.iter().flat_map(|value| value.to_le_bytes()).collect()),
         };
         let tests = parts.iter().map(|(operator, value)| Condition::Test(0, of_value(number, *operator, value)));
-        let each = Condition::Or(tests.collect());
-        let Condition::Or(parts) = &each else { unreachable!() };
-        let searched = Condition::any_of(parts.clone(), 1);
-        let holds = each.evaluate(values.len(), &[&bytes]);
-        prop_assert_eq!(&searched.evaluate(values.len(), &[&bytes]), &holds, "{:?}", searched);
-        let known = BlockStatistics::of(OrderedType::Number(number), &bytes);
-        for limits in [known.clone(), BlockStatistics::of_limits(known.limits)] {
-            match searched.judge(&|_| Some(&limits)) {
-                Matches::None => prop_assert!(!holds.contains(&true), "{searched:?} {holds:?}"),
-                Matches::All => prop_assert!(!holds.contains(&false), "{searched:?} {holds:?}"),
-                Matches::Some => {}
-            }
-        }
+        check_list(tests.collect(), &bytes, OrderedType::Number(number))?;
     }
 
     #[test]
@@ -138,16 +160,7 @@ proptest! {
         len_bytes in prop::sample::select(vec![3_usize, 16, 17, 20]),
         at in 0_usize..6,
     ) {
-        let mut bytes = Vec::new();
-        for text in &texts {
-            let end = bytes.len() + len_bytes;
-            bytes.extend(text.iter().take(len_bytes));
-            bytes.resize(end, 0);
-        }
-        // Texts of variable length have no zeros.
-        let cut = texts.iter().map(|text| text.split(|byte| *byte == 0).next().unwrap());
-        let (padded, canonical) = (TextForm::Padded { len_bytes }, TextForm::Canonical);
-        for (form, bytes) in [(padded, bytes), (canonical, canonical_of(cut))] {
+        for (form, bytes) in stored(&texts, len_bytes) {
             let test = Test::Texts { form, operator: Operator::ALL[at], value: value.clone() };
             let holds = test.evaluate(&bytes);
             let expected = form.texts(&bytes).into_iter().map(|text| Operator::ALL[at].holds(text, value.as_slice()));
@@ -157,6 +170,40 @@ proptest! {
                 Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
                 Matches::Some => {}
             }
+        }
+    }
+
+    #[test]
+    fn a_search_in_a_list_of_floats_finds_what_comparing_with_each_finds(
+        values in prop::collection::vec(floats(), 0..8),
+        listed in prop::collection::vec(floats(), 1..6),
+        is_single in any::<bool>(),
+    ) {
+        let (number, bytes): (_, Vec<u8>) = match is_single {
+            true => {
+                let bytes = values.iter().flat_map(|value| (*value as f32).to_be_bytes()).collect();
+                (NumberType::Float { len_bytes: 4, is_big_endian: true }, bytes)
+            }
+            false => {
+                let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                (NumberType::Float { len_bytes: 8, is_big_endian: false }, bytes)
+            }
+        };
+        let equal = |value: &f64| Condition::Test(0, of_value(number, Operator::Equal, &Literal::Float(*value)));
+        check_list(listed.iter().map(equal).collect(), &bytes, OrderedType::Number(number))?;
+    }
+
+    #[test]
+    fn a_search_in_a_list_of_texts_finds_what_comparing_with_each_finds(
+        texts in prop::collection::vec(text(), 0..4),
+        listed in prop::collection::vec(text(), 1..6),
+        len_bytes in prop::sample::select(vec![3_usize, 16, 17, 20]),
+    ) {
+        for (form, bytes) in stored(&texts, len_bytes) {
+            let equal = |value: &Vec<u8>| {
+                Condition::Test(0, Test::Texts { form, operator: Operator::Equal, value: value.clone() })
+            };
+            check_list(listed.iter().map(equal).collect(), &bytes, OrderedType::Text(form))?;
         }
     }
 
@@ -195,7 +242,7 @@ fn long_lists_of_integers_are_searched() {
     let list = |count: i128| {
         let equal = |value| of_value(NumberType::int64(), Operator::Equal, &Literal::Integer(3 * value));
         let parts = (0..count).map(|value| Condition::Test(0, equal(value)));
-        Condition::any_of(parts.collect(), MIN_SEARCHED_RANGES)
+        Condition::any_of(parts.collect(), MIN_LISTED)
     };
     let is_one_test = |condition: &Condition| matches!(condition, Condition::Or(any) if any.len() == 1);
     assert_eq!([15, 16].map(|values| is_one_test(&list(values))), [false, true]);
