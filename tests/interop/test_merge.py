@@ -239,7 +239,9 @@ def test_dangling_references_in_attributes_become_null_and_are_reported(raddle, 
             file["cells"] = np.array([file["gone"].ref], h5py.ref_dtype)
             del file["gone"]
     refused = raddle("merge", *inputs, "-o", output, "--force", expect=3)
-    assert "/cells" in refused.stderr and "leads to no object of the file" in refused.stderr, refused.stderr
+    assert "/cells" in refused.stderr and "where the file has no object" in refused.stderr, refused.stderr
+    assert "--exclude" in refused.stderr and "damaged" not in refused.stderr, refused.stderr
+    raddle("merge", *inputs, "-o", output, "--force", "--exclude", "/cells")
 
 
 def padded_text(padding):

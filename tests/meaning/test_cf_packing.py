@@ -32,6 +32,11 @@ def test_another_packing_is_refused(tmp_path, attribute, absent):
     MERGING.refused(write_all(tmp_path, *files), names=["/tas", attribute, np.ravel(second)[-1], "--packing"])
 
 
+def test_scales_of_one_value_are_distinguished_by_their_types(tmp_path):
+    files = [simple(scale_factor=np.float32(0.5)), simple(3, scale_factor=np.float64(0.5))]
+    MERGING.refused(write_all(tmp_path, *files), names=["0.5] (float32 little-endian)", "0.5] (float64 little-endian)"])
+
+
 def packed(first_day, scale, offset, fill, kind="i2"):
     file = simple(first_day, type=kind, scale_factor=scale, add_offset=offset, _FillValue=np.dtype(kind).type(fill))
     values = np.asarray(file.variables["tas"].values)

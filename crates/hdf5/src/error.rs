@@ -201,6 +201,14 @@ pub enum Hdf5Error {
         /// Description of the failure.
         status: String,
     },
+    /// A reference in the values points to no object of the file, for example because the object was deleted.
+    #[error("{}: refers to byte {address}, where the file has no object; it may have been deleted", path.display())]
+    Dangling {
+        /// Path of the file.
+        path: PathBuf,
+        /// Absolute file offset to which the reference points.
+        address: u64,
+    },
     /// A reference in the values points to an object that the caller left out of the file's tree.
     #[error("{}: refers to the object at byte {address}, which is left out", path.display())]
     LeftOut {

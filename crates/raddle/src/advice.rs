@@ -206,6 +206,9 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::Io { path, source, .. } => remedy_of_name(path, source),
         Hdf5Error::NotHdf5 { format: Some(format), .. } => format.remedy(),
         Hdf5Error::Unsupported { .. } => "rewrite the files without the unsupported features",
+        Hdf5Error::Dangling { .. } => {
+            "leave out the references with --exclude, or set those to deleted objects to null"
+        }
         Hdf5Error::LeftOut { .. } => {
             "include the referenced objects as well, or leave out the references with --exclude"
         }

@@ -227,7 +227,7 @@ fn append_path(bytes: &[u8], resolver: &mut Resolver<'_>, out: &mut Vec<u8>) -> 
         if resolver.tree.objects.iter().any(|object| object.address == address) {
             return Err(Hdf5Error::LeftOut { path: resolver.heap.file().path().to_path_buf(), address });
         }
-        return Err(resolver.malformed(address, "an object reference that leads to no object of the file".to_owned()));
+        return Err(Hdf5Error::Dangling { path: resolver.heap.file().path().to_path_buf(), address });
     }
     let len = (out.len() - start - 8) as u64;
     out[start..start + 8].copy_from_slice(&len.to_le_bytes());

@@ -12,6 +12,7 @@ use super::unpack::{missing_values, unpack, unwritten_value};
 use crate::conventions::cf::paths_of_name;
 use crate::conventions::{Packing, Units};
 use crate::schema::attribute::{named, numbers, text, words};
+use crate::schema::join::describe;
 use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
@@ -57,13 +58,25 @@ fn refuse(settling: &mut Settling<'_>, declared: &DeclaredRule) {
         let differing: Vec<&(u32, Arc<[AttributeValue]>)> =
             declared.attributes.iter().filter(|(_, attributes)| !is_equal(known, named(attributes, name))).collect();
         let Some((_, attributes)) = differing.first() else { continue };
-        let words_of =
-            |attribute: Option<&AttributeValue>| attribute.map_or_else(|| "no such attribute".to_owned(), words);
-        let mismatch = Mismatch::attribute(name, words_of(known), words_of(named(attributes, name))).or(DECIDES);
+        let (known, found) = differing_words(known, named(attributes, name));
+        let mismatch = Mismatch::attribute(name, known, found).or(DECIDES);
         let inputs = differing.iter().map(|(input, _)| *input).collect();
         settling.refuse(declared.entry, mismatch, inputs);
     }
     settling.require_equal(declared, &PACKING);
+}
+
+/// Describes two unequal attributes, with their types if their values are equal.
+fn differing_words(known: Option<&AttributeValue>, found: Option<&AttributeValue>) -> (String, String) {
+    let both = [known, found];
+    let texts = both.map(|attribute| attribute.map_or_else(|| "no such attribute".to_owned(), words));
+    let [known, found] = match texts[0] == texts[1] {
+        false => texts,
+        true => both.map(|attribute| {
+            attribute.map_or_else(String::new, |one| format!("{} ({})", words(one), describe(&one.datatype.class)))
+        }),
+    };
+    (known, found)
 }
 
 /// Converts values to the units of the first input.

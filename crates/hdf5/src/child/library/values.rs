@@ -228,8 +228,7 @@ impl ElementReader<'_> {
 
     fn append_path(&self, address: u64, out: &mut Vec<u8>) -> Result<()> {
         let Some(path) = self.file.path_of(address) else {
-            let what = "an object reference that leads to no object of the file".to_owned();
-            return Err(Hdf5Error::Malformed { path: self.call.path.to_path_buf(), address, what });
+            return Err(Hdf5Error::Dangling { path: self.call.path.to_path_buf(), address });
         };
         append(path, out);
         Ok(())
