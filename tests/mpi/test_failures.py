@@ -95,11 +95,15 @@ def test_a_signal_to_one_rank_stops_all_with_its_code(tmp_path, large, merged):
 def test_a_rank_that_cannot_write_is_reported_once_and_ends_all(tmp_path, large, merged, ranks):
     # Only rank 2 has a limit on the length of files, of about 15 MB: MPI has its own files.
     limit = 'if [ "$RANK" = 2 ]; then ulimit -f 30000; fi'
-    report = tmp_path / "report.json"
-    _, err = ranks(3, *command_of(large, tmp_path / "out.h5"), "--report", report, expect=5, shell=limit)
-    failure = json.loads(report.read_text())["error"]
-    assert (failure["kind"], failure["exit_code"]) == ("output", 5) and "File too large" in failure["message"]
+    report, log = tmp_path / "report.json", tmp_path / "log.json"
+    reported = ["--report", report, "--log-json", log]
+    _, err = ranks(3, *command_of(large, tmp_path / "out.h5"), *reported, expect=5, shell=limit)
+    failed, finished = [json.loads(line) for line in log.read_text().splitlines()][-2:]
+    assert (failed["event"], finished["event"], finished["exit_code"]) == ("run_failed", "run_finished", 5)
+    for failure in (json.loads(report.read_text())["error"], failed):
+        assert (failure["kind"], failure["exit_code"]) == ("output", 5) and "File too large" in failure["message"]
     report.unlink()
+    log.unlink()
     assert err.count("error:") == 1 and "rank 2: error:" in err, err
     assert "File too large" in err, err
     assert err.count("finished chunks are kept") == 1, err

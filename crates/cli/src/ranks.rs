@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::machine;
 use crate::options::running::VerbosityArgs;
 use crate::print_error::{print_error, render};
+use crate::progress::JsonLog;
 use raddle::Error;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
@@ -16,7 +17,7 @@ use raddle_mpi::launcher::{self, LauncherInfo};
 use raddle_mpi::{MpiError, World};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time that a failed rank waits for the others to fail as well. Ranks agree on errors between tiles and at the end of
@@ -47,7 +48,30 @@ pub struct Ranks {
     /// Machine of each rank, as a number from 0.
     machines: Vec<u32>,
     /// Options with the file for the report of the run, once they are known.
-    reporting: OnceLock<VerbosityArgs>,
+    /// Where to write the cause of a failure that is only known at the end.
+    postponed: Arc<PostponedReport>,
+}
+
+/// Report and log of a run that failed because another rank did.
+#[derive(Debug, Default)]
+pub struct PostponedReport(Mutex<(Option<VerbosityArgs>, Option<JsonLog>)>);
+
+impl PostponedReport {
+    /// Sets the options with the file for the report, and the log.
+    pub fn set(&self, verbosity: Option<VerbosityArgs>, log: Option<JsonLog>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (verbosity, log);
+    }
+
+    /// Writes the cause of the failure. That failure is more important than one of writing about it.
+    fn write(&self, cause: &ExitMessage) {
+        let (verbosity, log) = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(verbosity) = verbosity {
+            let _ = verbosity.write_failure_of_rank(&cause.json);
+        }
+        if let Some(log) = log {
+            let _ = log.finish_with_failure(&cause.json, cause.exit_code);
+        }
+    }
 }
 
 /// Reports a failure that all ranks encounter before they have joined; only the first prints it.
@@ -72,7 +96,7 @@ struct ExitMessage {
 impl Ranks {
     /// Creates the team of a single process.
     pub fn alone() -> Self {
-        Self { world: None, jobs: default_jobs(), machines: vec![0], reporting: OnceLock::new() }
+        Self { world: None, jobs: default_jobs(), machines: vec![0], postponed: Arc::default() }
     }
 
     /// Collective. Gathers the ranks that were started to execute the command `name`.
@@ -99,7 +123,7 @@ impl Ranks {
         let gather = |local: Vec<u8>| ranks.all_gather_bytes(&local).map_err(Error::of_ranks);
         let jobs = machine::share_of_cores(default_jobs(), ranks.rank(), &gather(machine::describe(ranks.rank()))?);
         let machines = machine::numbers(&gather(machine::name(ranks.rank()))?);
-        Ok(Self { world: Some(world), jobs, machines, reporting: OnceLock::new() })
+        Ok(Self { world: Some(world), jobs, machines, postponed: Arc::default() })
     }
 
     /// Returns the number of each rank's machine.
@@ -138,10 +162,9 @@ impl Ranks {
         })
     }
 
-    /// Sets the options with the file for the report of the run.
-    pub fn report_to(&self, verbosity: &VerbosityArgs) {
-        // A command has one session.
-        let _ = self.reporting.set(verbosity.clone());
+    /// Returns where to leave report and log of a run that failed because another rank did.
+    pub fn postponed(&self) -> Arc<PostponedReport> {
+        Arc::clone(&self.postponed)
     }
 
     /// Returns whether this rank prints for all.
@@ -181,7 +204,6 @@ impl Ranks {
             };
         };
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
-        let is_secondary = matches!(&result, Some(Err(failure)) if failure.is_secondary);
         let local_message = ExitMessage::of(&result);
         let give_up = || anstream::eprint!("{}", local_message.text_of(rank));
         let received =
@@ -191,10 +213,7 @@ impl Ranks {
         if rank == 0 {
             answer(answers_json, &cause.json);
             anstream::eprint!("{}", cause.text_of(cause_rank));
-            if let Some(verbosity) = self.reporting.get().filter(|_| is_secondary) {
-                // The failure of the run is more important than one of writing the report.
-                let _ = verbosity.write_failure_of_rank(&cause.json);
-            }
+            self.postponed.write(cause);
         }
         world.close();
         Exit::of_code(cause.exit_code)

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::options::running::VerbosityArgs;
 use crate::progress::Progress;
-use crate::ranks::Ranks;
+use crate::ranks::{PostponedReport, Ranks};
 use crate::signals::{self, SignalFlag};
 use raddle::Context;
 use raddle::Error;
@@ -12,6 +12,7 @@ use raddle_core::report::InputDifference;
 use raddle_core::report::progress::{Event, Observer, Severity};
 use raddle_merge::options::Watch;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A running command, watched by the user.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Session {
     progress: Progress,
     /// Destination of the outcome; `None` on ranks that do not lead.
     verbosity: Option<VerbosityArgs>,
+    /// Destination of what the ranks report at their end; `None` for a single process.
+    postponed: Option<Arc<PostponedReport>>,
     cancel: CancelToken,
     received: SignalFlag,
 }
@@ -49,11 +52,11 @@ impl Session {
         command: &str,
         files: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> Result<Self, Error> {
-        team.report_to(verbosity);
         let local = match team.leads() {
             true => Self::start(verbosity, command, files),
             false => Self::with(Progress::silent(), None),
         };
+        let local = local.map(|session| Self { postponed: Some(team.postponed()), ..session });
         team.agree("start", local)
     }
 
@@ -62,10 +65,11 @@ impl Session {
         let stop = cancel.clone();
         let received = signals::watch(move || stop.cancel())
             .map_err(|cause| Error::new(Exit::Limit, &format!("signals cannot be watched: {cause}")))?;
-        Ok(Self { progress, verbosity, cancel, received })
+        Ok(Self { progress, verbosity, postponed: None, cancel, received })
     }
 
-    /// Runs `work`, then ends the progress and turns a cancelled run into the exit code of its signal.
+    /// Runs `work`, then ends the progress and turns a cancelled run into the exit code of its signal. A failure that only
+    /// repeats that of another rank is reported by [`Ranks::end`], which learns the cause.
     pub fn conclude(&self, work: impl FnOnce(&Watch<'_>) -> Result<Exit, Error>) -> Result<Exit, Error> {
         let watch = Watch { observer: &self.progress, cancel: &self.cancel };
         let outcome = work(&watch).map_err(|mut failure| {
@@ -76,10 +80,20 @@ impl Session {
             }
             failure
         });
+        match (&outcome, &self.postponed) {
+            (Err(failure), Some(postponed)) if failure.is_secondary => {
+                postponed.set(self.verbosity.clone(), self.progress.finish_without_outcome());
+                outcome
+            }
+            _ => self.report(outcome),
+        }
+    }
+
+    /// Writes the outcome to log and report.
+    fn report(&self, outcome: Result<Exit, Error>) -> Result<Exit, Error> {
         if let Err(failure) = &outcome {
             self.progress.failed(failure);
-            // The ranks report the cause of a secondary failure at their end.
-            if let Some(verbosity) = self.verbosity.as_ref().filter(|_| !failure.is_secondary) {
+            if let Some(verbosity) = &self.verbosity {
                 // The failure of the work is more important than one of writing the report.
                 let _ = verbosity.write_failure(failure);
             }

@@ -6,9 +6,9 @@
 //! still its total.
 
 use raddle::Error;
-use raddle::error::ErrorRecord;
 use raddle_core::report::progress::{Event, Stage};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A log of events, a line of JSON each, which is open for writing.
 #[derive(Debug)]
-pub(super) struct JsonLog {
+pub struct JsonLog {
     path: PathBuf,
     out: BufWriter<File>,
     started: Instant,
@@ -51,7 +51,7 @@ enum Frame<'a> {
     #[serde(rename = "run_started")]
     Started { command: &'a str, version: &'a str },
     #[serde(rename = "run_failed")]
-    Failed(ErrorRecord<'a>),
+    Failed(&'a Value),
     #[serde(rename = "run_finished")]
     Finished { exit_code: u8 },
 }
@@ -91,19 +91,36 @@ impl JsonLog {
 
     /// Writes the reason for the failure of the run.
     pub(super) fn failed(&mut self, failure: &Error) {
-        self.write(&Frame::Failed(failure.record()));
+        self.write_failure(&serde_json::to_value(failure.record()).unwrap_or_default());
+    }
+
+    /// Writes the reason for the failure of another rank, given as the output of `--json`, and the last line.
+    ///
+    /// # Errors
+    /// If any line could not be written.
+    pub fn finish_with_failure(mut self, json: &str, exit_code: u8) -> Result<(), Error> {
+        let answer: Value = serde_json::from_str(json).unwrap_or_default();
+        self.write_failure(&answer["error"]);
+        self.finish(exit_code)
     }
 
     /// Writes the last line and all buffered data.
     pub(super) fn finish(mut self, exit_code: u8) -> Result<(), Error> {
-        for stage in Stage::ALL {
-            self.write_pending(stage);
-        }
+        self.write_all_pending();
         self.write(&Frame::Finished { exit_code });
         match self.failed.map_or_else(|| self.out.flush(), Err) {
             Ok(()) => Ok(()),
             Err(cause) => Err(Error::writing(&self.path, &cause)),
         }
+    }
+
+    fn write_failure(&mut self, failure: &Value) {
+        self.write_all_pending();
+        self.write(&Frame::Failed(failure));
+    }
+
+    fn write_all_pending(&mut self) {
+        Stage::ALL.into_iter().for_each(|stage| self.write_pending(stage));
     }
 
     fn write_pending(&mut self, stage: Stage) {
@@ -132,7 +149,6 @@ impl JsonLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     #[test]
     fn every_line_is_an_object_and_advances_add_up() {

@@ -7,6 +7,8 @@ mod bars;
 mod json_log;
 mod lines;
 
+pub use json_log::JsonLog;
+
 use crate::options::running::{VerbosityArgs, Visibility, Warnings};
 use crate::render::{escape, quantity};
 use raddle::Error;
@@ -109,6 +111,13 @@ impl Progress {
         let mut state = self.lock();
         state.display.close();
         state.log.take().map_or(Ok(()), |log| log.finish(exit_code))
+    }
+
+    /// Closes bars, and returns the log, which does not tell yet how the run ended.
+    pub fn finish_without_outcome(&self) -> Option<JsonLog> {
+        let mut state = self.lock();
+        state.display.close();
+        state.log.take()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
