@@ -32,7 +32,7 @@ def killed_at(tmp_path, large, merged, size, point, points):
     if point % 4:
         # In most cases when there is something to resume from.
         wait_for_records(tmp_path, started)
-    time.sleep(whole_s * point / points * (0.2 if point % 4 else 0.7))
+    time.sleep(whole_s * (point % points) / points * (0.2 if point % 4 else 0.7))
     struck = kill(found)
     ended = time.monotonic()
     code, out, err = started.end(LONGEST_S)
@@ -47,10 +47,14 @@ def killed_at(tmp_path, large, merged, size, point, points):
 
 
 def killed_at_points(tmp_path, large, merged, points):
-    killed = [killed_at(tmp_path, large, merged, 2 + point % 3, point, points) for point in range(points)]
-    struck, went_on = (sum(of_point[which] for of_point in killed) for which in (0, 1))
-    print(f"{struck} of {points} were killed before their end, {went_on} of them were resumed")
-    assert struck > points // 3, f"only {struck} of {points} were killed before their end"
+    """Kills ranks at as many points, and at more if a busy machine shifted too many of them beyond the end of the run."""
+    killed, struck, went_on = [], 0, 0
+    while len(killed) < points or (len(killed) < 4 * points and (struck <= points // 3 or went_on < points // 4)):
+        point = len(killed)
+        killed.append(killed_at(tmp_path, large, merged, 2 + point % 3, point, points))
+        struck, went_on = (sum(of_point[which] for of_point in killed) for which in (0, 1))
+    print(f"{struck} of {len(killed)} were killed before their end, {went_on} of them were resumed")
+    assert struck > points // 3, f"only {struck} of {len(killed)} were killed before their end"
     assert went_on >= points // 4, f"only {went_on} of {struck} were resumed"
 
 
