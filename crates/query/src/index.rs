@@ -158,7 +158,8 @@ impl Index {
         Ok(Self::of(&file.identity(), columns.collect()))
     }
 
-    /// Returns the statistics of the whole blocks that this index knows of a column, whose rows come first in the file.
+    /// Returns the statistics of the complete blocks of a column that this index covers. Their rows come first in the
+    /// file.
     fn whole_blocks(
         &self,
         path: &str,
