@@ -16,6 +16,7 @@
 #   make test-qemu TARGET=s390x-unknown-linux-gnu  unit tests for another processor under qemu-user, with Debian's cross-compiler
 #                (PACKAGES='raddle-codec raddle-hdf5' chooses crates)
 #   make release-check RELEASE=v0.1.0  everything about a release that needs no compilation; without RELEASE, before the tag
+#   make test-crates  compile the crates as they are packed for crates.io; publishes nothing
 #   make sdist   the source distribution, in dist/
 #   make wheel   a wheel for this machine, in dist/; make test-wheel  installs it elsewhere and merges with it
 #   make wheels  wheels for Linux with glibc 2.28 or musl 1.2 on x86_64 and aarch64, in dist/, each of at most 12 MB
@@ -100,7 +101,7 @@ MPI_FEATURE = $(shell $(HAS_MPI) && echo --features raddle-cli/mpi)
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
 	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-compressions \
 	bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup setup-tests clean msrv test-package \
-	test-site test-small test-portable test-qemu fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
+	test-site test-small test-portable test-qemu test-crates fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -291,6 +292,9 @@ test-qemu: setup
 release-check: $(VENV)/.release-ready
 	RELEASE=$(RELEASE) sh scripts/release-check.sh
 
+test-crates: setup
+	$(CARGO) publish --dry-run --locked $$(scripts/publish-order.py | sed 's/^/--package /')
+
 sdist: $(VENV)/.release-ready
 	$(BIN)/maturin sdist --out dist
 
@@ -308,7 +312,7 @@ archive: build
 
 deb: build
 	sh scripts/man-and-completions.sh target/release/raddle target/deb
-	$(CARGO) deb --no-build --package raddle-cli --output dist/
+	$(CARGO) deb --no-build --strip --package raddle-cli --output dist/
 
 site: $(VENV)/.docs-ready $(if $(RADDLE),,build)
 	$(BIN)/python scripts/gallery.py $(or $(RADDLE),target/release/raddle) target/gallery

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Publishes all crates, in the order of their dependencies: sh scripts/publish-crates.sh
+# Publishes all crates, in the order of their dependencies: sh scripts/publish-crates.sh [OPTION]...
+# Options are those of `cargo publish`, such as --no-verify, which does not compile the crates again.
 # Crates whose version is on the registry are left out, so that the same command continues after a failure. The registry accepts
 # only a few new names at once: the script then waits and tries again.
 set -eu
@@ -14,7 +15,7 @@ for crate in $(scripts/publish-order.py); do
         continue
     fi
     tries=0
-    until cargo publish --locked --package "$crate" 2> "$log"; do
+    until cargo publish --locked --package "$crate" "$@" 2> "$log"; do
         cat "$log" >&2
         tries=$((tries + 1))
         if ! grep -q 429 "$log" || [ "$tries" -ge 20 ]; then exit 1; fi
