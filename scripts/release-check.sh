@@ -157,6 +157,7 @@ fi
 step "lock files are up to date" lock_files
 step "texts of licences are up to date" scripts/licenses.py check
 step_with cargo-deny "licences and sources of dependencies" cargo deny check licenses bans sources
+step_with cargo-shear "no unused dependencies" cargo shear --locked
 step "list of C libraries is valid CycloneDX" bill_of_materials
 step "crates can be packed" crates
 step_with maturin "source distribution" sdist
@@ -165,6 +166,9 @@ step_with "$linter" "workflows" actionlint_of_workflows
 step_with zizmor "security of workflows" zizmor --offline --no-progress .github
 step_with check-jsonschema "forms of issues" check-jsonschema --builtin-schema vendor.github-issue-forms \
     .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml .github/ISSUE_TEMPLATE/wrong-result.yml
+step_with check-jsonschema "links on the page of new issues" check-jsonschema --builtin-schema vendor.github-issue-config \
+    .github/ISSUE_TEMPLATE/config.yml
+step_with check-jsonschema "updates of dependencies" check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 step_with check-jsonschema "CITATION.cff" check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
 step_with shellcheck "shell scripts" shell_scripts
 step_with hadolint "Dockerfile" hadolint packaging/docker/Dockerfile

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Keeps the version of raddle, and the address of its repository, the same in all files that state them.
+"""Keeps the version of raddle, its oldest compiler, and the address of its repository, the same in all files that state them.
 
     scripts/versions.py                  prints where they are
-    scripts/versions.py check            exits with 1 if a file states another version or repository than Cargo.toml
+    scripts/versions.py check            exits with 1 if a file states another version, compiler or repository than Cargo.toml
     scripts/versions.py check --release  also requires a dated section in CHANGELOG.md and the same date in CITATION.cff
     scripts/versions.py set 0.2.0        writes a version to all files
     scripts/versions.py hash SDIST       writes the SHA-256 of a source distribution to the recipes in packaging/
@@ -23,7 +23,7 @@ VERSIONS = {
     "CITATION.cff": [r"^version: (.+)$"],
     "README.md": [r"@software\{raddle, .* version = \{(.+)\}\}"],
     "packaging/conda/recipe.yaml": [r'^  version: "(.+)"$'],
-    "packaging/spack/package.py": [r'^    version\("(\d.+?)",', r'^    pypi = "raddle/raddle-(.+)\.tar\.gz"'],
+    "packaging/spack/package.py": [r'^    version\("(\d.+?)",', r'^    url = ".*/raddle-(.+)\.tar\.gz"'],
     "packaging/homebrew/raddle.rb": [r"/raddle-(.+)\.tar\.gz"],
     "packaging/easybuild/raddle.eb": [r"^version = '(.+)'$"],
     "packaging/docker/Dockerfile": [r"^ARG RADDLE_VERSION=(.+)$"],
@@ -45,6 +45,17 @@ REPOSITORIES = {
     "packaging/easybuild/raddle.eb": [r"^homepage = '(.+)'$"],
     "packaging/docker/Dockerfile": [r'org\.opencontainers\.image\.source="(.+)"'],
     "packaging/apptainer/raddle.def": [r"^    org\.opencontainers\.image\.source (.+)$"],
+}
+# The same for the oldest compiler that builds raddle.
+COMPILERS = {
+    "Cargo.toml": [r'^rust-version = "(.+)"$'],
+    "README.md": [r"^You need Rust (\S+) or newer"],
+    "docs/index.md": [r"^    You need Rust (\S+) or newer"],
+    "docs/start/five-minutes.md": [r"needs only Rust (\S+) or newer"],
+    "docs/reference/stability.md": [r"^\| Rust, to build it \| ([^;]+); "],
+    "packaging/spack/package.py": [r'"rust@(.+):"'],
+    "packaging/docker/Dockerfile": [r"^ARG RUST_VERSION=(.+)$"],
+    "packaging/apptainer/raddle.def": [r"^From: rust:(.+?)-"],
 }
 # The same for the SHA-256 of the source distribution.
 HASHES = {
@@ -115,6 +126,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.command == "check":
         version, wrong = check(VERSIONS, "version")
+        wrong += check(COMPILERS, "compiler")[1]
         wrong += check(REPOSITORIES, "repository")[1]
         hashes = {match[1] for _, _, match in places(HASHES)}
         if len(hashes) > 1:
@@ -137,7 +149,7 @@ def main() -> int:
     elif arguments.command == "repository":
         replace(REPOSITORIES, arguments.url.removesuffix("/").removesuffix(".git"))
     else:
-        for name, number, match in [*places(VERSIONS), *places(REPOSITORIES)]:
+        for name, number, match in [*places(VERSIONS), *places(COMPILERS), *places(REPOSITORIES)]:
             print(f"{name}:{number}: {match[1]}")
     return 0
 
