@@ -100,6 +100,13 @@ def test_extras_and_lowest_versions_are_those_of_the_project():
     assert {"gpu", "gpu-cuda13"} <= set(extras)
 
 
+def test_the_page_of_the_package_names_all_extras():
+    tomllib = pytest.importorskip("tomllib", reason="new in Python 3.11")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    paragraph = next(part for part in (ROOT / "python/README.md").read_text().split("\n\n") if part.startswith("Extras: "))
+    assert set(re.findall(r"\[([\w-]+)\]", paragraph)) == set(extras)
+
+
 def test_a_gpu_needs_a_driver_a_device_and_packages():
     def absent():
         raise UsageError("nvCOMP is not installed: pip install 'raddle[gpu]'")

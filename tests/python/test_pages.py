@@ -63,6 +63,15 @@ def test_a_page_shows_what_its_blocks_print(name, tmp_path):
         assert (tmp_path / figure).exists() and (path.parent / figure).exists(), figure
 
 
+def test_the_readme_shows_what_its_blocks_print(tmp_path):
+    page = tmp_path / "README.md"
+    made = "```console\n$ raddle demo --only-generate --keep run11981\n```\n\n"
+    page.write_text(made + (ROOT / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    results = pages.run(page, tmp_path)
+    assert len(results) > 3
+    assert not list(pages.faults(results))
+
+
 def test_every_story_is_run():
     assert {f"stories/{path.stem}" for path in Path(ROOT / "docs/stories").glob("*.md")} == {
         name for name in RUN if name.startswith("stories/")
