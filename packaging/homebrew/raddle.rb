@@ -12,6 +12,7 @@ class Raddle < Formula
   depends_on "rust" => :build
 
   def install
+    ENV["CARGO_PROFILE_RELEASE_STRIP"] = "symbols"
     system "cargo", "install", *std_cargo_args(path: "crates/cli")
     generate_completions_from_executable(bin/"raddle", "completions")
     system bin/"raddle", "man", buildpath/"man"
