@@ -263,7 +263,8 @@ def merge(
         TOML file with rules: a table ``[rules]`` of ``"PATTERN" = "RULE"``.
     dim
         Dimension along which files are concatenated, by the name of its dimension scale, whatever axis it is: for
-        netCDF and other HDF5 files with dimension scales. Default: the unlimited one.
+        netCDF and other HDF5 files with dimension scales. Of several names, such as ``"station,obs"``, each dataset is
+        concatenated along the dimension that it has. Default: the unlimited one.
     new_dim
         Name of a new first dimension, along which each file becomes one record. In netCDF and other files with
         dimension scales, the scalar variable of this name becomes its coordinate. In other HDF5 files the new axis of

@@ -179,6 +179,20 @@ def test_reversed_coordinates_are_refused_whatever_scalars_says(tmp_path, raddle
     raddle("merge", *inputs, "-o", tmp_path / "named.nc", "--rule", f"{name}: once", "--scalars", "first")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_members_of_an_ensemble_name_their_dimension(tmp_path, count):
+    """Files that hold other members of the same times follow one another along the members."""
+    files = [simple(), simple()]
+    for number, file in enumerate(files):
+        file.dims["member"], file.dims["time"] = count, 3
+        file.variables["member"] = Variable(("member",), 7 * number + np.arange(count))
+        file.variables["rain"] = Variable(("member", "time"), np.full((count, 3), 1.0 + number))
+    inputs = write_all(tmp_path, *files)
+    message = MERGING.refused(inputs, names=["/member", "other coordinates", "--dim member"][: 3 if count == 1 else 2])
+    assert count == 1 or "--dim" not in message
+    MERGING.equal(inputs, "--dim", "member", dim="member", ordered=False)
+
+
 def test_a_grid_of_another_length_is_refused(tmp_path):
     files = [simple(), simple(3)]
     files[1].dims["x"] = 3

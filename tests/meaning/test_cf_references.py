@@ -228,7 +228,11 @@ def test_counts_and_what_they_count_are_concatenated_together(tmp_path, stations
             assert file["row_size"][:].tolist() == [2, 3, 2, 3]
             assert file["temperature"][:].tolist() == [0, 1, 2, 3, 4] * 2
     else:
-        RAGGED.refused(paths, names=["/row_size", "counts elements along /obs"])
+        RAGGED.refused(paths, names=["/row_size", "counts elements along /obs", "--dim obs,station"])
+        output = RAGGED.equal(paths, "--dim", "obs,station", judge=None)
+        with netCDF4.Dataset(output) as file:
+            assert file["row_size"][:].tolist() == [2, 3, 2, 3]
+            assert file["temperature"][:].tolist() == [0, 1, 2, 3, 4] * 2
 
 
 @pytest.mark.parametrize("along", ["time", "lat"])
@@ -302,13 +306,22 @@ def test_geometries(tmp_path, growing):
                 variable(file, name, "f8", ("node",), np.arange(7), axis=name.upper())
             start = 2 * number * ("time" in growing)
             variable(file, "time", "f8", ("time",), np.arange(2) + start, units="days since 2000-01-01")
+    options = []
     if len(growing) == 1 and growing != ("time",):
-        RAGGED.refused(paths, names=["/shape", "describes geometries"])
-        return
-    output = RAGGED.equal(paths, judge=None)
+        options = ["--dim", "instance,node"]
+        RAGGED.refused(paths, names=["/shape", "describes geometries", " ".join(options)])
+    output = RAGGED.equal(paths, *options, judge=None)
     with netCDF4.Dataset(output) as file:
-        assert file["node_count"][:].tolist() == [3, 4] * len(growing)
-        assert len(file["x"]) == 7 * len(growing)
+        copies = 1 if growing == ("time",) else 2
+        assert file["node_count"][:].tolist() == [3, 4] * copies
+        assert len(file["x"]) == 7 * copies
+
+
+def test_an_unknown_dimension_among_several_is_refused(tmp_path):
+    paths = [tmp_path / "0.nc", tmp_path / "1.nc"]
+    for path in paths:
+        contiguous_ragged(path, [2, 3], False, False)
+    RAGGED.refused(paths, "--dim", "station,profile", names=['has no dimension "profile" (--dim)', "/obs, /station"])
 
 
 def test_tie_points_are_refused(tmp_path):

@@ -17,7 +17,7 @@ use crate::rules::packed::{PACKING, VALID};
 use crate::rules::time_units::is_time_units;
 use crate::rules::{Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::scan::scale_lists::{DIMENSION_LIST, REFERENCE_LIST, scales};
-use crate::schema::attribute::{NO_VARIABLE, named, replaced, text, with_text};
+use crate::schema::attribute::{NO_VARIABLE, named, replaced, text, text_without_variable, with_text};
 use crate::schema::join::Difference;
 use crate::schema::{AttributeValue, Role, child_path, display_path, is_named, parent_path};
 use raddle_hdf5::model::TypeClass;
@@ -52,7 +52,7 @@ const MEANING: [&str; 20] = [
     "climatology",
 ];
 /// Name of the attribute with a dimension's id.
-const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
+pub(crate) const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
 /// Name of the attribute with the ids of a variable's dimensions.
 const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
 /// Attributes that identify dimensions, which [`dimensions`] compares by path.
@@ -334,7 +334,7 @@ fn is_without_variable(file: &FileView<'_>, at: usize) -> bool {
 /// dimension.
 pub(crate) fn with_length(attributes: &[AttributeValue], len: u64) -> Option<Arc<[AttributeValue]>> {
     let name = named(attributes, "NAME").filter(|_| names_no_variable(attributes))?;
-    Some(replaced(attributes, with_text(name, &format!("{NO_VARIABLE}{len:10}"))))
+    Some(replaced(attributes, with_text(name, &text_without_variable(len))))
 }
 
 /// Returns whether the attributes mark a dimension without a variable.
@@ -422,13 +422,13 @@ impl<'f, 'a> Variables<'f, 'a> {
                     .to_owned(),
             );
         }
-        if let Some(name) = &options.dim {
-            let asked = |dim: &&Vec<u8>| is_named(dim, name);
-            let found: BTreeSet<Vec<u8>> = self.all.iter().filter(asked).cloned().collect();
-            return match found.is_empty() {
-                true => refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all))),
-                false => Ok(found),
-            };
+        if options.dim.is_some() {
+            let is_missing = |name: &&str| !self.all.iter().any(|dim| is_named(dim, name));
+            if let Some(name) = options.dims().find(is_missing) {
+                return refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all)));
+            }
+            let is_asked = |dim: &&Vec<u8>| options.dims().any(|name| is_named(dim, name));
+            return Ok(self.all.iter().filter(is_asked).cloned().collect());
         }
         if !self.unlimited.is_empty() {
             return Ok(self.unlimited.clone());
@@ -476,6 +476,7 @@ pub(super) fn is_scale(file: &FileView<'_>, at: usize) -> bool {
     is_class_of_scales(file.attributes(at))
 }
 
-fn is_class_of_scales(attributes: &[AttributeValue]) -> bool {
+/// Returns whether the attributes mark a dimension scale.
+pub(crate) fn is_class_of_scales(attributes: &[AttributeValue]) -> bool {
     text(attributes, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
 }

@@ -17,7 +17,8 @@ pub struct ConventionOptions {
     pub convention: Option<Choice>,
     /// The user's own rules, which take precedence over those of the convention.
     pub rules: Vec<UserRule>,
-    /// Name of the dimension along which netCDF files are concatenated; `None` for the unlimited one.
+    /// Name of the dimension along which netCDF files are concatenated, or names separated by commas; `None` for the
+    /// unlimited ones.
     pub dim: Option<String>,
     /// Name of a new first dimension along which each file is one record. If the files have a scalar of this name, it
     /// becomes the coordinate of that dimension.
@@ -52,6 +53,11 @@ impl ConventionOptions {
     /// Returns whether the options also change a merge of a single file.
     pub(crate) fn is_of_one_file(&self) -> bool {
         self.new_dim.is_some() || self.tiles.is_some()
+    }
+
+    /// Returns the names of the dimensions along which files are concatenated; none if the user named none.
+    pub(crate) fn dims(&self) -> impl Iterator<Item = &str> {
+        self.dim.iter().flat_map(|names| names.split(',')).map(str::trim)
     }
 
     /// Returns an option that belongs to a convention other than `followed`, with that convention.

@@ -50,8 +50,10 @@ impl DivisionPoints {
         }
         let lengths = lengths(plan);
         if plan.inputs.len() == 1 && found.is_empty() {
-            found = match &plan.options.conventions.dim {
-                Some(dim) => lengths.keys().filter(|path| is_named(path, dim)).cloned().map(Some).collect(),
+            let options = &plan.options.conventions;
+            let is_asked = |path: &&Vec<u8>| options.dims().any(|dim| is_named(path, dim));
+            found = match options.dim {
+                Some(_) => lengths.keys().filter(is_asked).cloned().map(Some).collect(),
                 None => unlimited(plan, &dimensions),
             };
         }

@@ -5,7 +5,7 @@
 //! left out, too, so that a dimension without a variable gets this length. Invariant: what remains has no values and no
 //! attributes of the variable.
 
-use crate::schema::attribute::NO_VARIABLE;
+use crate::schema::attribute::{NO_VARIABLE, text_without_variable};
 use raddle_hdf5::model::{
     Attribute, Dataset, Dataspace, Datatype, FileTree, FillValue, InlineData, Layout, Object, ObjectIndex, ObjectKind,
     TypeClass,
@@ -149,7 +149,7 @@ pub(super) fn without_variable(scale: &Object, len: Option<u64>) -> Object {
         filters: Vec::new(),
     };
     scale.attributes.retain(|attribute| OF_SCALES.contains(&attribute.name.as_slice()));
-    let mut name = format!("{NO_VARIABLE}{len:10}").into_bytes();
+    let mut name = text_without_variable(len).into_bytes();
     name.push(0);
     scale.attributes.push(Attribute {
         name: b"NAME".to_vec(),

@@ -5,6 +5,7 @@
 //! is only withdrawn after every element of both datasets was compared.
 
 use crate::conventions::Choice;
+use crate::conventions::cf::is_class_of_scales;
 use crate::error::Result;
 use crate::inputs::order::find;
 use crate::inputs::reader::InputReader;
@@ -12,7 +13,7 @@ use crate::inputs::value_source::ValueSource;
 use crate::options::MergeOptions;
 use crate::plan::PlannedInput;
 use crate::schema::join::{Difference, DifferenceKind, describe_value};
-use crate::schema::{ABSENT, Column, Role, Schema, display_path};
+use crate::schema::{ABSENT, Column, Role, Schema, display_path, last_name};
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
 use raddle_hdf5::model::{Dataspace, FileTree, TypeClass};
 use raddle_hdf5::native::Encoding;
@@ -75,6 +76,9 @@ pub(crate) fn explain(
             if convention == Some(Choice::Cf) && options.conventions.dim.is_none() {
                 if expected.ends_with(ELEMENTS) {
                     difference.found += "; --dim NAME concatenates along that dimension";
+                } else if first.1.rows == 1 && is_coordinate(schema, column) {
+                    let name = String::from_utf8_lossy(last_name(path));
+                    difference.found += &format!("; --dim {name} concatenates along that dimension");
                 } else if !is_any_concatenated {
                     difference.found += "; the unlimited dimension is empty, --dim NAME selects another one";
                 }
@@ -85,6 +89,12 @@ pub(crate) fn explain(
     }
     *differences = explained;
     Ok(())
+}
+
+/// Returns whether a dataset holds the coordinates of a dimension.
+fn is_coordinate(schema: &Schema, column: &Column) -> bool {
+    let is_of_one_axis = column.model().dataspace.dims().len() == 1;
+    is_of_one_axis && is_class_of_scales(&schema.entries[column.entry as usize].attributes)
 }
 
 fn column_at<'s>(schema: &'s Schema, path: &str) -> Option<(&'s [u8], &'s Column)> {

@@ -14,6 +14,11 @@ use std::sync::Arc;
 /// size follows.
 pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable.";
 
+/// Returns the text of `NAME` of a dimension of length `len` without a variable.
+pub(crate) fn text_without_variable(len: u64) -> String {
+    format!("{NO_VARIABLE}{len:10}")
+}
+
 /// An attribute with its value in canonical bytes, which are comparable between files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeValue {

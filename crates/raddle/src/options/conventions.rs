@@ -36,7 +36,9 @@ pub struct ConventionChoices {
     /// Dimension along which files are concatenated, by the name of its dimension scale [default: the unlimited one]
     ///
     /// The dimension may be any axis of a dataset. Datasets without it are kept once and must be equal in all inputs.
-    /// This is for netCDF, and for other HDF5 files with dimension scales.
+    /// Of several names, separated by commas, each dataset is concatenated along the dimension that it has: the stations
+    /// and the observations of a ragged array, for example. This is for netCDF, and for other HDF5 files with dimension
+    /// scales.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub dim: Option<String>,
 

@@ -121,15 +121,32 @@ impl References<'_, '_, '_> {
         if self.is_along(at) {
             return Ok(());
         }
+        let remedy = match self.option_for(&[at], dimension) {
+            Some(option) => format!("{option} concatenates along both dimensions"),
+            None => "select another dimension with --dim".to_owned(),
+        };
         let dimension = display_path(dimension);
         Err(self.refusal(
             at,
             format!(
                 "{does} along {dimension}, along which files are concatenated, but is itself carried once, so that the \
-                 output would describe the first file only; make its dimension unlimited too (ncks --mk_rec_dmn), or \
-                 select another dimension with --dim"
+                 output would describe the first file only; {remedy}"
             ),
         ))
+    }
+
+    /// Returns the option that concatenates files along `dimension`, unless it is empty, and along the first dimensions
+    /// of `variables`; `None` if these have no dimensions.
+    fn option_for(&self, variables: &[usize], dimension: &[u8]) -> Option<String> {
+        let of_variable = |at: &usize| self.variables.dims.get(at)?.first().map(Vec::as_slice);
+        let mut dimensions: BTreeSet<&[u8]> = variables.iter().filter_map(of_variable).collect();
+        if dimensions.is_empty() {
+            return None;
+        }
+        dimensions.insert(dimension);
+        let names = dimensions.into_iter().filter(|dimension| !dimension.is_empty());
+        let names: Vec<_> = names.map(|dimension| String::from_utf8_lossy(last_name(dimension)).into_owned()).collect();
+        Some(format!("--dim {}", names.join(",")))
     }
 
     /// Refuses a concatenated variable of positions along a dimension that the file lacks, because the numbers of its
@@ -154,12 +171,13 @@ impl References<'_, '_, '_> {
 
     /// Returns the reason for refusing counts that are concatenated although the counted elements are not.
     fn refusal_of_counts(&self, at: usize, counted: &[u8]) -> Refusal {
+        let option = self.option_for(&[at], counted).unwrap_or_default();
         let counted = display_path(counted);
         self.refusal(
             at,
             format!(
-                "counts elements along {counted}, along which files are not concatenated; make that dimension unlimited \
-                 too (ncks --mk_rec_dmn)"
+                "counts elements along {counted}, along which files are not concatenated; {option} concatenates along \
+                 both dimensions"
             ),
         )
     }
@@ -210,14 +228,14 @@ impl References<'_, '_, '_> {
     /// Refuses geometries of which only some variables are concatenated.
     fn check_geometry(&self, at: usize) -> Result<(), Refusal> {
         let parts: Vec<usize> = OF_GEOMETRY.iter().flat_map(|attribute| self.named(at, attribute)).collect();
+        let option = self.option_for(&parts, &[]).unwrap_or_default();
         let (along, apart): (Vec<usize>, Vec<usize>) = parts.into_iter().partition(|&part| self.is_along(part));
         let (Some(along), Some(apart)) = (along.first(), apart.first()) else { return Ok(()) };
         let path = |at: &usize| display_path(self.variables.file.path_of(*at));
         Err(self.refusal(
             at,
             format!(
-                "describes geometries of which {} is concatenated and {} is not; make the dimensions of both unlimited \
-                 (ncks --mk_rec_dmn)",
+                "describes geometries of which {} is concatenated and {} is not; {option} concatenates all of them",
                 path(along),
                 path(apart)
             ),
