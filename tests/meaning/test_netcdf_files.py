@@ -4,6 +4,7 @@ dimensions these have."""
 import subprocess
 
 import cf_judge
+import h5netcdf
 import h5py
 import netCDF4
 import numpy as np
@@ -120,14 +121,108 @@ def test_what_is_left_out_leaves_its_dimensions(tmp_path, raddle, what, count):
     subprocess.run(["ncrename", "-d", "time,steps", output, tmp_path / "renamed.nc"], check=True, capture_output=True)
 
 
-def test_a_file_that_the_library_opened_for_writing_is_intact(tmp_path, raddle):
-    """The library adds dimensions to the datasets of the group /_raddle."""
+def strict_dimensions(path):
+    """Returns the dimensions of each variable in a file, all of which must have a name; h5netcdf reads no others."""
+    with h5netcdf.File(path, phony_dims=None) as file:
+
+        def of_group(group):
+            yield from ((variable.name, variable.dimensions) for variable in group.variables.values())
+            for inner in group.groups.values():
+                yield from of_group(inner)
+
+        return dict(of_group(file))
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_all_axes_of_a_merged_file_have_dimensions(tmp_path, raddle, has_ids):
+    """Some libraries, such as cfdm, do not read a file with another axis at all, so the tables of /_raddle need
+    dimensions."""
+    inputs = write_all(tmp_path, simple(), simple(3), simple(6))
+    for path in inputs:
+        with netCDF4.Dataset(path, "a") as file:
+            group = file.createGroup("later")
+            group.createDimension("y", 5)
+            group.createVariable("grid", "f4", ("y", "x"))[:] = 1
+        with h5py.File(path, "a") as file:
+            for scale in scales_of(file) if not has_ids else []:
+                del scale.attrs["_Netcdf4Dimid"]
+    output = MERGING.equal(inputs[:2])
+    raddle("append", output, inputs[2])
+    of_input, of_output = strict_dimensions(inputs[0]), strict_dimensions(output)
+    assert of_input == {name: of_output[name] for name in of_input}
+    assert of_output["/_raddle/row_starts"] == ("raddle_row_list", "raddle_row_start")
+    with netCDF4.Dataset(output) as file:
+        assert file["later/grid"].dimensions == ("y", "x")
+        assert len(file["_raddle"].dimensions["raddle_input"]) == 3
+        lengths = {name: len(dimension) for name, dimension in file["_raddle"].dimensions.items()}
+        assert file["_raddle/datasets/digest"].shape == (lengths["raddle_dataset"],)
+    with xr.open_datatree(output) as tree:
+        assert tree["_raddle"].sizes["raddle_row_start"] == 4
+    with h5py.File(output) as file:
+        ids = [item.attrs["_Netcdf4Dimid"] for item in scales_of(file)] if has_ids else []
+        assert len(set(ids)) == len(ids)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+@pytest.mark.parametrize("options", [[], ["--extendible"]])
+def test_stacked_scalars_have_a_dimension(tmp_path, raddle, options):
+    inputs = write_all(tmp_path, simple(), simple(3))
+    for number, path in enumerate(inputs):
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("input", "i4", ())[...] = 5
+            for name in ["first", "second", "group/third"]:
+                file.createVariable(name, "f8", ())[...] = number
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, "--scalars", "stack", *options)
+    dimensions = strict_dimensions(output)
+    assert all(dimensions[f"/{name}"] == ("input_",) for name in ["first", "second", "group/third"]), dimensions
+    with netCDF4.Dataset(output, "a") as file:
+        assert file["first"][:].tolist() == file["group/third"][:].tolist() == [0, 1]
+        assert file["input"][...] == 5
+        file.renameDimension("input_", "run")
+    with xr.open_dataset(output) as merged:
+        assert merged["second"].dims == ("run",)
+        assert merged["tas"].dims == ("time", "x")
+    output.unlink()
+    raddle("merge", *inputs, "-o", output, "--scalars", "stack", *options)
+    raddle("verify", output)
+    raddle("verify", output, "--against", *inputs)
+
+
+def scales_of(file):
+    found = []
+    file.visititems(lambda _, item: found.append(item) if item.attrs.get("CLASS") == b"DIMENSION_SCALE" else None)
+    return found
+
+
+def test_other_files_of_hdf5_get_no_dimensions(tmp_path, raddle):
+    inputs = [tmp_path / "0.h5", tmp_path / "1.h5"]
+    for path in inputs:
+        with h5py.File(path, "w") as file:
+            file["x"] = [1, 2, 3]
+    raddle("merge", *inputs, "-o", tmp_path / "output.h5")
+    with h5py.File(tmp_path / "output.h5") as file:
+        assert not scales_of(file)
+
+
+@pytest.mark.parametrize("has_dimensions", [True, False])
+def test_a_file_that_the_library_opened_for_writing_is_intact(tmp_path, raddle, has_dimensions):
+    """The library adds dimensions to the datasets of the group /_raddle that have none, as those of earlier versions."""
     inputs = write_all(tmp_path, simple(), simple(3), simple(6))
     output = MERGING.equal(inputs[:2])
+    if not has_dimensions:
+        with h5py.File(output, "a") as file:
+            group = file["_raddle"]
+            for inner in [group, *(group[name] for name in ["inputs", "objects", "datasets"])]:
+                for item in inner.values():
+                    item.attrs.pop("DIMENSION_LIST", None)
+            for name in [name for name in group if name.startswith("raddle_")]:
+                del group[name]
     with netCDF4.Dataset(output, "a"):
         pass
     with h5py.File(output) as file:
-        assert any(name.startswith("phony_dim") for name in file["_raddle"])
+        assert any(name.startswith("phony_dim") for name in file["_raddle"]) != has_dimensions
     raddle("verify", output)
     raddle("append", output, inputs[2])
     cf_judge.judge(output, inputs)

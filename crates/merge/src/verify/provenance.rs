@@ -26,15 +26,20 @@
 //! | `row_starts` | (k, n + 1) u64 | first row of each input, and the total; datasets of one table share a row |
 //! | `block_digest` | (b) u64 | digests of row blocks |
 //!
+//! In netCDF files the tables have [`dimensions`].
+//!
 //! Invariant: nothing here depends on the clock, the machine or the number of threads.
+
+pub mod dimensions;
 
 use crate::options::Link;
 use crate::plan::{MergePlan, PlannedInput};
-use crate::schema::{PROVENANCE_GROUP, Role};
+use crate::schema::{AttributeValue, PROVENANCE_GROUP, Role};
 use crate::verify::digests::StoredDigests;
 use crate::verify::digests::structure::structure_digests;
 use crate::verify::digests::{ColumnDigests, Digests};
 use crate::verify::record::{JOIN, StoredRecord};
+use dimensions::ProvenanceDimension;
 use raddle_core::digest::{ALGORITHM, Digest};
 use raddle_hdf5::model::{BitRange, ByteOrder, CreationOrder, TypeClass};
 use std::collections::HashMap;
@@ -64,6 +69,8 @@ pub struct ProvenanceTable {
     pub dims: Vec<u64>,
     /// Canonical bytes of all elements.
     pub value: Vec<u8>,
+    /// Attributes.
+    pub attributes: Vec<AttributeValue>,
 }
 
 /// An attribute of `/_raddle`.
@@ -87,6 +94,8 @@ pub struct Provenance {
     pub link_order: CreationOrder,
     /// Attributes of the first group.
     pub attributes: Vec<NamedValue>,
+    /// Dimensions of the datasets in a netCDF file.
+    pub dimensions: Vec<ProvenanceDimension>,
     /// Datasets.
     pub tables: Vec<ProvenanceTable>,
 }
@@ -161,7 +170,8 @@ pub fn gather(plan: &MergePlan, digests: &Digests, samples: &[u64]) -> Provenanc
         Some(Role::Group { link_order }) => *link_order,
         _ => CreationOrder::default(),
     };
-    Provenance { groups, link_order, attributes, tables: tables.0 }
+    let dimensions = dimensions::attach(&plan.schema, &mut tables.0);
+    Provenance { groups, link_order, attributes, dimensions, tables: tables.0 }
 }
 
 /// Returns the attributes of the provenance, except for the seal.
@@ -217,7 +227,7 @@ struct Tables(Vec<ProvenanceTable>);
 
 impl Tables {
     fn table(&mut self, inside: &str, class: Arc<TypeClass>, dims: Vec<u64>, value: Vec<u8>) {
-        self.0.push(ProvenanceTable { path: provenance_path(inside), class, dims, value });
+        self.0.push(ProvenanceTable { path: provenance_path(inside), class, dims, value, attributes: Vec::new() });
     }
 
     fn numbers(&mut self, inside: &str, values: impl Iterator<Item = u64>) {

@@ -13,6 +13,7 @@ use crate::schema::attribute::marks_classic_model;
 use crate::schema::{AttributeValue, EntryIndex, Role, SchemaEntry, display_path};
 use crate::verify::digests::blocks::{Digests, InOrder, block_rows, carried};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
+use crate::verify::provenance::dimensions::class_of_dimensions;
 use crate::verify::provenance::{self, Provenance};
 use crate::write::tile_observer::TileObserver;
 use crate::write::tiles::MergeWork;
@@ -20,7 +21,7 @@ use crate::write::values::ColumnReader;
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue};
+use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue, TypeClass};
 use raddle_hdf5::write::{
     AttributeSpec, DatasetSpec, NewLink, OutputFile, OutputLayout, OutputOptions, TypeRef, WrittenFile,
 };
@@ -400,21 +401,39 @@ pub fn write_provenance(output: &mut OutputFile, provenance: &Provenance) -> Res
         output.write_attribute(&provenance.groups[0], &spec)?;
     }
     for table in &provenance.tables {
-        let spec = DatasetSpec {
-            datatype: TypeRef::Own(Arc::clone(&table.class)),
-            dataspace: Dataspace::Simple { dims: table.dims.clone(), max_dims: table.dims.clone() },
-            layout: OutputLayout::Contiguous,
-            filters: Vec::new(),
-            fill: FillValue::default(),
-            attribute_order: CreationOrder::default(),
-            has_attributes: false,
-        };
+        let spec = table_spec(&table.class, &table.dims, !table.attributes.is_empty());
         let mut dataset = output.create_dataset(&table.path, &spec)?;
         if !table.dims.contains(&0) {
             dataset.write(&table.value)?;
         }
     }
+    let class = class_of_dimensions();
+    for dimension in &provenance.dimensions {
+        output.create_dataset(&dimension.path, &table_spec(&class, &[dimension.len], true))?;
+    }
+    // Tables and dimensions refer to each other.
+    let of_tables = provenance.tables.iter().map(|table| (&table.path, &table.attributes));
+    let of_dimensions = provenance.dimensions.iter().map(|dimension| (&dimension.path, &dimension.attributes));
+    for (path, attributes) in of_tables.chain(of_dimensions) {
+        for attribute in attributes {
+            let datatype = type_ref(&attribute.datatype.class, None);
+            output.write_attribute(path, &attribute_spec(attribute, &datatype))?;
+        }
+    }
     Ok(())
+}
+
+/// Returns the specification of a dataset of `/_raddle`.
+fn table_spec(class: &Arc<TypeClass>, dims: &[u64], has_attributes: bool) -> DatasetSpec {
+    DatasetSpec {
+        datatype: TypeRef::Own(Arc::clone(class)),
+        dataspace: Dataspace::Simple { dims: dims.to_vec(), max_dims: dims.to_vec() },
+        layout: OutputLayout::Contiguous,
+        filters: Vec::new(),
+        fill: FillValue::default(),
+        attribute_order: CreationOrder::default(),
+        has_attributes,
+    }
 }
 
 /// Returns the hard links to objects that are created after them. This order occurs if inputs hold different objects:

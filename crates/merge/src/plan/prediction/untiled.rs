@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::plan::{ColumnPlan, MergePlan, Route, Storage};
 use crate::schema::{ABSENT, Column, Role};
 use crate::verify::digests::blocks::block_rows;
+use crate::verify::provenance::dimensions::is_netcdf;
 use crate::write::tiles::MergeWork;
 use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::model::{Layout, TypeClass};
@@ -31,6 +32,10 @@ const VALUE_LEN_BYTES: u64 = 24;
 const WRITE_VALUE_S: f64 = 0.9e-6;
 /// Length of the headers of the groups and tables of provenance, and their links.
 const PROVENANCE_LEN_BYTES: u64 = 2508;
+/// Length of the dimensions of these tables in netCDF files, and of the attributes that attach them.
+const DIMENSIONS_LEN_BYTES: u64 = 8100;
+/// Number of attached dimensions, of which the heap holds a reference each.
+const ATTACHED: usize = 16;
 /// Length below which tables are placed with the metadata.
 const SMALL_TABLE_LEN_BYTES: u64 = 2048;
 
@@ -239,6 +244,10 @@ fn add_provenance(plan: &MergePlan, all: &mut UntiledEstimate, heap: &mut HeapCo
     let tables = of_inputs.into_iter().chain(of_objects).chain([columns * 8; 5]);
     let (small, large): (Vec<u64>, Vec<u64>) = tables.partition(|&len_bytes| len_bytes < SMALL_TABLE_LEN_BYTES);
     all.front_len_bytes += (small.iter().sum::<u64>() + PROVENANCE_LEN_BYTES) as f64;
+    if is_netcdf(&plan.schema) {
+        all.front_len_bytes += DIMENSIONS_LEN_BYTES as f64;
+        (0..ATTACHED).for_each(|_| heap.add_value(8));
+    }
     all.len_bytes.total += large.iter().sum::<u64>() as f64;
 }
 

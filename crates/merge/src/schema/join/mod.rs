@@ -21,6 +21,7 @@ mod found;
 mod joined_entry;
 mod of_inputs;
 mod policy;
+mod stack_dimension;
 
 pub use added::AddedColumn;
 pub use describe::describe;

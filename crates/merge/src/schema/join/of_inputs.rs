@@ -129,9 +129,10 @@ impl Joiner {
     /// append. Returns the differences that prevent it.
     pub(super) fn stack_scalars(&mut self) -> Vec<Difference> {
         let (inputs, grows) = (self.inputs, self.grows);
-        let is_extendible = self.entries.iter().any(JoinedEntry::can_grow);
-        let mut differences = Vec::new();
-        for joined in self.entries.iter_mut().filter(|joined| !joined.differing.is_empty()) {
+        let has_dimensions = self.convention.flatten() == Some(Choice::Cf);
+        let is_extendible = !has_dimensions && self.entries.iter().any(JoinedEntry::can_grow);
+        let (mut differences, mut stacks) = (Vec::new(), Vec::new());
+        for (at, joined) in self.entries.iter_mut().enumerate().filter(|(_, joined)| !joined.differing.is_empty()) {
             let differing = std::mem::take(&mut joined.differing);
             if let Some(column) = &mut joined.column {
                 // The first input already has its rows.
@@ -160,6 +161,10 @@ impl Joiner {
             column.of_inputs = Some(Arc::new(InputValues { rows }));
             joined.entry.role = Role::Column(0);
             joined.column = Some(column);
+            stacks.push(at);
+        }
+        if has_dimensions && !stacks.is_empty() {
+            self.add_stack_dimension(&stacks);
         }
         differences
     }
@@ -355,7 +360,7 @@ impl Joiner {
     }
 
     /// Adds a dataset to the schema. It is extendible if other datasets are.
-    fn put(&mut self, path: Vec<u8>, dataset: NewDataset, rows: Vec<u64>, is_extendible: bool) {
+    pub(super) fn put(&mut self, path: Vec<u8>, dataset: NewDataset, rows: Vec<u64>, is_extendible: bool) {
         let template = Dataset {
             datatype: Datatype { class: dataset.class, committed: None },
             dataspace: one_axis(rows.iter().sum(), &dataset.dims, is_extendible),

@@ -8,6 +8,7 @@ use crate::inputs::reader::InputReader;
 use crate::options::MergeOptions;
 use crate::schema::{PROVENANCE_GROUP, child_path, display_path};
 use crate::verify::digests::{ColumnDigests, DigestForm};
+use crate::verify::provenance::dimensions::DIMENSION_PREFIX;
 use crate::verify::provenance::{FORMAT, LINK, MADE, OF_NO_INPUT, SEAL, provenance_path, seal, string, unsigned};
 use crate::verify::record::JOIN;
 use raddle_hdf5::logical::{CanonicalElements, Resolver};
@@ -150,8 +151,8 @@ impl Source<'_> {
     /// Reads all datasets of `group` and of the groups inside it.
     fn read_tables(&mut self, group: &Group, at: &[u8]) -> Result<()> {
         for link in &group.links {
-            // The netCDF library adds a dimension for each table when it opens the file for writing.
-            if link.name.starts_with(b"phony_dim_") {
+            // The netCDF library adds a dimension for each table without dimensions when it opens the file for writing.
+            if [DIMENSION_PREFIX, b"phony_dim_"].iter().any(|prefix| link.name.starts_with(prefix)) {
                 continue;
             }
             let path = child_path(at, &link.name);
