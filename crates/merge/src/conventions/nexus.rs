@@ -31,7 +31,7 @@ const MEANING: [&str; 10] = [
     "start",
 ];
 /// Fields with one element per event.
-const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
+pub(super) const EVENT_FIELDS: [&[u8]; 3] = [b"event_id", b"event_time_offset", b"pulse_height"];
 /// Fields with one element per pulse or per event.
 const PULSE_FIELDS: [&[u8]; 5] =
     [b"event_id", b"event_index", b"event_time_offset", b"event_time_zero", b"pulse_height"];

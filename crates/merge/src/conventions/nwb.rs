@@ -101,7 +101,7 @@ impl Convention for Nwb {
 }
 
 /// Returns the type of an object in NWB or another format of HDMF.
-fn kind_of(file: &FileView<'_>, at: usize) -> String {
+pub(super) fn kind_of(file: &FileView<'_>, at: usize) -> String {
     file.text(at, "neurodata_type").or_else(|| file.text(at, "data_type")).unwrap_or_default()
 }
 
@@ -222,7 +222,7 @@ fn is_elements_of_another(file: &FileView<'_>, group: &[u8], path: &[u8]) -> boo
 }
 
 /// Returns the path to which an object reference leads.
-fn object_path(attribute: &AttributeValue) -> Option<Vec<u8>> {
+pub(super) fn object_path(attribute: &AttributeValue) -> Option<Vec<u8>> {
     match &*attribute.datatype.class {
         TypeClass::Reference(ReferenceKind::Object) => {
             attribute.value.get(8..).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)

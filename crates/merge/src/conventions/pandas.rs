@@ -6,12 +6,14 @@
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::Rule;
-use crate::schema::Role;
 use crate::schema::attribute::{named, number, replaced, with_integers};
+use crate::schema::{Role, display_path};
 
 /// The convention of pandas and PyTables.
 pub struct Pandas;
 
+/// Attribute of a group that holds a frame or series.
+const OF_FRAME: &str = "pandas_type";
 /// Attributes that count or describe the contents of one file.
 const OF_FILE: [&str; 3] = ["NROWS", "VERSION", "PYTABLES_FORMAT_VERSION"];
 
@@ -21,7 +23,12 @@ impl Convention for Pandas {
     }
 
     fn recognise(&self, file: &FileView<'_>) -> Option<String> {
-        file.has(0, "PYTABLES_FORMAT_VERSION").then(|| "attribute PYTABLES_FORMAT_VERSION".to_owned())
+        if file.has(0, "PYTABLES_FORMAT_VERSION") {
+            return Some("attribute PYTABLES_FORMAT_VERSION".to_owned());
+        }
+        // PyTables does not mark a file that another library created.
+        let at = (1..file.len()).find(|&at| file.is_group(at) && file.has(at, OF_FRAME))?;
+        Some(format!("{} has an attribute {OF_FRAME}", display_path(file.path_of(at))))
     }
 
     fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
@@ -64,7 +71,7 @@ impl Convention for Pandas {
 /// Returns whether the object is, or lies in, a group that pandas wrote.
 fn pandas_group(file: &FileView<'_>, path: &[u8]) -> bool {
     let mut ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
-    ends.any(|end| file.find(&path[..end]).is_some_and(|at| file.has(at, "pandas_type")))
+    ends.any(|end| file.find(&path[..end]).is_some_and(|at| file.has(at, OF_FRAME)))
 }
 
 fn is_categories(path: &[u8]) -> bool {

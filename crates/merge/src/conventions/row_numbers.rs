@@ -4,8 +4,9 @@
 //! merged without a rule.
 
 use super::refusal::{refuse, refuse_without_rules};
-use super::{FileView, Refusal};
+use super::{Convention, FileView, Refusal, nexus, nwb};
 use crate::rules::user::UserRule;
+use crate::schema::attribute::named;
 use crate::schema::{child_path, display_path, last_name, parent_path};
 
 /// Row numbers with a form that `--rule` supports.
@@ -50,7 +51,12 @@ const NAMES: [(&str, &str); 7] = [
 /// Returns the reason for refusing a file with row numbers that no rule of the user matches, if there are any.
 pub(super) fn refusal(file: &FileView<'_>, rules: &[UserRule]) -> Option<Refusal> {
     let is_open = |at: &usize| !rules.iter().any(|rule| rule.matches(file.path_of(*at)));
-    let refusal = |at| of_name(file, at).or_else(|| of_larcv(file, at)).or_else(|| of_form(file, at));
+    let refusal = |at| {
+        of_name(file, at)
+            .or_else(|| of_larcv(file, at))
+            .or_else(|| of_other_convention(file, at))
+            .or_else(|| of_form(file, at))
+    };
     (1..file.len()).filter(|&at| file.column(at).is_some()).find_map(|at| refusal(at).filter(|_| is_open(&at)))
 }
 
@@ -69,6 +75,42 @@ fn of_larcv(file: &FileView<'_>, at: usize) -> Option<Refusal> {
     file.find(b"/Events/event_id").filter(|_| is_extents)?;
     let what = "a file of larcv3, in which this dataset holds row numbers of the file";
     refuse_without_rules(path, what, "use merge_larcv3_files.py")
+}
+
+/// Returns the refusal of row numbers of a convention that the file as a whole does not follow: a table of HDMF, or
+/// events of NeXus, in a group of some other file.
+fn of_other_convention(file: &FileView<'_>, at: usize) -> Option<Refusal> {
+    let path = file.path_of(at);
+    let sibling = |name: &[u8]| Some(child_path(parent_path(path), name)).filter(|path| file.find(path).is_some());
+    let reference = |name: &str| named(file.attributes(at), name).and_then(nwb::object_path);
+    let (rule, kind, choice) = match nwb::kind_of(file, at).as_str() {
+        "VectorIndex" => (reference("target").map(|target| ("ends", target)), "the rows of a table of HDMF", "nwb"),
+        "DynamicTableRegion" => {
+            let ids = reference("table").map(|table| child_path(&table, b"id"));
+            (ids.map(|ids| ("rows", ids)), "the rows of a table of HDMF", "nwb")
+        }
+        _ if last_name(path) == b"event_index" && sibling(b"event_time_zero").is_some() => {
+            let events = nexus::EVENT_FIELDS.into_iter().find_map(sibling);
+            (events.map(|events| ("starts", events)), "the events of NeXus", "nexus")
+        }
+        _ => return None,
+    };
+    let is_known = match choice {
+        "nwb" => nwb::Nwb.recognise(file).is_some(),
+        _ => nexus::Nexus.recognise(file).is_some(),
+    };
+    if is_known {
+        return None;
+    }
+    let what = format!("positions in {kind} in a file of another kind");
+    let whole = format!("--convention {choice} merges the whole file by the rules of that convention");
+    let hint = match rule {
+        Some((word, target)) => {
+            format!("--rule '{}: {word} of {}' renumbers them, {whole}", display_path(path), display_path(&target))
+        }
+        None => whole,
+    };
+    refuse(path, &what, &hint)
 }
 
 /// Returns the refusal of row numbers that `--rule` can renumber.
