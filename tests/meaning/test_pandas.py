@@ -240,6 +240,27 @@ def test_another_index_is_refused(tmp_path):
     MERGING.refused(inputs, names=["/data/table", "index_kind", "datetime64", "integer"])
 
 
+@pytest.mark.parametrize("second", ["an irregular index", "another frequency", "another name"])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_dates_of_other_frequencies(tmp_path, raddle, second, is_reversed):
+    """pandas ignores a frequency that the dates of a table do not have."""
+    dates = {
+        "an irregular index": pd.DatetimeIndex(["2024-06-01", "2024-06-05"], tz="UTC"),
+        "another frequency": pd.date_range("2024-06-01", periods=3, freq="15min", tz="UTC"),
+        "another name": pd.date_range("2024-06-01", periods=3, freq="15min", tz="UTC", name="other"),
+    }
+    indexes = [pd.date_range("2024-05-01", periods=3, freq="D", tz="UTC"), dates[second]]
+    frames = [pd.DataFrame({"x": np.arange(len(index))}, index=index) for index in indexes]
+    inputs = [tmp_path / f"{number}.h5" for number in range(2)]
+    for path, frame in zip(inputs, frames[::-1] if is_reversed else frames):
+        frame.to_hdf(path, key="frame", format="table")
+    if second == "another name":
+        MERGING.refused(inputs, names=["/frame", "info"])
+        return
+    output = MERGING.equal(inputs)
+    raddle("verify", output, "--against", *inputs)
+
+
 def test_another_text_for_missing_values_is_refused(tmp_path):
     inputs = [
         write(tmp_path / f"{number}.h5", {"data": pd.DataFrame({"text": ["a", None]})}, nan_rep=text)

@@ -18,6 +18,7 @@ pub(crate) mod overlaps;
 pub(crate) mod packed;
 mod packing;
 pub(crate) mod pick;
+mod pickled;
 mod positions;
 mod record_lengths;
 pub(crate) mod records;

@@ -4,6 +4,7 @@
 
 use super::conversion::{Conversion, ElementMap, Gather, InputConversion, Trim};
 use super::packed::Ranges;
+use super::pickled::{self, INFO};
 use super::record_lengths::record_lengths;
 use super::records::{RecordTrims, TakenRecords};
 use super::settling::{DeclaredRule, Mismatch, Settling};
@@ -62,6 +63,7 @@ impl Settling<'_> {
             (ValueMeaning::Packed, Some(column)) if matches!(declared.rule.placement, Placement::Along(_)) => {
                 packing::settle(self, declared, column);
             }
+            _ if pickled::are_same(declared) => self.require_equal(declared, &[INFO]),
             _ if versions::settle(self, declared) => self.require_equal(declared, &[CONVENTIONS]),
             _ => self.require_equal(declared, &[]),
         }
