@@ -1,6 +1,7 @@
 """Unions and linked outputs, read by h5py."""
 
 import os
+import resource
 import shutil
 
 import h5py
@@ -433,3 +434,129 @@ def test_an_external_link_leads_to_the_same_file_from_another_folder(raddle, tmp
     raddle(command.split()[0], *inputs, "-o", output)
     assert links_of(output) == links
     raddle("verify", output, "--against", *inputs)
+
+
+def write_view(path, source):
+    """Writes a file whose dataset maps the frames of another one."""
+    layout = h5py.VirtualLayout((2, 2), int)
+    layout[...] = h5py.VirtualSource(source, "frames", (2, 2))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("frames", layout, fillvalue=-1)
+    return path
+
+
+@pytest.mark.parametrize("place", ["links", ".", "real"])
+def test_files_behind_symbolic_links_find_what_lies_next_to_them(raddle, tmp_path, monkeypatch, place):
+    """HDF5 looks next to the link, and then next to the file to which it leads."""
+    monkeypatch.chdir("/")
+    frames = write_frames(tmp_path / "real/frames.h5", 100)
+    write_master(tmp_path / "real", "master.h5", 0, frames="frames.h5")
+    write_view(tmp_path / "real/view.h5", "frames.h5")
+    (tmp_path / "links").mkdir()
+    master, view = (tmp_path / "links" / name for name in ("master.h5", "view.h5"))
+    for link in (master, view):
+        link.symlink_to(tmp_path / "real" / link.name)
+    with h5py.File(frames) as file:
+        expected = file["frames"][()]
+    output = tmp_path / place / "out.h5"
+    for inputs, name, options in [
+        ([master], "entry/frames", []),
+        ([view], "frames", []),
+        ([view], "frames", ["--link", "virtual"]),
+    ]:
+        raddle("merge", *inputs, "-o", output, "--force", *options)
+        with h5py.File(output) as file:
+            np.testing.assert_array_equal(file[name][()], expected)
+        foreign = ["--follow-foreign-files"] if options else []
+        raddle("verify", output, *foreign)
+        raddle("verify", output, "--against", *inputs, *foreign)
+
+
+def test_linked_outputs_are_intact_behind_symbolic_links(raddle, tmp_path):
+    inputs = [write_frames(tmp_path / f"real/run{number}.h5", number) for number in range(2)]
+    for kind in ("virtual", "external"):
+        real, link = tmp_path / f"real/{kind}.h5", tmp_path / f"{kind}.h5"
+        raddle("merge", *inputs, "-o", real, "--link", kind)
+        link.symlink_to(real)
+        raddle("verify", link)
+        raddle("verify", link, "--against", *inputs)
+        os.remove(inputs[1])
+        assert "run1.h5" in raddle("verify", link, expect=8).stdout
+        write_frames(inputs[1], 1)
+
+
+def test_a_view_that_may_not_be_looked_at_is_not_damaged(raddle, tmp_path):
+    inputs = [write_frames(tmp_path / f"in/run{number}.h5", number) for number in range(2)]
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out/view.h5"
+    raddle("merge", *inputs, "-o", output, "--link", "virtual")
+    for more in ([], ["--against", *inputs]):
+        refused = raddle("verify", output, *more, expect=3)
+        assert "outside of its folder" in refused.stderr and "--follow-foreign-files" in refused.stderr
+        assert "DAMAGED" not in refused.stdout
+        raddle("verify", output, *more, "--follow-foreign-files")
+    refused = raddle("split", output, "--by", "variable", "--dir", tmp_path / "split", expect=3)
+    assert "--follow-foreign-files" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["merge", "merge --link virtual", "rechunk", "merge --part 1/1"])
+@pytest.mark.parametrize("kind", ["virtual", "external"])
+def test_a_file_to_which_an_input_refers_is_not_replaced(raddle, tmp_path, command, kind):
+    inputs = [write_frames(tmp_path / f"run{number}.h5", number) for number in range(2)]
+    view, alias = tmp_path / "view.h5", tmp_path / "alias.h5"
+    raddle("merge", *inputs, "-o", view, "--link", kind)
+    alias.symlink_to(inputs[0])
+    before = inputs[0].read_bytes()
+    name, *options = command.split()
+    for output in (inputs[0], alias):
+        refused = raddle(name, view, "-o", output, "--force", *options, expect=5)
+        assert "name another output" in refused.stderr
+        assert inputs[0].read_bytes() == before
+    raddle(name, view, "-o", tmp_path / "other.h5", *options)
+    raddle(name, view, "-o", tmp_path / "other.h5", "--force", *options)
+
+
+def limited(limit):
+    """Returns the options of a process that may have this number of files open."""
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))}
+
+
+@pytest.mark.parametrize("limit", [24, 32, 100])
+def test_views_of_more_files_than_may_be_open_are_read_in_pieces(raddle, tmp_path, limit):
+    """HDF5 shows fill values for sources that it cannot open, without an error."""
+    inputs = []
+    for number in range(120):
+        inputs.append(tmp_path / f"run{number}.h5")
+        with h5py.File(inputs[-1], "w") as file:
+            file["x"] = np.arange(7) + 7 * number
+            file.create_dataset("words", data=[f"{number}", "ü"], dtype=h5py.string_dtype())
+            file.create_dataset("chunked", data=np.full((5, 3), number + 1.5), chunks=(2, 3), compression=4)
+    view, copy = tmp_path / "view.h5", tmp_path / "copy.h5"
+    warned = raddle("merge", *inputs, "-o", view, "--link", "virtual", **limited(limit))
+    assert "ulimit -n" in warned.stderr
+    assert "ulimit -n" not in raddle("merge", *inputs, "-o", view, "--link", "virtual", "-f").stderr
+    raddle("verify", view, "--against", *inputs, **limited(limit))
+    raddle("merge", view, "-o", copy, **limited(limit))
+    with h5py.File(copy) as file:
+        np.testing.assert_array_equal(file["x"][()], np.arange(7 * 120))
+        np.testing.assert_array_equal(file["chunked"][()], np.repeat(np.arange(120) + 1.5, 15).reshape(600, 3))
+        assert file["words"].asstr()[()].tolist() == [word for number in range(120) for word in (f"{number}", "ü")]
+
+
+def test_sources_that_cannot_be_opened_together_are_not_left_out(raddle, tmp_path):
+    """Each row of the outer view maps few files, which map many others."""
+    frames = [write_frames(tmp_path / f"frames{number}.h5", number + 1) for number in range(60)]
+    masters = []
+    for number in range(2):
+        masters.append(tmp_path / f"master{number}.h5")
+        layout = h5py.VirtualLayout((60, 2), int)
+        for place, path in enumerate(frames[30 * number :][:30]):
+            layout[2 * place : 2 * place + 2] = h5py.VirtualSource(path.name, "frames", (2, 2))
+        with h5py.File(masters[-1], "w") as file:
+            file.create_virtual_dataset("frames", layout, fillvalue=-1)
+    view, copy = tmp_path / "view.h5", tmp_path / "copy.h5"
+    raddle("merge", *masters, "-o", view, "--link", "virtual")
+    refused = raddle("merge", view, "-o", copy, expect=6, **limited(40))
+    assert "Too many open files" in refused.stderr and not copy.exists()
+    raddle("merge", view, "-o", copy, **limited(200))
+    assert_concatenated(copy, frames)

@@ -225,6 +225,14 @@ pub enum Hdf5Error {
         /// Path of the other file as stored in the input, escaped.
         foreign: String,
     },
+    /// The input refers for values to a file that is about to be replaced.
+    #[error("{}: refers for values to {foreign}, which would be replaced; name another output", path.display())]
+    ReplacedSource {
+        /// Path of the file.
+        path: PathBuf,
+        /// Path of the other file as stored in the input, escaped.
+        foreign: String,
+    },
     /// A source of a virtual dataset, or an external file, does not exist.
     #[error("{}: {missing} is missing; the file refers to it for values", path.display())]
     MissingSource {
@@ -255,6 +263,15 @@ impl Hdf5Error {
         match self {
             Self::InObject { .. } => self,
             other => Self::InObject { object: object.into(), source: Box::new(other) },
+        }
+    }
+
+    /// Returns whether values were not read because the reader must not open a file, whatever is in it.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::ForeignFile { .. } | Self::ReplacedSource { .. } => true,
+            Self::InObject { source, .. } => source.is_forbidden(),
+            _ => false,
         }
     }
 

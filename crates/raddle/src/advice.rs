@@ -213,6 +213,7 @@ fn remedy(error: &Hdf5Error) -> &'static str {
             "include the referenced objects as well, or leave out the references with --exclude"
         }
         Hdf5Error::ForeignFile { .. } => "allow reading outside of the files' folders with --follow-foreign-files",
+        Hdf5Error::ReplacedSource { .. } => "name another output",
         Hdf5Error::MissingSource { .. } => "put the missing files where they are expected",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
         _ => "copy the files again from their source",

@@ -11,6 +11,7 @@ use crate::preview::{self, MergePreview};
 use crate::summary::{Input, Summary};
 use crate::text::quantity;
 use raddle_codec::{Compression, KnownFilter};
+use raddle_core::machine::open_files;
 use raddle_core::output::folder_of;
 use raddle_core::output::publish::hidden_path;
 use raddle_core::output::space::available_bytes;
@@ -424,9 +425,11 @@ impl PlannedMerge {
     }
 }
 
-/// Returns warnings about filters that the output cannot keep, and about filters that its readers may lack.
+/// Returns warnings about filters that the output cannot keep, and about filters or inputs that its readers may be
+/// unable to use.
 pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
     let mut warnings = lost_filters(plan);
+    warnings.extend(too_many_sources(plan, open_files().limit));
     // Readers of the inputs have the filters that are kept.
     let asked = plan.columns.iter().filter(|planned| !planned.layout.keeps_filters);
     let written = asked.filter_map(|planned| match &planned.route {
@@ -450,6 +453,20 @@ pub fn layout_warnings(plan: &MergePlan) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Returns a warning if virtual datasets map more inputs than a process may open.
+fn too_many_sources(plan: &MergePlan, limit: Option<u64>) -> Option<String> {
+    /// Number of files that a reader has open for other purposes, generously.
+    const OTHERS: u64 = 32;
+    let has_virtual = plan.columns.iter().any(|planned| matches!(planned.route, Route::Linked));
+    let inputs = plan.inputs.len() as u64;
+    let limit = limit.filter(|&limit| has_virtual && inputs + OTHERS > limit)?;
+    let (inputs, limit) = (quantity::count(inputs), quantity::count(limit));
+    Some(format!(
+        "a read of all rows opens all {inputs} inputs, and a process can open {limit} files here (ulimit -n): HDF5 would \
+         show fill values for the others, without an error"
+    ))
 }
 
 /// Returns warnings about datasets that were to keep filters but cannot. raddle cannot write the filters, and the chunks

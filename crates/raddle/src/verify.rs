@@ -1,5 +1,6 @@
 //! Comparison of a merged file with its inputs, or with the digests that it holds.
 
+use crate::advice::Advice;
 use crate::context::Context;
 use crate::error::Error;
 use crate::options::{ExecutionOptions, ListingOptions, SchemaOptions, SortOptions};
@@ -130,7 +131,7 @@ impl VerifyRequest {
         }
         let verified = verify_collective(&self.file, &files, &options, watch, ranks).map_err(|error| match &error {
             // The file to verify counts as an input here, although it is not one of those it is compared with.
-            MergeError::Hdf5(source) => Error::of_input(source),
+            MergeError::Hdf5(source) => Error::of_input(source).advise(Advice::on_bad_values(source, 1)),
             error => Error::of_merge(error, &files),
         })?;
         let matched = options.selection.check_matched(ranks, watch);

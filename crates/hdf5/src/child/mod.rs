@@ -7,7 +7,8 @@
 //!
 //! Invariants: the parent neither crashes nor waits forever, whatever the file does to the child; a child serves a
 //! single file, so that corruption of its memory by one file cannot affect another file's values; only the named file
-//! is opened, and others only if they lie in the same folder or [`ChildOptions::foreign_files`] allows them.
+//! is opened, and others only if they lie in the same folder or [`ChildOptions::foreign_files`] allows them. For a
+//! symbolic link, the folder of the file that it leads to counts as well.
 
 #[doc(hidden)]
 pub mod arbitrary;
@@ -42,7 +43,8 @@ pub const READER_ARGUMENT: &str = "__hdf5-reader";
 /// Access to files other than the one being read (sources of virtual datasets, external raw data).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForeignFiles {
-    /// Files in the same folder (links resolved), named without `..`.
+    /// Files in the folder of the file, or of the file that its path leads to if that is a symbolic link; named without
+    /// `..`, and with links resolved.
     #[default]
     SameFolder,
     /// Any file that the user can read: for trusted inputs only.
@@ -65,6 +67,8 @@ pub struct ChildOptions {
     pub answer_limit_len_bytes: u64,
     /// Other files that may be opened.
     pub foreign_files: ForeignFiles,
+    /// Path, free of links, of a file that will be replaced and must not be a source of values.
+    pub replaced: Option<PathBuf>,
     /// Maximum number of idle children kept for further requests on their file.
     pub idle_limit: usize,
 }
@@ -80,6 +84,7 @@ impl Default for ChildOptions {
             address_space_len_bytes: 4 << 30,
             answer_limit_len_bytes: 1 << 30,
             foreign_files: ForeignFiles::default(),
+            replaced: None,
             idle_limit: 4,
         }
     }
@@ -206,6 +211,7 @@ impl ChildReader {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             path: absolute.as_os_str().as_bytes().to_vec(),
             any_foreign_file: self.options.foreign_files == ForeignFiles::Anywhere,
+            replaced: self.options.replaced.as_ref().map(|path| path.as_os_str().as_bytes().to_vec()),
             address_space_len_bytes: self.options.address_space_len_bytes,
             answer_limit_len_bytes: self.options.answer_limit_len_bytes,
             cpu_time_s: self.options.cpu_time.as_secs(),

@@ -56,6 +56,8 @@ pub(super) struct Hello {
     pub path: Vec<u8>,
     /// Whether files outside of its folder may be opened.
     pub any_foreign_file: bool,
+    /// Path, free of links, of a file that will be replaced and must not be a source of values.
+    pub replaced: Option<Vec<u8>>,
     /// Maximum size of the address space.
     pub address_space_len_bytes: u64,
     /// Maximum length of an answer that the parent accepts.

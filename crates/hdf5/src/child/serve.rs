@@ -26,6 +26,7 @@ use std::sync::mpsc::{self, Receiver};
 pub fn serve() -> io::Result<()> {
     inherited::close()?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    raise(Resource::Nofile);
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
     let Some(greeting) = protocol::receive::<Hello>(&mut socket)? else { return Ok(()) };
@@ -79,6 +80,14 @@ fn listen(mut socket: UnixStream, pending: Arc<AtomicUsize>) -> Receiver<Request
         }
     });
     receiver
+}
+
+/// Raises a limit to the hard limit, if the system permits it: virtual datasets may have thousands of sources.
+fn raise(resource: Resource) {
+    let maximum = rustix::process::getrlimit(resource).maximum;
+    if maximum.is_some() {
+        let _ = setrlimit(resource, Rlimit { current: maximum, maximum });
+    }
 }
 
 /// Lowers a limit to `value`, or to the hard limit if that is lower.

@@ -25,10 +25,21 @@ pub(crate) fn from_folder(folder: &Path, target: &Path) -> PathBuf {
     up.chain(target.components().skip(shared)).collect()
 }
 
-/// Returns the name by which an external link in a file of `folder` leads to the file that `name` means in `holder`.
-/// HDF5 resolves a relative name from the folder of the file that has the link, and an absolute one that does not exist
-/// by its last component. A name that leads to no file from there remains as it is, unless it would lead to one from
-/// `folder`.
+/// Returns the file to which an external link to `named` in `holder` leads, if it exists. HDF5 resolves a relative name
+/// from the folder of the file that has the link or, if the path of that file is a symbolic link and there is no such
+/// file, from the folder of its target. It resolves an absolute name that does not exist by its last component.
+pub(crate) fn target_from(holder: &Path, named: &Path) -> Option<PathBuf> {
+    let relative = match named.is_absolute() {
+        true if named.is_file() => return Some(named.to_path_buf()),
+        true => Path::new(named.file_name()?),
+        false => named,
+    };
+    let next_to = |holder: &Path| Some(folder_of(holder).join(relative)).filter(|target| target.is_file());
+    next_to(holder).or_else(|| next_to(&holder.canonicalize().ok()?))
+}
+
+/// Returns the name by which an external link in a file of `folder` leads to the file that `name` means in `holder`. A
+/// name that leads to no file from there remains as it is, unless it would lead to one from `folder`.
 pub(crate) fn name_from<'n>(folder: &Path, holder: &Path, name: &'n [u8]) -> Cow<'n, [u8]> {
     let named = Path::new(OsStr::from_bytes(name));
     let from_holder = match named.is_absolute() {
@@ -37,12 +48,14 @@ pub(crate) fn name_from<'n>(folder: &Path, holder: &Path, name: &'n [u8]) -> Cow
         true => named.file_name(),
     };
     let (Some(relative), Ok(of_holder)) = (from_holder, real_folder(holder)) else { return Cow::Borrowed(name) };
-    if of_holder == folder {
+    let target = target_from(holder, named);
+    let is_in_folder = || holder.canonicalize().is_ok_and(|real| folder_of(&real) == folder);
+    if (of_holder == folder || is_in_folder()) && (target.is_none() || folder.join(relative).is_file()) {
         return Cow::Borrowed(name);
     }
-    let target = folder_of(holder).join(relative);
-    let moved = match (target.is_file(), real_folder(&target), target.file_name()) {
-        (true, Ok(of_target), Some(file_name)) => from_folder(folder, &of_target.join(file_name)),
+    let found = target.as_deref().map(|target| (real_folder(target), target.file_name()));
+    let moved = match found {
+        Some((Ok(of_target), Some(file_name))) => from_folder(folder, &of_target.join(file_name)),
         _ if folder.join(relative).is_file() => from_folder(folder, &of_holder).join(relative),
         _ => return Cow::Borrowed(name),
     };
@@ -73,6 +86,8 @@ mod tests {
         std::fs::write(root.join("run0/raw/data.h5"), "").unwrap();
         std::fs::write(root.join("run0/near.h5"), "").unwrap();
         std::os::unix::fs::symlink("run0", root.join("latest")).unwrap();
+        std::fs::write(root.join("run0/master.h5"), "").unwrap();
+        std::os::unix::fs::symlink("run0/master.h5", root.join("alias.h5")).unwrap();
         let absolute = root.join("run0/near.h5").into_os_string().into_encoded_bytes();
         let found =
             |from: &str, holder: &str, name: &[u8]| name_from(&root.join(from), &root.join(holder), name).to_vec();
@@ -85,6 +100,10 @@ mod tests {
             ("run0", "master.h5", b"near.h5", b"../near.h5"),
             ("", "run0/master.h5", b"/gone/near.h5", b"run0/near.h5"),
             ("", "run0/master.h5", &absolute, &absolute),
+            ("", "alias.h5", b"near.h5", b"run0/near.h5"),
+            ("run0", "alias.h5", b"./near.h5", b"./near.h5"),
+            ("", "alias.h5", b"/gone/near.h5", b"run0/near.h5"),
+            ("", "alias.h5", b"absent.h5", b"absent.h5"),
         ] {
             assert_eq!(found(from, holder, name), expected, "{from:?} {holder:?}");
         }

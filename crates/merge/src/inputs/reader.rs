@@ -34,7 +34,9 @@ impl InputReader {
             let foreign_files =
                 if options.follow_foreign_files { ForeignFiles::Anywhere } else { ForeignFiles::SameFolder };
             let timeout = options.reader_timeout;
-            let child_options = ChildOptions { foreign_files, timeout, ..ChildOptions::default() };
+            let is_replaced = options.force && !options.in_place;
+            let replaced = is_replaced.then(|| options.output.canonicalize().ok()).flatten();
+            let child_options = ChildOptions { foreign_files, timeout, replaced, ..ChildOptions::default() };
             let child = ChildReader::with_options(command.clone(), child_options);
             Reader::new(native, child)
         });

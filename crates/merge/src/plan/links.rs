@@ -4,7 +4,7 @@
 //! symbolic links in the paths of both.
 
 use crate::error::{BadInput, MergeError, Result};
-use crate::inputs::linked_files::{from_folder, real_folder};
+use crate::inputs::linked_files::{from_folder, real_folder, target_from};
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
 use crate::options::LinkPaths;
@@ -15,8 +15,10 @@ use crate::scan::ScannedEntry;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, Column, Role, Schema, SchemaEntry, display_path};
 use raddle_core::output::folder_of;
+use raddle_core::output::publish::published_path;
 use raddle_hdf5::model::{CreationOrder, Layout};
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub fn names<'i>(output: &Path, inputs: impl Iterator<Item = &'i Path>, paths: L
     let folder = |path: &Path| {
         real_folder(path).map_err(|source| MergeError::Input { path: folder_of(path).to_path_buf(), source })
     };
-    let of_output = folder(output)?;
+    let of_output = folder(&published_path(output))?;
     let name = |input: &Path| {
         let real = folder(input)?.join(input.file_name().unwrap_or_default());
         let name = match paths {
@@ -149,6 +151,15 @@ fn link_names(inputs: &[PathBuf]) -> Vec<Vec<u8>> {
         }
     }
     names
+}
+
+/// Returns the existing files to which external links of the output lead.
+pub(crate) fn external_targets(plan: &MergePlan) -> Vec<PathBuf> {
+    let target = |entry: &SchemaEntry| match &entry.role {
+        Role::ExternalLink { file, .. } => target_from(&plan.options.output, Path::new(OsStr::from_bytes(file))),
+        _ => None,
+    };
+    plan.schema.entries.iter().filter_map(target).collect()
 }
 
 /// Returns whether readers of a virtual dataset find every value of a column. References cannot be resolved in another

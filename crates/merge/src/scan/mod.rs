@@ -30,6 +30,7 @@ use crate::verify::digests::{Records, stored};
 use crate::verify::record;
 use crate::write::ranks::share;
 use foldhash::HashMap;
+use raddle_core::output::publish::published_path;
 use raddle_core::parallel::ordered::OrderedQueue;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_core::ranks::communicator::Communicator;
@@ -101,7 +102,7 @@ pub fn scan(
     let forms = HeaderTemplateCache::default();
     let view_limit_bytes = MAX_VIEW_BYTES.min(options.memory_limit_bytes / (4 * options.jobs as u64));
     let ahead = OrderedQueue::new(local_inputs.len(), options.jobs * 4);
-    let output_folder = real_folder(&options.output).ok();
+    let output_folder = real_folder(&published_path(&options.output)).ok();
     let work = || {
         let mut scanner = InputScanner {
             reader: InputReader::new(options),

@@ -24,6 +24,7 @@ use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::plan::alignment::Alignment;
 use crate::plan::dataset_specs::output_options;
+use crate::plan::links::external_targets;
 use crate::plan::memory::ReaderMemory;
 use crate::verify::digests::Digests;
 use crate::write::commit::Committer;
@@ -200,13 +201,18 @@ pub fn merge_collective(
         parallel_hdf5::check(plan, through.tile_observer.is_some())?;
     }
     let begin = || {
-        let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
-        let others = if options.in_place { &[] } else { inputs.as_slice() };
-        begin_output(&options.output, others, options.force)
+        let others = if options.in_place { Vec::new() } else { files_to_keep(plan) };
+        begin_output(&options.output, &others, options.force)
     };
     let publication = (ranks.rank() == 0).then(begin).transpose();
     let publication = ranks.agree("begin the output", publication)?;
     carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
+}
+
+/// Returns the files that the output must not replace: the inputs, and those to which its external links lead.
+fn files_to_keep(plan: &MergePlan) -> Vec<PathBuf> {
+    let inputs = plan.inputs.iter().map(|input| input.path.clone());
+    inputs.chain(external_targets(plan)).collect()
 }
 
 /// Completes an output whose lock this process holds and whose parts are joined; otherwise like [`merge`].

@@ -43,7 +43,7 @@ enum Way {
     },
     /// Through libhdf5 in a separate process, for virtual datasets and external storage.
     Library {
-        child: ChildReader,
+        child: Box<ChildReader>,
         object: ObjectName,
     },
 }
@@ -141,7 +141,7 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> R
         let object = ObjectName::Path(name.clone().into_bytes());
         // Reads no values, but looks up everything the dataset refers to.
         child.read_values(path, object.clone(), Some(0..0)).map_err(|error| of_values(&error))?;
-        Way::Library { child, object }
+        Way::Library { child: Box::new(child), object }
     } else {
         let encoding = Encoding {
             base: tree.userblock_len_bytes,

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::exit::Exit;
+use raddle_codec::CodecError;
 use raddle_hdf5::Hdf5Error;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -31,8 +32,9 @@ pub(super) fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exi
     match error {
         Hdf5Error::InObject { source, .. } => exit_of_hdf5(source, inputs),
         Hdf5Error::Io { source, .. } if is_exhaustion(source) => Exit::Limit,
-        Hdf5Error::Memory { .. } => Exit::Limit,
+        Hdf5Error::Memory { .. } | Hdf5Error::Chunk { source: CodecError::OutOfMemory { .. }, .. } => Exit::Limit,
         Hdf5Error::Limit { .. } => Exit::InputRefused,
+        Hdf5Error::ReplacedSource { .. } => Exit::Output,
         Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }
             if inputs.is_some_and(|inputs| !inputs.contains(path)) =>
         {
@@ -67,6 +69,7 @@ fn fault_of(error: &Hdf5Error) -> &'static str {
         Hdf5Error::NotHdf5 { .. } => "not_hdf5",
         Hdf5Error::Truncated { .. } => "truncated",
         Hdf5Error::InUse { .. } => "in_use",
+        Hdf5Error::Chunk { source: CodecError::OutOfMemory { .. }, .. } => "limit",
         Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
         Hdf5Error::Unsupported { .. } | Hdf5Error::LeftOut { .. } | Hdf5Error::Dangling { .. } => "unsupported",
         Hdf5Error::Limit { .. } | Hdf5Error::Memory { .. } => "limit",

@@ -6,6 +6,7 @@ use crate::advice::{Advice, remedy_of_io};
 use crate::exit::Exit;
 use crate::rechunk::FailedFile;
 use crate::text::{differences, escape, key_faults, quantity};
+use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_idx::IdxError;
 use raddle_merge::error::{BadInput, MergeError};
@@ -193,18 +194,39 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::PartDiffers { .. } => Exit::InputRefused,
         MergeError::Output { .. } | MergeError::Write { .. } | MergeError::Unaccompanied { .. } => Exit::Output,
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
-        MergeError::BadInputs { bad } if bad.iter().all(|bad| exit_of_hdf5(&bad.error, None) == Exit::Limit) => {
-            Exit::Limit
+        MergeError::BadInputs { bad } => {
+            let exits = |exit| bad.iter().all(|bad| exit_of_hdf5(&bad.error, None) == exit);
+            [Exit::Output, Exit::Limit].into_iter().find(|exit| exits(*exit)).unwrap_or(Exit::InputRefused)
         }
-        MergeError::BadInputs { .. } => Exit::InputRefused,
         MergeError::OutputTooLong { .. }
         | MergeError::LongChunks { .. }
         | MergeError::Tiles { .. }
         | MergeError::ByFiles { .. } => Exit::Limit,
         MergeError::Cancelled => Exit::Interrupted,
         MergeError::Hdf5(error) => exit_of_hdf5(error, Some(inputs)),
+        MergeError::Codec { source: CodecError::OutOfMemory { .. }, .. } => Exit::Limit,
         MergeError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
         MergeError::Core(CoreError::PlansDiffer { .. }) => Exit::Usage,
         _ => Exit::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_codec::KnownFilter;
+    use raddle_hdf5::Hdf5Error;
+
+    #[test]
+    fn a_filter_without_memory_reaches_a_limit() {
+        let source = || CodecError::OutOfMemory { filter: KnownFilter::Deflate };
+        let object = "/x".to_owned();
+        let (path, len_bytes) = (PathBuf::from("in.h5"), 8);
+        let chunk = Hdf5Error::Chunk { path, address: 96, len_bytes, source: source() };
+        let encoding = MergeError::Codec { object: object.clone(), source: source() };
+        let decoding = MergeError::Hdf5(Hdf5Error::InObject { object, source: Box::new(chunk) });
+        for error in [encoding, decoding] {
+            assert_eq!(Error::of_merge(&error, &[]).exit, Exit::Limit, "{error}");
+        }
     }
 }

@@ -197,6 +197,14 @@ impl Error {
         self
     }
 
+    /// Adds advice after the remedy for a bad input, or in place of other advice.
+    #[must_use]
+    pub(crate) fn hint_after_remedy(self, hint: &str) -> Self {
+        let remedy = self.hint.clone().filter(|_| self.exit == Exit::InputRefused);
+        let texts: Vec<&str> = remedy.iter().map(String::as_str).chain([hint]).collect();
+        self.hint(&texts.join("; "))
+    }
+
     /// Adds alternative remedies, of which the command may not support all.
     #[must_use]
     pub fn advise(mut self, advice: Advice) -> Self {

@@ -3,6 +3,7 @@
 //! Invariant: nothing here opens another file that [`sources`] has not allowed. `H5Dget_space` would do so for a
 //! virtual dataset, so its extent is taken from the first mapping where possible.
 
+use super::source_rows::check_descriptors;
 use super::{OpenFile, dataspaces, endless, properties, sources};
 use crate::error::Result;
 use crate::ffi::{Call, Handle};
@@ -19,6 +20,8 @@ pub(super) fn of_dataset(file: &OpenFile, dataset: &Handle, list: &Handle, call:
         }
         sources::check(file, list, call)?;
         let extent = dataspaces::extent(file, &dataspaces::of_dataset(dataset, call)?, call)?;
+        // A source that cannot be opened would make the dataset shorter.
+        check_descriptors(call)?;
         endless::refuse_gaps(file, list, &endless, &extent, call)?;
         return Ok(extent);
     }

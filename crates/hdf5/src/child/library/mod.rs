@@ -14,6 +14,7 @@ mod links;
 mod objects;
 mod open_dataset;
 mod properties;
+mod source_rows;
 mod sources;
 mod storage;
 mod types;
@@ -35,6 +36,7 @@ use hdf5_metno_sys::h5p::{
 };
 use objects::ObjectWalk;
 use open_dataset::OpenDataset;
+use source_rows::{check_descriptors, max_open_sources};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_int, c_uint, c_void};
@@ -54,6 +56,8 @@ pub(super) struct OpenFile {
     path: PathBuf,
     len_bytes: u64,
     any_foreign_file: bool,
+    /// File that must not be a source of values.
+    replaced: Option<PathBuf>,
     answer_limit_len_bytes: u64,
     /// Limit of this process's address space.
     memory_len_bytes: u64,
@@ -97,6 +101,7 @@ impl OpenFile {
         let root_token = object_token(file.id(), call)?;
         let mut open = Self {
             any_foreign_file: greeting.any_foreign_file,
+            replaced: greeting.replaced.as_ref().map(|path| PathBuf::from(OsStr::from_bytes(path))),
             answer_limit_len_bytes: greeting.answer_limit_len_bytes,
             memory_len_bytes: greeting.address_space_len_bytes,
             cpu_time,
@@ -225,11 +230,9 @@ unsafe extern "C" {
     fn H5Pset_relax_file_integrity_checks(file_access: hid_t, flags: u64) -> herr_t;
 }
 
-/// Opens a file for reading with plain positioned reads. The files of its virtual datasets stay open, up to
-/// `OPEN_SOURCE_FILES`.
+/// Opens a file for reading with plain positioned reads. A limited number of the files of its virtual datasets stay
+/// open; otherwise each dataset would open them again.
 fn open_file(path: &Path) -> Result<Handle> {
-    /// Number of files of virtual datasets that stay open. Otherwise each dataset would open them again.
-    const OPEN_SOURCE_FILES: c_uint = 64;
     /// Flag `H5F_RFIC_UNUSUAL_NUM_UNUSED_BITS`, without which libhdf5 treats numbers with few significant bits as
     /// damage.
     const UNUSED_BITS: u64 = 1;
@@ -244,10 +247,11 @@ fn open_file(path: &Path) -> Result<Handle> {
     // file access list.
     call.status("H5Pset_file_locking", unsafe { H5Pset_file_locking(access.id(), 0, 1) })?;
     // SAFETY: a file access list.
-    let status = unsafe { H5Pset_elink_file_cache_size(access.id(), OPEN_SOURCE_FILES) };
+    let status = unsafe { H5Pset_elink_file_cache_size(access.id(), max_open_sources() as c_uint) };
     call.status("H5Pset_elink_file_cache_size", status)?;
     // SAFETY: the name is terminated, the list open; we own the new identifier.
-    unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id())) }
+    let opened = unsafe { call.handle("H5Fopen", H5Fopen(name.as_ptr(), H5F_ACC_RDONLY, access.id())) };
+    opened.map_err(|error| check_descriptors(call).err().unwrap_or(error))
 }
 
 /// Returns the token of an open object (of the root group for a file).

@@ -6,6 +6,7 @@
 //!
 //! Invariant: before every read, all sources are allowed and exist. They are opened for this check only once.
 
+use super::source_rows::{SourceRows, check_descriptors, max_open_sources};
 use super::sources::SourceFiles;
 use super::{OpenFile, dataspaces, extent, properties, sources, types, unsupported};
 use crate::child::protocol::ObjectName;
@@ -18,9 +19,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::ptr;
 
-/// Number of sources that reads may leave open if each row has one. Each takes a chunk cache of 1 MiB.
-const MAX_OPEN_SOURCES: u64 = 64;
-
 /// A dataset whose values may be read.
 pub(super) struct OpenDataset {
     object: ObjectName,
@@ -31,36 +29,55 @@ pub(super) struct OpenDataset {
     space: Handle,
     element_len_bytes: u64,
     source_files: SourceFiles,
-    source_count: u64,
-    /// Number of rows that may be read before the dataset is closed and opened again, which closes its sources.
-    rows_left: u64,
+    is_virtual: bool,
+    source_rows: SourceRows,
+    /// Rows from the first to the last one that was read since the dataset was opened.
+    read_rows: Range<u64>,
 }
 
 impl OpenDataset {
-    /// Returns the dataset, open for reading `rows` or, if `rows` is `None`, all rows. This is `last_read` if it is the
-    /// requested dataset; otherwise, `last_read` is closed.
-    pub(super) fn next(
-        file: &OpenFile,
-        last_read: Option<Self>,
-        object: &ObjectName,
-        rows: Option<&Range<u64>>,
-    ) -> Result<Self> {
-        let mut dataset = match last_read.filter(|last| last.object == *object) {
-            Some(mut last) => {
+    /// Returns the dataset, open for reading. This is `last_read` if it is the requested dataset; otherwise, `last_read`
+    /// is closed.
+    pub(super) fn next(file: &OpenFile, last_read: Option<Self>, object: &ObjectName) -> Result<Self> {
+        match last_read.filter(|last| last.object == *object) {
+            Some(last) => {
                 last.source_files.check_again(last.call(&file.path))?;
-                if last.rows_left == 0 {
-                    // The old one is closed first, lest its sources stay open.
-                    drop(last.handle);
-                    last.handle = file.open_named(object)?.0;
-                    last.rows_left = last.rows_per_opening();
-                }
-                last
+                Ok(last)
             }
-            None => Self::open(file, object)?,
-        };
-        let row_count = rows.map_or(dataset.row_count(), |rows| rows.end.saturating_sub(rows.start));
-        dataset.rows_left = dataset.rows_left.saturating_sub(row_count);
-        Ok(dataset)
+            None => Self::open(file, object),
+        }
+    }
+
+    /// Divides a read of `rows`, or of all rows, into pieces. Not more than [`max_open_sources`] sources need to be open
+    /// for each, unless a single row needs more.
+    pub(super) fn pieces(&self, rows: Option<Range<u64>>) -> Vec<Option<Range<u64>>> {
+        if self.source_rows.is_empty() {
+            return vec![rows];
+        }
+        let row_count = self.extent.dims().first().copied().unwrap_or(1);
+        let pieces = self.source_rows.pieces(rows.unwrap_or(0..row_count), max_open_sources());
+        pieces.into_iter().map(Some).collect()
+    }
+
+    /// Returns the dataset for reading a piece. It is closed before and opened again if too many sources would be open.
+    pub(super) fn ready_for(mut self, file: &OpenFile, piece: Option<&Range<u64>>) -> Result<Self> {
+        let Some(piece) = piece else { return Ok(self) };
+        let before = if self.read_rows.is_empty() { piece } else { &self.read_rows };
+        let all = before.start.min(piece.start)..before.end.max(piece.end);
+        if !self.read_rows.is_empty() && self.source_rows.needed_by(&all) > max_open_sources() {
+            // The old one is closed first, lest its sources stay open.
+            drop(self.handle);
+            self.handle = file.open_named(&self.object)?.0;
+            self.read_rows = piece.clone();
+        } else {
+            self.read_rows = all;
+        }
+        Ok(self)
+    }
+
+    /// Checks after a read that no source was left out of it because the process had too many open files.
+    pub(super) fn check_descriptors(&self, call: Call<'_>) -> Result<()> {
+        if self.is_virtual { check_descriptors(call) } else { Ok(()) }
     }
 
     fn open(file: &OpenFile, object: &ObjectName) -> Result<Self> {
@@ -73,7 +90,7 @@ impl OpenDataset {
         let list = properties::creation_list(&handle, call)?;
         let source_files = sources::check(file, &list, call)?;
         let is_virtual = properties::is_virtual(&list, call)?;
-        let source_count = if is_virtual { properties::mapping_count(&list, call)? as u64 } else { 0 };
+        let source_rows = SourceRows::of(&list, call)?;
         let space = dataspaces::of_dataset(&handle, call)?;
         let extent = dataspaces::extent(file, &space, call)?;
         // The tree contains the same extent: reading with a different one would not match the plan.
@@ -82,24 +99,23 @@ impl OpenDataset {
             return Err(unsupported(call, what));
         }
         let element_len_bytes = types::of_dataset(file, &handle, call)?.memory.len_bytes();
-        let object = object.clone();
-        let mut dataset =
-            Self { object, name, handle, extent, space, element_len_bytes, source_files, source_count, rows_left: 0 };
-        dataset.rows_left = dataset.rows_per_opening();
-        Ok(dataset)
+        Ok(Self {
+            object: object.clone(),
+            name,
+            handle,
+            extent,
+            space,
+            element_len_bytes,
+            source_files,
+            is_virtual,
+            source_rows,
+            read_rows: 0..0,
+        })
     }
 
-    /// Returns the number of rows after which about [`MAX_OPEN_SOURCES`] sources are open. It assumes that each source
-    /// provides the same number of rows.
-    fn rows_per_opening(&self) -> u64 {
-        if self.source_count <= MAX_OPEN_SOURCES {
-            return u64::MAX;
-        }
-        (self.row_count() / self.source_count.div_ceil(MAX_OPEN_SOURCES)).max(1)
-    }
-
-    fn row_count(&self) -> u64 {
-        self.extent.dims().first().copied().unwrap_or(1)
+    /// Returns the name of the dataset for messages.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     /// Returns the context for calls of libhdf5 with this dataset, which is in the file of this path.

@@ -130,14 +130,20 @@ impl Checks<'_> {
 
     /// Returns the path of a virtual dataset's source file if it is allowed and exists. If no file has the absolute
     /// name of the source, libhdf5 uses a file of the same name in the folder of the dataset's file, so that files can
-    /// be moved together.
+    /// be moved together. If there is none in this folder or the current one, and the path of the dataset's file is a
+    /// symbolic link, it uses one in the folder of the file that the link leads to.
     fn source(&mut self, holder: &Path, name: &[u8]) -> Result<PathBuf> {
         let named = Path::new(OsStr::from_bytes(name));
-        let in_folder = named.file_name().map(OsStr::as_bytes).filter(|_| named.is_absolute() && !named.exists());
-        match in_folder {
-            Some(in_folder) if folder_of(holder).join(OsStr::from_bytes(in_folder)).exists() => {
-                self.present(holder, in_folder)
-            }
+        let in_folder = match named.is_absolute() {
+            true => named.file_name().filter(|_| !named.exists()),
+            false => Some(named.as_os_str()),
+        };
+        let Some(in_folder) = in_folder else { return self.present(holder, name) };
+        let exists_next_to = |holder: &Path| folder_of(holder).join(in_folder).exists();
+        let is_elsewhere = || exists_next_to(holder) || Path::new(in_folder).exists();
+        match holder.canonicalize() {
+            Ok(real) if !is_elsewhere() && exists_next_to(&real) => self.present(&real, in_folder.as_bytes()),
+            _ if exists_next_to(holder) => self.present(holder, in_folder.as_bytes()),
             _ => self.present(holder, name),
         }
     }
@@ -147,8 +153,10 @@ impl Checks<'_> {
         let named = Path::new(OsStr::from_bytes(name));
         let escaped = name.escape_ascii().to_string();
         let path = folder_of(holder).join(named);
-        let file_folder = folder_of(&self.file.path).canonicalize();
-        let is_inside = |path: &Path| file_folder.as_ref().is_ok_and(|file_folder| path.starts_with(file_folder));
+        let of_file = folder_of(&self.file.path).canonicalize();
+        let of_target = self.file.path.canonicalize().map(|target| folder_of(&target).to_path_buf());
+        let is_inside =
+            |path: &Path| [&of_file, &of_target].into_iter().flatten().any(|folder| path.starts_with(folder));
         // Links are resolved, because a link in the folder may lead anywhere.
         let resolved = path.canonicalize();
         let is_allowed = self.file.any_foreign_file
@@ -162,6 +170,9 @@ impl Checks<'_> {
             return Err(Hdf5Error::ForeignFile { path: self.call.path.to_path_buf(), foreign: escaped });
         }
         match resolved {
+            Ok(resolved) if self.file.replaced.as_ref() == Some(&resolved) => {
+                Err(Hdf5Error::ReplacedSource { path: self.call.path.to_path_buf(), foreign: escaped })
+            }
             // A FIFO or a device would block libhdf5.
             Ok(resolved) if resolved.is_file() => {
                 self.resolved.insert(path.clone(), resolved);

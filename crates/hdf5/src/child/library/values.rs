@@ -27,20 +27,44 @@ use std::ptr;
 
 /// Returns the values in all or some rows of axis 0 of a dataset. The dataset stays open for the next request.
 pub(super) fn of_dataset(file: &OpenFile, object: &ObjectName, rows: Option<Range<u64>>) -> Result<Vec<u8>> {
-    let dataset = OpenDataset::next(file, file.last_read.take(), object, rows.as_ref())?;
-    let call = dataset.call(&file.path);
-    let count = dataset.select(rows, call)?;
+    let mut dataset = OpenDataset::next(file, file.last_read.take(), object)?;
+    let name = dataset.name().to_vec();
+    let call = Call::of_object(&file.path, &name);
+    let count = dataset.select(rows.clone(), call)?;
     // A size beyond the longest answer is refused before reading.
     let len_bytes = count.saturating_mul(dataset.element_len_bytes());
+    if len_bytes > file.answer_limit_len_bytes {
+        return Err(too_long(call, file.answer_limit_len_bytes));
+    }
     let allowed = file.cpu_time.allow_values(len_bytes.min(file.answer_limit_len_bytes));
     allowed.map_err(|source| Hdf5Error::Io {
         path: file.path.clone(),
         operation: "limit the CPU time".to_owned(),
         source,
     })?;
-    let data = read_dataset(file, dataset.handle(), dataset.space(), count, file.answer_limit_len_bytes, call)?;
+    let mut values = Vec::new();
+    for piece in dataset.pieces(rows) {
+        dataset = dataset.ready_for(file, piece.as_ref())?;
+        let count = dataset.select(piece, call)?;
+        let limit_len_bytes = file.answer_limit_len_bytes.saturating_sub(values.len() as u64);
+        let data = read_dataset(file, dataset.handle(), dataset.space(), count, limit_len_bytes, call)?;
+        dataset.check_descriptors(call)?;
+        append_piece(&mut values, data.into_bytes(), file, call)?;
+    }
     file.last_read.replace(Some(dataset));
-    Ok(data.into_bytes())
+    Ok(values)
+}
+
+/// Appends the values of a piece; the first piece is not copied.
+fn append_piece(values: &mut Vec<u8>, piece: Vec<u8>, file: &OpenFile, call: Call<'_>) -> Result<()> {
+    if values.is_empty() {
+        *values = piece;
+    } else if (values.len() + piece.len()) as u64 > file.answer_limit_len_bytes {
+        return Err(too_long(call, file.answer_limit_len_bytes));
+    } else {
+        values.extend_from_slice(&piece);
+    }
+    Ok(())
 }
 
 /// Returns the values of a compact dataset.
@@ -261,9 +285,13 @@ impl ElementReader<'_> {
     }
 
     fn too_long(&self) -> Hdf5Error {
-        let (path, limit) = (self.call.path.to_path_buf(), self.file.answer_limit_len_bytes);
-        Hdf5Error::Limit { path, what: "the length of values in one answer".to_owned(), limit }
+        too_long(self.call, self.file.answer_limit_len_bytes)
     }
+}
+
+fn too_long(call: Call<'_>, limit: u64) -> Hdf5Error {
+    let path = call.path.to_path_buf();
+    Hdf5Error::Limit { path, what: "the length of values in one answer".to_owned(), limit }
 }
 
 /// Appends a length and the bytes.

@@ -5,6 +5,7 @@
 //! file is only reported as intact if every digest in it was compared and every object and row had one.
 
 use crate::error::{MergeError, Result};
+use crate::inputs::linked_files::target_from;
 use crate::inputs::selection::Selection;
 use crate::options::{MergeOptions, Watch};
 use crate::plan::memory::ReaderMemory;
@@ -246,9 +247,9 @@ impl<'a> Check<'a> {
         for entry in &self.found.schema.entries {
             let Role::ExternalLink { file, .. } = &entry.role else { continue };
             let file = Path::new(OsStr::from_bytes(file));
-            match path.parent().unwrap_or(Path::new("")).join(file).is_file() {
-                true => self.report.linked += 1,
-                false => self.mismatch(&entry.path, format!("links to {}, which does not exist", file.display())),
+            match target_from(path, file) {
+                Some(_) => self.report.linked += 1,
+                None => self.mismatch(&entry.path, format!("links to {}, which does not exist", file.display())),
             }
         }
     }
@@ -438,6 +439,7 @@ impl BlockDigester<'_> {
 /// Returns the message of an error that reports unreadable values; any other error ends the check.
 pub(super) fn readable(error: MergeError) -> Result<String> {
     match error {
+        MergeError::Hdf5(error) if error.is_forbidden() => Err(error.into()),
         MergeError::Hdf5(error) => Ok(error.to_string()),
         MergeError::Object { reason, .. } => Ok(reason),
         other => Err(other),

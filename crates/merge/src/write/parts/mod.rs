@@ -18,7 +18,7 @@ use crate::write::publish::{begin_output, check_output, journal_path, temporary_
 use crate::write::resume::{JournalPaths, ResumeRequest, ResumeSource, ResumedRun, begin, binding, samples};
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool;
-use crate::write::{MergeReport, bridged, complete};
+use crate::write::{MergeReport, bridged, complete, files_to_keep};
 use files::{PartFiles, State, join, state_of};
 use raddle_core::CoreError;
 use raddle_core::engine::{Context, EngineOptions, EngineReport, Execution, Placement};
@@ -108,7 +108,7 @@ pub struct PartReport {
 /// if a part next to the output belongs to a different plan, unless the plan is to start over: then it is removed.
 /// [`MergeError::Resumable`] describes the tiles that are kept for the next run of this part.
 pub fn merge_part(mut plan: MergePlan, part: Part, watch: &Watch<'_>) -> Result<PartReport> {
-    let inputs: Vec<PathBuf> = plan.inputs.iter().map(|input| input.path.clone()).collect();
+    let inputs = files_to_keep(&plan);
     let output = plan.options.output.clone();
     check_output(&output, &inputs, plan.options.force)?;
     // A part always places its tiles in order, regardless of the options; and when all parts exist, the merge resumes
