@@ -138,6 +138,27 @@ fn a_run_in_place_that_is_killed_at_any_call_is_completed() {
 }
 
 #[test]
+fn a_run_with_other_options_in_between_is_not_taken_for_the_first() {
+    let mut files = Files::new(&["rechunk", "in", "--in-place", "--chunk", "512rows"], "in", 1024);
+    for at in 1.. {
+        files.reset();
+        let fault = Fault { calls: CHANGING, at, sticky: false, action: Action::Kill };
+        let (_, struck, reported) = files.run(Some(&fault));
+        if struck.is_empty() {
+            break;
+        }
+        let rows = std::mem::replace(&mut files.arguments[4], "256rows");
+        let (code, _, other) = files.run(None);
+        assert_eq!(code, 0, "{struck:?}: {reported}, {other}");
+        assert_ne!(files.found(), files.new.iter().cloned().map(Some).collect::<Vec<_>>(), "{struck:?}");
+        files.arguments[4] = rows;
+        let (code, _, again) = files.run(None);
+        assert_eq!(code, 0, "{struck:?}: {again}");
+        assert_eq!(files.found(), files.new.iter().cloned().map(Some).collect::<Vec<_>>(), "{struck:?}: {again}");
+    }
+}
+
+#[test]
 fn a_run_to_a_folder_that_is_killed_at_any_call_is_completed() {
     let files = Files::new(&["rechunk", "in", "--dir", "out"], "out", 1024);
     let (runs, resumed) = files.strike_each_call(&Action::Kill, &[-9]);

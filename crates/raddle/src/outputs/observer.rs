@@ -10,8 +10,8 @@ pub(crate) struct FileObserver<'a> {
     name: &'a Path,
     logical_len_bytes: u64,
     processed_len_bytes: AtomicU64,
-    /// Callback for the moment before the output is completed and published.
-    completes: &'a (dyn Fn() + Sync),
+    /// Callback after each stage that completes the output. The last call comes before the output is published.
+    completed: &'a (dyn Fn() + Sync),
 }
 
 impl<'a> FileObserver<'a> {
@@ -19,9 +19,9 @@ impl<'a> FileObserver<'a> {
         all: &'a dyn Observer,
         name: &'a Path,
         logical_len_bytes: u64,
-        completes: &'a (dyn Fn() + Sync),
+        completed: &'a (dyn Fn() + Sync),
     ) -> Self {
-        Self { all, name, logical_len_bytes, processed_len_bytes: AtomicU64::new(0), completes }
+        Self { all, name, logical_len_bytes, processed_len_bytes: AtomicU64::new(0), completed }
     }
 
     /// Passes on bytes, at most as many as the file has: a file that is written again does not count twice.
@@ -47,7 +47,7 @@ impl Observer for FileObserver<'_> {
                 let text = format!("{}: {text}", self.name.display());
                 self.all.event(&Event::Message { severity: *severity, text });
             }
-            Event::StageStarted { stage: Stage::Commit, .. } => (self.completes)(),
+            Event::StageFinished { stage: Stage::Commit, .. } => (self.completed)(),
             // Stages of single files overlap, so the times of all would have no meaning.
             _ => {}
         }
@@ -64,15 +64,16 @@ mod tests {
         let seen = Mutex::new(Vec::new());
         let all = |event: &Event| seen.lock().unwrap().push(event.clone());
         let completed = AtomicU64::new(0);
-        let completes = || {
+        let count = || {
             completed.fetch_add(1, Ordering::Relaxed);
         };
-        let file = FileObserver::new(&all, Path::new("a.h5"), 10, &completes);
+        let file = FileObserver::new(&all, Path::new("a.h5"), 10, &count);
         let advanced = |bytes| Event::Advanced { stage: Stage::Encode, bytes, items: 1 };
         file.event(&advanced(4));
         file.event(&advanced(20));
         file.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s: 1.0 });
         file.event(&Event::StageStarted { stage: Stage::Commit, total_bytes: None });
+        file.event(&Event::StageFinished { stage: Stage::Commit, elapsed_s: 1.0 });
         file.event(&Event::Message { severity: Severity::Warning, text: "odd".to_owned() });
         file.finish();
         let expected = [4, 6].map(|bytes| Event::Advanced { stage: Stage::Encode, bytes, items: 0 });

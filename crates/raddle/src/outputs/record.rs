@@ -1,9 +1,10 @@
 //! Record of the outputs of an interrupted run that are done, so that the next run continues with the others.
 //!
-//! Each folder with outputs has one hidden file per set of options, with lines per file: one before it is published,
-//! with the inode of the hidden file, which publication keeps; and one afterwards. A run that does all files removes
-//! its records. Invariant: a file counts as done only if it is unchanged since it was written, and so is its input
-//! unless it was replaced.
+//! Each folder with outputs has one hidden file per set of options, with lines per file: the last one before it is
+//! published describes the complete hidden file, whose inode and times publication keeps. A run that does all files
+//! removes its records. Invariant: a file counts as done only if it is unchanged since it was written, and so is its
+//! input unless it was replaced. A run with other options may reuse the inode of a hidden file, so an inode alone
+//! identifies no contents.
 
 use raddle_core::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,8 @@ struct DoneFile {
     name: String,
     /// Inode of the output.
     inode: u64,
-    /// State of the published output; `None` if it was not published yet.
-    output: Option<Stamp>,
+    /// State of the output, which is the same before and after it is published.
+    output: Stamp,
     /// State of the input, unless it was replaced by the output or is identified by the options.
     input: Option<Stamp>,
 }
@@ -71,26 +72,21 @@ impl FolderRecord {
         let Some(known) = self.known.get(&name_of(output)) else { return false };
         let is_input_unchanged = known.input.is_none() || known.input == state(input).ok().map(|(_, stamp)| stamp);
         let Ok((inode, stamp)) = state(output) else { return false };
-        is_input_unchanged && known.inode == inode && known.output.is_none_or(|known| known == stamp)
+        is_input_unchanged && (known.inode, known.output) == (inode, stamp)
     }
 
-    /// Adds a file that is complete under a hidden name and will be published. A file that cannot be recorded would be
-    /// written again by the next run.
-    pub(crate) fn add_unpublished(&self, input: Option<&Path>, output: &Path, hidden: &Path) {
+    /// Adds an output that is complete in `file`: under its name, or under a hidden name if it will be published
+    /// unchanged. `input` is `None` if it is replaced, or if the options identify it. A file that cannot be recorded
+    /// would be written again by the next run.
+    pub(crate) fn add(&self, input: Option<&Path>, output: &Path, file: &Path) {
         // Without a record the next run has more to do, but nothing is lost.
-        let _ = self.try_add(input, output, hidden, false);
+        let _ = self.try_add(input, output, file);
     }
 
-    /// Adds a published file; `input` is `None` if it was replaced, or if the options identify it.
-    pub(crate) fn add(&self, input: Option<&Path>, output: &Path) {
-        // As above.
-        let _ = self.try_add(input, output, output, true);
-    }
-
-    fn try_add(&self, input: Option<&Path>, output: &Path, file: &Path, is_published: bool) -> std::io::Result<()> {
+    fn try_add(&self, input: Option<&Path>, output: &Path, file: &Path) -> std::io::Result<()> {
         let input = input.map(state).transpose()?.map(|(_, stamp)| stamp);
         let (inode, stamp) = state(file)?;
-        let done = DoneFile { name: name_of(output), inode, output: is_published.then_some(stamp), input };
+        let done = DoneFile { name: name_of(output), inode, output: stamp, input };
         let mut line = serde_json::to_vec(&done)?;
         line.push(b'\n');
         let mut out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -142,8 +138,8 @@ mod tests {
         let open = |options| FolderRecord::open(folder.path(), "rechunk", options).unwrap();
         let record = open("a");
         assert!(!record.is_done(&input, &output));
-        record.add(Some(&input), &output);
-        record.add(None, &other);
+        record.add(Some(&input), &output, &output);
+        record.add(None, &other, &other);
         assert!(open("a").is_done(&input, &output) && open("a").is_done(&other, &other));
         assert!(!open("b").is_done(&input, &output));
 
@@ -152,7 +148,7 @@ mod tests {
         file.write_all(b"{\"name\":\"in").unwrap();
         let record = open("a");
         assert!(record.is_done(&input, &output));
-        record.add(None, &input);
+        record.add(None, &input, &input);
         assert!(open("a").is_done(&input, &input) && open("a").is_done(&other, &other));
 
         std::fs::write(&other, "changed").unwrap();
@@ -163,10 +159,16 @@ mod tests {
         // A file counts as done if it is published by the time of the next run.
         let hidden = folder.path().join("hidden");
         std::fs::write(&hidden, "newer").unwrap();
-        open("a").add_unpublished(Some(&input), &output, &hidden);
+        open("a").add(Some(&input), &output, &hidden);
         assert!(!open("a").is_done(&input, &output));
         std::fs::rename(&hidden, &output).unwrap();
         assert!(open("a").is_done(&input, &output));
+
+        // Another run may write other contents to the same inode before it is published.
+        open("a").add(Some(&input), &other, &output);
+        std::fs::write(&output, "of other options").unwrap();
+        std::fs::rename(&output, &other).unwrap();
+        assert!(!open("a").is_done(&input, &other));
 
         open("a").remove().unwrap();
         open("a").remove().unwrap();

@@ -1,6 +1,7 @@
 //! Writing of many planned files, on several threads within one memory budget, and the report on them.
 //!
-//! Invariant: a file is recorded as done after its output has its name; before that, it is recorded as about to get it.
+//! Invariant: a file is recorded as done when its output is complete under its hidden name, and again when the output has
+//! its own name.
 
 use super::FailedFile;
 use super::files::{PlannedFile, PlannedFiles, Stop, is_of_file, lock, plan_of, share};
@@ -118,7 +119,8 @@ impl PlannedFiles {
             _ => error,
         };
         let counts = format!("{} of {} are done", quantity::count(done), quantity::counted(all, "file"));
-        error.hint(&format!("{counts}: the same command continues with the others{skip}"))
+        let hint = format!("{counts}: the same command continues with the others{skip}");
+        error.without_option("--follow-foreign-files").hint_after_remedy(&hint)
     }
 
     fn report(self, mut files: Vec<(usize, RechunkedFile)>, failed: Vec<(usize, FailedFile)>) -> RechunkedFiles {
@@ -205,19 +207,19 @@ impl<'a> RechunkState<'a> {
     fn write(&self, number: usize, file: &PlannedFile, options: &MergeOptions) -> Result<(), Error> {
         let record = self.files.records.get(folder_of(&file.output));
         let kept_input = Some(file.input.as_path()).filter(|_| !options.in_place);
-        let completes = || {
+        let completed = || {
             if let Some(record) = record {
-                record.add_unpublished(kept_input, &file.output, &hidden_path(&file.output));
+                record.add(kept_input, &file.output, &hidden_path(&file.output));
             }
         };
-        let observer = FileObserver::new(self.watch.observer, &file.input, file.logical_len_bytes, &completes);
+        let observer = FileObserver::new(self.watch.observer, &file.input, file.logical_len_bytes, &completed);
         let watch = Watch { observer: &observer, cancel: self.watch.cancel };
         let started = Instant::now();
         let merged = plan_of((&file.input, &file.output), options, &watch).and_then(|plan| merge(&plan, &watch));
         let merged: MergeReport = merged.map_err(|error| Error::of_merge(&error, std::slice::from_ref(&file.input)))?;
         observer.finish();
         if let Some(record) = record {
-            record.add(kept_input, &file.output);
+            record.add(kept_input, &file.output, &file.output);
         }
         let rechunked = RechunkedFile {
             input: file.input.clone(),

@@ -1,6 +1,6 @@
 //! Writing of several outputs, one after the other with all threads, and the report on them.
 //!
-//! Invariant: an output is recorded as done after it has its name; before that, it is recorded as about to get it.
+//! Invariant: an output is recorded as done when it is complete under its hidden name, and again when it has its own name.
 
 use super::planning::{PlannedPart, PlannedSplit};
 use crate::context::Context;
@@ -120,7 +120,7 @@ impl PlannedSplit {
             _ => error,
         };
         let counts = format!("{} of {} are done", quantity::count(done), quantity::counted(all, "file"));
-        error.hint(&format!("{counts}: the same command continues with the others"))
+        error.hint_after_remedy(&format!("{counts}: the same command continues with the others"))
     }
 
     /// Returns the inputs of an output.
@@ -134,8 +134,8 @@ impl PlannedSplit {
 
     /// Plans and writes an output.
     fn write(&self, planned: &PlannedPart, watch: &Watch<'_>) -> Result<SplitPart, Error> {
-        let completes = || self.record.add_unpublished(None, &planned.output, &hidden_path(&planned.output));
-        let observer = FileObserver::new(watch.observer, &planned.output, planned.logical_len_bytes, &completes);
+        let completed = || self.record.add(None, &planned.output, &hidden_path(&planned.output));
+        let observer = FileObserver::new(watch.observer, &planned.output, planned.logical_len_bytes, &completed);
         let watch = Watch { observer: &observer, cancel: watch.cancel };
         let started = Instant::now();
         let inputs = self.inputs_of(planned);
@@ -143,7 +143,7 @@ impl PlannedSplit {
         let merged = options.and_then(|options| merge(&plan(&inputs, &options, &watch)?, &watch));
         let merged: MergeReport = merged.map_err(|error| Error::of_merge(&error, &inputs))?;
         observer.finish();
-        self.record.add(None, &planned.output);
+        self.record.add(None, &planned.output, &planned.output);
         Ok(SplitPart {
             output: planned.output.clone(),
             variable: planned.variable.clone(),
