@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::render::escape;
 use raddle::Error;
 use raddle_core::output::folder_of;
+use raddle_hdf5::native::superblock::SIGNATURE;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
@@ -31,9 +32,6 @@ pub enum Text {
     Profile,
 }
 
-/// Signature at the start of every HDF5 file, possibly after a user block.
-const HDF5_SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-
 /// Signature at the start of every PNG file.
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -47,7 +45,7 @@ impl Text {
     fn may_replace(self, head: &[u8]) -> bool {
         match self {
             Self::Json => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'{'),
-            Self::List | Self::Profile => !head.contains(&0) && !head.starts_with(HDF5_SIGNATURE),
+            Self::List | Self::Profile => !head.contains(&0) && !head.starts_with(SIGNATURE),
             Self::Page => head.trim_ascii_start().first().is_none_or(|&byte| byte == b'<'),
             Self::Picture => head.is_empty() || head.starts_with(PNG_SIGNATURE),
         }
@@ -146,8 +144,8 @@ mod tests {
 
     #[test]
     fn only_text_of_the_kind_is_replaced() {
-        let hdf5 = [HDF5_SIGNATURE, &[0; 8]].concat();
-        let behind_a_user_block = [&[b' '; 512], HDF5_SIGNATURE, &[0; 8]].concat();
+        let hdf5 = [SIGNATURE.as_slice(), &[0; 8]].concat();
+        let behind_a_user_block = [&[b' '; 512], SIGNATURE.as_slice(), &[0; 8]].concat();
         for (head, kinds) in [
             (&b""[..], [true, true, true, true]),
             (b"\n{\"inputs\": 2}", [true, true, false, false]),

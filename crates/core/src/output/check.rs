@@ -26,6 +26,11 @@ pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<
     if output.file_name().is_none() {
         return refuse("is not a file name; give -o FILE".to_owned());
     }
+    if output.as_os_str() == "-" {
+        let reason =
+            "is standard output elsewhere, but raddle writes to a file; name one (./- for a file of this name)";
+        return refuse(reason.to_owned());
+    }
     let folder = folder_of(output);
     if !folder.is_dir() {
         return refuse(format!("folder {} does not exist; create it first", folder.display()));
@@ -95,6 +100,12 @@ pub fn check_replaceable(file: &Path) -> Result<(), UnusableOutput> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn standard_output_is_not_a_file() {
+        assert!(check_output(Path::new("-"), &[], true).unwrap_err().reason.contains("name one"));
+        assert_eq!(check_output(Path::new("./-"), &[], true), Ok(()));
+    }
 
     #[test]
     fn files_that_would_lose_something_are_not_replaceable() {

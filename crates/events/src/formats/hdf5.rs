@@ -13,15 +13,13 @@ use crate::hdf5::{
 use crate::sources::concat::ConcatSource;
 use raddle_codec::{Compression, KnownFilter};
 use raddle_columns::source::{Source, mean_len_bytes};
+use raddle_hdf5::native::superblock::SIGNATURE;
 use raddle_report::quantity;
 use std::num::NonZeroU64;
 use std::path::Path;
 
 /// Format of HDF5 files.
 pub(super) struct Hdf5Format;
-
-/// Signature of an HDF5 file.
-const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 impl Format for Hdf5Format {
     fn title(&self) -> &'static str {

@@ -13,7 +13,8 @@ use crate::error::{Hdf5Error, Result};
 use crate::other_format::OtherFormat;
 use crate::source::{InputFile, MetadataView};
 
-const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// First bytes of a superblock. An HDF5 file begins with one, possibly after a user block.
+pub const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
 /// Maximum length of a superblock: version 1 with 8-byte addresses (28 bytes, four addresses and a symbol table entry
 /// of 40 bytes).

@@ -133,7 +133,11 @@ impl Planner<'_> {
 /// Returns the chunk shape of a dataset of `old_rows` rows. Refuses a dataset whose storage cannot grow to `rows`.
 fn check_growth(model: &Dataset, old_rows: u64, rows: u64) -> Result<&[u64], String> {
     let Layout::Chunked { chunk_shape, partial_chunks_unfiltered, index } = &model.layout else {
-        return Err("is not chunked and cannot grow; merge all inputs again, with --extendible".to_owned());
+        let reason = match model.layout {
+            Layout::Virtual => "is virtual and cannot grow; merge all inputs again",
+            _ => "is not chunked and cannot grow; merge all inputs again, with --extendible",
+        };
+        return Err(reason.to_owned());
     };
     let longest = match &model.dataspace {
         Dataspace::Simple { max_dims, .. } => max_dims[0],

@@ -14,6 +14,7 @@ pub mod selection;
 pub(crate) mod value_source;
 
 use crate::error::{MergeError, Result};
+use raddle_hdf5::native::superblock::SIGNATURE;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -120,10 +121,12 @@ pub fn expand(specs: &[InputSpec], order: InputOrder, duplicates: DuplicatePolic
     }
 }
 
-/// Splits the bytes of a list into paths: one per line, or NUL-separated.
+/// Splits the bytes of a list into paths: one per line, or NUL-separated. A byte order mark, as some editors write at
+/// the start of a text, is skipped.
 pub fn parse_list(bytes: &[u8], zero_separated: bool) -> Vec<PathBuf> {
     let separator = if zero_separated { 0 } else { b'\n' };
-    bytes
+    let text = if zero_separated { None } else { bytes.strip_prefix("\u{feff}".as_bytes()) };
+    text.unwrap_or(bytes)
         .split(|&byte| byte == separator)
         .map(|line| if zero_separated { line } else { line.strip_suffix(b"\r").unwrap_or(line) })
         .filter(|line| !line.is_empty() && (zero_separated || line[0] != b'#'))
@@ -162,6 +165,10 @@ fn read_list(path: &Path) -> Result<Vec<PathBuf>> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    if bytes.starts_with(SIGNATURE) {
+        let hint = format!("{} is an HDF5 file, not a list of paths; name it without --list or @", path.display());
+        return Err(MergeError::NoInputs { hint });
+    }
     Ok(parse_list(&bytes, false))
 }
 
@@ -336,8 +343,11 @@ mod tests {
 
     #[test]
     fn lists_keep_their_order_and_skip_comments() {
-        let paths = parse_list(b"# first\nb.h5\n\na file.h5\r\n", false);
-        assert_eq!(paths, [PathBuf::from("b.h5"), PathBuf::from("a file.h5")]);
+        for text in ["# first\nb.h5\n\na file.h5\r\n", "\u{feff}b.h5\r\na file.h5", "\u{feff}# first\nb.h5\na file.h5"]
+        {
+            let paths = parse_list(text.as_bytes(), false);
+            assert_eq!(paths, [PathBuf::from("b.h5"), PathBuf::from("a file.h5")], "{text:?}");
+        }
         assert_eq!(parse_list(b"b\n1.h5\0a.h5\0", true), [PathBuf::from("b\n1.h5"), PathBuf::from("a.h5")]);
     }
 
@@ -371,6 +381,16 @@ mod tests {
         for path in [folder.path().to_path_buf(), folder.path().join("*.h5"), folder.path().join("**/*.h5")] {
             assert!(expand(&[InputSpec::Path(path)], InputOrder::Natural, DuplicatePolicy::Refuse).is_err());
         }
+    }
+
+    #[test]
+    fn an_hdf5_file_is_not_read_as_a_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.h5");
+        std::fs::write(&path, [SIGNATURE.as_slice(), b"\0rest\n"].concat()).unwrap();
+        let listed = expand(&[InputSpec::List(path)], InputOrder::Natural, DuplicatePolicy::Refuse);
+        let reported = listed.unwrap_err().to_string();
+        assert!(reported.contains("is an HDF5 file, not a list of paths"), "{reported}");
     }
 
     #[test]
