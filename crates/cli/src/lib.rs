@@ -20,6 +20,7 @@ pub mod run;
 pub mod self_test;
 pub mod session;
 pub mod signals;
+pub mod standard_error;
 pub mod text_file;
 pub mod versions;
 

@@ -1,12 +1,13 @@
 //! Printing of errors on the terminal.
 
 use crate::exit::Exit;
+use crate::standard_error;
 use raddle::Error;
 pub use raddle::error::ErrorRecord;
 
 /// Prints an error on standard error and returns its exit code.
 pub fn print_error(error: &Error) -> Exit {
-    anstream::eprint!("{}", render(error));
+    standard_error::print(format_args!("{}", render(error)));
     error.exit
 }
 

@@ -9,6 +9,7 @@ use crate::machine;
 use crate::options::running::VerbosityArgs;
 use crate::print_error::{print_error, render};
 use crate::progress::JsonLog;
+use crate::standard_error;
 use raddle::Error;
 use raddle_core::engine::{SharedFiles, default_jobs};
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt, SingleProcess};
@@ -205,14 +206,14 @@ impl Ranks {
         };
         let (rank, has_failed) = (world.communicator().rank(), !matches!(result, Some(Ok(_))));
         let local_message = ExitMessage::of(&result);
-        let give_up = || anstream::eprint!("{}", local_message.text_of(rank));
+        let give_up = || standard_error::print(format_args!("{}", local_message.text_of(rank)));
         let received =
             world.end(&local_message.to_bytes(), has_failed.then_some(PATIENCE), local_message.exit_code, give_up);
         let received: Vec<ExitMessage> = received.iter().map(|bytes| ExitMessage::from_bytes(bytes)).collect();
         let (cause_rank, cause) = cause(&received).unwrap_or((rank, &local_message));
         if rank == 0 {
             answer(answers_json, &cause.json);
-            anstream::eprint!("{}", cause.text_of(cause_rank));
+            standard_error::print(format_args!("{}", cause.text_of(cause_rank)));
             self.postponed.write(cause);
         }
         world.close();

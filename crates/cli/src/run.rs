@@ -8,6 +8,7 @@ use crate::options::running::record_invocation;
 use crate::print_error::{print_error, render};
 use crate::ranks::{self, Ranks, print_from_root};
 use crate::signals::OomAbortHandler;
+use crate::standard_error;
 use crate::versions;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser};
@@ -76,7 +77,7 @@ fn carry_out(command: Command, words: &[OsString]) -> Exit {
         Err(failure) => {
             print_from_root(|| {
                 ranks::answer(answers_json, &failure.json());
-                anstream::eprint!("{}", render(&failure));
+                standard_error::print(format_args!("{}", render(&failure)));
             });
             failure.exit
         }
@@ -171,7 +172,7 @@ fn print_usage(error: &clap::Error, words: &[OsString]) -> Exit {
         // If standard output and error are gone, nothing can be printed; the exit code still indicates the error.
         error.print().unwrap_or_default();
         if let Some(advice) = advice {
-            anstream::eprintln!("\n\x1b[1mwhat to do:\x1b[0m {advice}");
+            standard_error::print_line(format_args!("\n\x1b[1mwhat to do:\x1b[0m {advice}"));
         }
     });
     if error.use_stderr() { Exit::Usage } else { Exit::Done }
@@ -195,7 +196,7 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("unknown cause");
     let failure = Error::new(Exit::Internal, &format!("internal error: {what}{place}"));
     let failure = failure.hint("this is a defect of raddle; please report it with the command line and this message");
-    anstream::eprint!("{}", render(&failure));
+    standard_error::print(format_args!("{}", render(&failure)));
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::options::setting::Setting;
 use crate::options::size::Size;
 use crate::render::apply;
+use crate::standard_error;
 use raddle::Error;
 use raddle::options::profile::newest;
 use raddle_core::output::stripes::{self, StripeSource, Stripes};
@@ -222,7 +223,9 @@ pub fn run(arguments: &ApplyArgs) -> Result<Exit, Error> {
 }
 
 fn print_notes(program: &Program, plan: &ApplyPlan) {
-    apply::notes(program, plan).iter().for_each(|note| anstream::eprintln!("raddle apply: {note}"));
+    apply::notes(program, plan)
+        .iter()
+        .for_each(|note| standard_error::print_line(format_args!("raddle apply: {note}")));
 }
 
 /// Checks that the log can be written, because a log that cannot would not stop the program.
@@ -253,10 +256,11 @@ fn set_stripes(plan: &ApplyPlan, folder: &Path) -> Result<(), Error> {
     };
     let folder = crate::render::escape::path(folder);
     match refused {
-        Some(reason) => {
-            anstream::eprintln!("raddle apply: {folder}: refused stripes ({})", crate::render::escape::text(&reason))
-        }
-        None => anstream::eprintln!("raddle apply: {folder}: set {}", plan.stripes),
+        Some(reason) => standard_error::print_line(format_args!(
+            "raddle apply: {folder}: refused stripes ({})",
+            crate::render::escape::text(&reason)
+        )),
+        None => standard_error::print_line(format_args!("raddle apply: {folder}: set {}", plan.stripes)),
     }
     Ok(())
 }
@@ -283,7 +287,9 @@ fn emit(arguments: &ApplyArgs, wishes: &ApplyRequest, form: EmitForm) -> Result<
         }
         EmitForm::BoxData => {
             for knob in patch::left_out(&wishes.settings_with_auto()) {
-                anstream::eprintln!("note: {knob} has no single place in the source for its default; left out");
+                standard_error::print_line(format_args!(
+                    "note: {knob} has no single place in the source for its default; left out"
+                ));
             }
             let source = arguments.hdf5_source.as_deref().unwrap_or(Path::new("."));
             patch::patch(&wishes.settings, source).map_err(|error| of_inject(&error))?

@@ -6,6 +6,7 @@ use crate::print_error::render;
 use crate::ranks::Ranks;
 use crate::render::escape;
 use crate::render::inspection::{self, Detail};
+use crate::standard_error;
 use raddle::Error;
 use raddle::error::ErrorRecord;
 use raddle::options::ReaderOptions;
@@ -116,7 +117,7 @@ pub fn run(arguments: &InspectArgs, team: &Ranks) -> Result<Exit, Error> {
             if !team.leads() {
                 continue;
             }
-            anstream::eprint!("{}", printed.err);
+            standard_error::print(format_args!("{}", printed.err));
             if !printed.out.is_empty() {
                 let gap = if arguments.json || (round, place) == (0, 0) { "" } else { "\n" };
                 print(&format!("{gap}{}", printed.out))?;
@@ -180,11 +181,11 @@ fn write_references_file(arguments: &InspectArgs, output: &Path) -> Result<Exit,
         let _ = std::fs::remove_file(output);
     })?;
     for OmittedObject { path, reason } in &left_out {
-        anstream::eprintln!(
+        standard_error::print_line(format_args!(
             "note: {} is left out: {}",
             escape::text(&String::from_utf8_lossy(path)),
             escape::text(reason)
-        );
+        ));
     }
     Ok(Exit::Done)
 }

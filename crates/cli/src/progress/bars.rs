@@ -1,6 +1,7 @@
 //! Progress on a terminal: a bar for each active stage, with bytes, rate and remaining time.
 
 use super::{Display, Tally};
+use crate::standard_error;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use raddle_core::report::progress::Stage;
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ impl Display for Bars {
     }
 
     fn say(&mut self, line: &str) {
-        self.all.suspend(|| anstream::eprintln!("{line}"));
+        self.all.suspend(|| standard_error::print_line(format_args!("{line}")));
     }
 
     fn close(&mut self) {

@@ -2,6 +2,7 @@
 
 use super::{Display, Tally};
 use crate::render::quantity;
+use crate::standard_error;
 use raddle_core::report::progress::Stage;
 use std::time::{Duration, Instant};
 
@@ -42,17 +43,17 @@ impl Display for Lines {
             format!(", {} of {} files", quantity::count(done), quantity::count(files))
         });
         let rate = quantity::rate(tally.bytes, tally.started.elapsed().as_secs_f64());
-        anstream::eprintln!("{:<8} {done}, {rate}{files}", stage.name());
+        standard_error::print_line(format_args!("{:<8} {done}, {rate}{files}", stage.name()));
     }
 
     fn finished(&mut self, _stage: Stage, line: Option<&str>) {
         if let Some(line) = line {
-            anstream::eprintln!("{line}");
+            standard_error::print_line(format_args!("{line}"));
         }
     }
 
     fn say(&mut self, line: &str) {
-        anstream::eprintln!("{line}");
+        standard_error::print_line(format_args!("{line}"));
     }
 
     fn close(&mut self) {}
@@ -77,7 +78,7 @@ impl Display for MessagesOnly {
 
     fn say(&mut self, line: &str) {
         if !self.quiet {
-            anstream::eprintln!("{line}");
+            standard_error::print_line(format_args!("{line}"));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::workload::{GOES_ON, OLD, Workload};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A file system of limited size mounted over a folder, until it is dropped.
 pub struct Mounted(PathBuf);
@@ -73,6 +73,23 @@ fn merges(sizes_kib: impl Iterator<Item = u64>) {
 #[test]
 fn a_full_disk_is_reported_and_resumed_when_there_is_room() {
     merges((8..2000).step_by(100));
+}
+
+#[test]
+fn messages_that_cannot_be_written_do_not_end_a_run() {
+    let workload = Workload::small();
+    let code = |mut command: Command| {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(full).status().unwrap().code()
+    };
+    for progress in ["auto", "always"] {
+        workload.reset();
+        assert_eq!(code(workload.raddle(&["merge", "in", "-o", "out/out.h5", "-f", "--progress", progress])), Some(0));
+        assert_eq!(workload.left(), ["out.h5"]);
+        assert_eq!(code(workload.raddle(&["verify", "out/out.h5", "--progress", progress])), Some(0));
+    }
+    assert_eq!(code(workload.raddle(&["merge", "nowhere", "-o", "out/none.h5"])), Some(3));
+    assert_eq!(code(workload.raddle(&["verify", "out/out.h5", "in"])), Some(2));
 }
 
 #[test]
