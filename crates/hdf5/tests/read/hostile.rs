@@ -401,7 +401,7 @@ fn heap_objects_that_are_not_there() {
     let mut out = Vec::new();
     assert_malformed(
         Resolver::new(&file, &tree).canonical(&reference, &96_u64.to_le_bytes(), &mut out),
-        "no object of the file",
+        "where the file has no object",
     );
 }
 
