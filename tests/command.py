@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[1] / "target/debug/raddle"))
+# Absolute, because tests change the current folder.
+RADDLE = str(Path(os.environ.get("RADDLE", Path(__file__).parents[1] / "target/debug/raddle")).resolve())
 
 
 def run_command(*arguments, **options):
     """Runs the command and returns the finished process, with any exit code."""
-    command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
+    command = [RADDLE, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from command import RADDLE
 
@@ -18,7 +17,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 
 def peak(*arguments):
     """Returns exit code, messages and peak memory of a run, in bytes."""
-    command = [str(Path(RADDLE).resolve()), *map(str, arguments)]
+    command = [RADDLE, *map(str, arguments)]
     run = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True, check=True)
     code, most = map(int, run.stdout.split())
     return code, run.stderr, most

@@ -7,7 +7,6 @@ import re
 import struct
 import subprocess
 import termios
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -23,7 +22,7 @@ def on_terminal(columns, folder, *words):
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm"}
-    command = [str(Path(RADDLE).resolve()), *map(str, words)]
+    command = [RADDLE, *map(str, words)]
     with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, cwd=folder, env=environment) as process:
         os.close(theirs)
         drawn = b""
