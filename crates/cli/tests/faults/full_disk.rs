@@ -113,7 +113,7 @@ fn a_full_disk_is_broken_for_doctor_and_self_test() {
 }
 
 #[test]
-fn too_little_space_is_foreseen() {
+fn a_merge_that_will_not_fit_is_warned_about() {
     let workload = Workload::small();
     let folder = workload.root().join("out");
     let mounted = match Mounted::new(&folder, 64) {
@@ -121,12 +121,12 @@ fn too_little_space_is_foreseen() {
         Err(why) => return println!("skipped: a file system cannot be mounted here: {why}"),
     };
     workload.reset();
-    let foreseen = "the output will need at least";
+    let warning = "the output will need at least";
     let failed = workload.run(workload.command());
-    assert!(failed.code == 5 && failed.reported.contains(foreseen), "{failed:?}");
+    assert!(failed.code == 5 && failed.reported.contains(warning), "{failed:?}");
     mounted.resize(64 << 10);
     let merged = workload.run(workload.command());
-    assert!(merged.code == 0 && !merged.reported.contains(foreseen), "{merged:?}");
+    assert!(merged.code == 0 && !merged.reported.contains(warning), "{merged:?}");
 }
 
 #[test]

@@ -25,9 +25,11 @@ pub(crate) fn from_folder(folder: &Path, target: &Path) -> PathBuf {
     up.chain(target.components().skip(shared)).collect()
 }
 
-/// Returns the file to which an external link to `named` in `holder` leads, if it exists. HDF5 resolves a relative name
-/// from the folder of the file that has the link or, if the path of that file is a symbolic link and there is no such
-/// file, from the folder of its target. It resolves an absolute name that does not exist by its last component.
+/// Returns the file to which an external link to `named` in `holder` leads, if it exists.
+///
+/// HDF5 resolves a relative name from the folder of `holder`. If the file is not there and `holder` is a symbolic link,
+/// HDF5 resolves the name from the folder of the link's target. An absolute name that does not exist is resolved by its
+/// last component.
 pub(crate) fn target_from(holder: &Path, named: &Path) -> Option<PathBuf> {
     let relative = match named.is_absolute() {
         true if named.is_file() => return Some(named.to_path_buf()),
