@@ -50,7 +50,7 @@ pub enum CoreError {
         /// Text of the other rank's error.
         message: String,
     },
-    /// A rank left before a collective operation that the others are in.
+    /// A rank left before a collective operation that other ranks have entered.
     #[error("{operation}: a rank left early")]
     RankLeft {
         /// Collective operation.

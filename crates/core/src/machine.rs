@@ -80,7 +80,7 @@ struct ControlGroup {
 }
 
 /// Limit that version 1 of control groups reports if there is none: the largest multiple of a page in 63 bits. Any
-/// length beyond 2^60 is as good as none.
+/// length beyond 2^60 is treated as no limit.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 impl SystemFiles {

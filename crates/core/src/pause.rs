@@ -1,6 +1,6 @@
 //! Pauses between polls of something that others have to finish.
 //!
-//! A rank that waits for others yields its core to their threads and to its own, where blocking MPI calls would spin.
+//! A rank that waits yields its core to the threads of all ranks on it, whereas blocking MPI calls would spin.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Input files of which only a limited number is open at once, so that a process with 1,024 descriptors can read
-//! thousands of files.
+//! Input files, with a limit on how many are open at once, so that a process with 1,024 descriptors can read thousands
+//! of files.
 //!
 //! The least recently used file is closed, and reopened when it is next read. Invariant: reads come from the file that
 //! was opened first, or fail.
@@ -78,9 +78,9 @@ impl OpenFileTable {
 
 static TABLE: LazyLock<OpenFileTable> = LazyLock::new(OpenFileTable::new);
 
-/// Replaces the table of open files if another thread used it during the fork that created this process: nothing
-/// releases its lock here. Files are then opened again when they are read. Must be called before the new process reads
-/// a file.
+/// Replaces the table of open files if another thread used it during the fork that created this process, because no
+/// thread of this process would release its lock. Files are then opened again when they are read. Must be called
+/// before the new process reads a file.
 pub fn after_fork() {
     TABLE.after_fork();
 }

@@ -1,7 +1,7 @@
 //! Reader of whole datasets with prefetching: if a program seems to read one dataset after another, threads read the
 //! following ones in the background.
 //!
-//! Objects are numbered in the order in which a program that visits the file meets them. A program that has read a few
+//! Objects are numbered in the order in which a traversal of the file visits them. A program that has read a few
 //! datasets in that order probably reads the next ones too. Threads decode those while the program works with the
 //! values that it has, or decodes another dataset. The amount read ahead grows as long as the prediction is right.
 //! Datasets that were read ahead but not requested make the next prediction wait longer.

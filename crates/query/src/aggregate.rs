@@ -1,6 +1,6 @@
 //! Aggregates of a column in the rows that match: their number, limits and sum.
 //!
-//! Blocks of which all rows match are not read if the index holds the requested aggregates. Invariant: the result does
+//! A block in which all rows match is not read if the index holds the requested aggregates. Invariant: the result does
 //! not depend on the index, or on the number of threads.
 
 use crate::error::{QueryError, Result};

@@ -136,7 +136,7 @@ impl Condition {
     }
 
     /// Judges a block by distinct values: a condition on one column is judged for each value of the column, so that
-    /// values between the limits which no row has do not count.
+    /// values that lie between the limits but occur in no row are ignored.
     fn judge_values<'s>(&self, known: &impl Fn(usize) -> Option<&'s BlockStatistics>) -> Matches {
         if let Some(column) = self.only_column() {
             let Some(each) = known(column).and_then(BlockStatistics::of_each_value) else { return Matches::Some };

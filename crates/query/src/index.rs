@@ -1,9 +1,10 @@
 //! Statistics of every block of rows of the columns of a file, kept next to the file.
 //!
-//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of all before it. Version
-//! 1 has limits of numbers, version 2 also limits of texts, and version 3 distinct values and sums. An index belongs to
-//! one state of one file, by length and modification time, and is not used for any other. Invariant: an index that is
-//! read describes blocks without gaps, and the parts of the statistics of a block do not contradict each other.
+//! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of everything before it.
+//! Version 1 has limits of numbers, version 2 also limits of texts, and version 3 distinct values and sums. An index
+//! belongs to one state of one file, by length and modification time, and is not used for any other. Invariant: an
+//! index that is read describes blocks without gaps, and the parts of the statistics of a block do not contradict each
+//! other.
 
 use crate::error::{QueryError, Result};
 use crate::statistics::{BlockStatistics, Limits, OrderedType};

@@ -3,8 +3,8 @@
 //!
 //! A [`Table`] is a group of datasets with equal numbers of rows. A [`Scan`] divides its rows into blocks, skips those
 //! whose statistics exclude a match ([`index`]), reads the columns of the condition ([`Expression`]) in the others, and
-//! reads the requested columns where rows remain. Invariant: a block is skipped only if no row of it can match, so that
-//! a scan with an index has the rows of a scan without one.
+//! reads the requested columns where rows remain. Invariant: a block is skipped only if none of its rows can match, so
+//! a scan with an index returns the same rows as a scan without one.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;

@@ -36,7 +36,7 @@ pub(crate) use with_words;
 
 /// Type of the numbers in a column.
 pub(crate) trait Number: Copy + PartialOrd {
-    /// Whether the type is one of integers.
+    /// Whether the type is an integer type.
     const IS_INTEGER: bool;
     /// Smallest number of the type; for floats, negative infinity.
     const LOWEST: Self;

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Length of the values of a block, in bytes, unless a chunk is longer: enough to be worth a thread's while, and the
-/// length of a chunk of most files.
+/// Length of the values of a block, in bytes, unless a chunk is longer: long enough to occupy a thread, and as long as
+/// a chunk in most files.
 const BLOCK_LEN_BYTES: u64 = 128 << 10;
 /// Length up to which values are plausible in a file of any size. Sparse or malicious dimensions claim more.
 const MIN_IMPLAUSIBLE_LEN_BYTES: u64 = 1 << 40;

@@ -101,8 +101,7 @@ impl Advice {
         Self::one_of(&choices)
     }
 
-    /// Returns advice on one of `inputs` inputs that turned out to have unreadable values when they were needed; such
-    /// inputs are not skipped.
+    /// Returns advice on one of `inputs` inputs, in which the run found unreadable values; such inputs are not skipped.
     pub fn on_bad_values(error: &Hdf5Error, inputs: usize) -> Self {
         let mut choices = remedies(std::iter::once(error));
         if inputs > 1 {

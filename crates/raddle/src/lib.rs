@@ -1,5 +1,5 @@
-//! Merges many small files of scientific data into the few that are laid out for reading, within a memory budget, and
-//! verifiably the same data.
+//! Merges many small files of scientific data into a few that are laid out for reading, within a memory budget. The
+//! result can be verified against the inputs.
 //!
 //! This crate is the library that the `raddle` command, the Python package and Rust programs share. Each operation is a
 //! request, which is plain data: fields with the names and meanings of the command's options. A request is planned, and
@@ -32,7 +32,7 @@
 //! | [`IndexRequest`] | writes an index, which lets searches skip blocks of rows |
 //! | [`inspect()`] | reports how the bytes of a file are used |
 //!
-//! [`Context`] carries what surrounds a run: an observer of progress, a way to stop it, and the ranks that share it.
+//! [`Context`] is the environment of a run: an observer of progress, a way to stop it, and the ranks that share it.
 //! Failures are [`Error`]s with a kind for programs, a message, and advice.
 #![forbid(unsafe_code)]
 

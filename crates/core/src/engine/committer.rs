@@ -24,7 +24,7 @@ pub(super) fn commit_kept<E: std::error::Error>(
     Ok(())
 }
 
-/// The caller's `commit`, if this execution commits, together with the counts of committed tiles.
+/// Callback that commits arrays, if this execution commits, and the counts of committed tiles.
 pub(super) struct Committer<'a, 'c, E> {
     index: &'a TileIndex,
     collector: Collector<'a>,
@@ -59,8 +59,8 @@ impl<'a, 'c, E: std::error::Error> Committer<'a, 'c, E> {
         self.verbatim_tiles += verbatim_tiles;
     }
 
-    /// Takes the next `tiles` tiles of the plan and commits the arrays they complete. An error comes with the number of
-    /// the first tile after its array.
+    /// Takes the next `tiles` tiles of the plan and commits the arrays they complete. An error is returned with the
+    /// number of the first tile after the array that failed.
     pub(super) fn take(&mut self, tiles: u64, claims: &[Claim]) -> Result<(), (u64, EngineError<E>)> {
         let Self { collector, commit: Some(commit), observer, totals, .. } = self else { return Ok(()) };
         let outcome = collector.collect(tiles, claims, &mut |done| {

@@ -27,8 +27,9 @@ const BATCHES_PER_JOB: u64 = 16;
 /// not stall them, few enough to leave some of the budget to others.
 const WINDOW_BATCHES_PER_JOB: u64 = 16;
 
-/// Number of batches with arenas. Batches then determine the lane of a tile and so its address, so they must depend
-/// only on the plan. This number leaves several batches to balance even for each of a few hundred lanes.
+/// Number of batches if the output has arenas. The batch of a tile then determines its lane and therefore its address,
+/// so batches must depend only on the plan. With this number, each of a few hundred lanes still has several batches to
+/// balance.
 const BATCHES_WITH_ARENAS: u64 = 1024;
 
 /// Maximum number of tiles in flight: their claims take 2.5 MiB.

@@ -1,6 +1,6 @@
 //! The record of a run: the batches already in the output, reported in plan order, from which another run can resume.
 //!
-//! How the record is kept is defined elsewhere (see [`crate::output::journal`]). Invariant: kept batches begin with the
+//! [`crate::output::journal`] defines the format in which the record is kept. Invariant: kept batches begin with the
 //! first tile of the plan and omit no tile; their stored bytes begin at the first address and leave no gap.
 
 use crate::output::claims::Claim;

@@ -33,8 +33,8 @@ pub(super) struct WorkerContext<'a, W: TileWork> {
 }
 
 impl<W: TileWork> WorkerContext<'_, W> {
-    /// Starts up to `jobs` workers. If the system refuses a thread, those already started finish the run, only slower;
-    /// the run fails if there are none.
+    /// Starts up to `jobs` workers. If the system cannot start a thread, those already started do all the work. The
+    /// run fails if there are none.
     pub(super) fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

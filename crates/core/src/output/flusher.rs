@@ -1,8 +1,8 @@
 //! Background syncing of files while they are still being written, so that the final fsync has little left to do.
 //!
-//! This alone guarantees nothing: data written after the last flush is durable only once the caller has synced it. A
-//! thread flushes one file at a time while others write. Invariant: no flush error is lost, because the system reports
-//! it only once and to a single descriptor: [`Flusher::finish`] returns it.
+//! Flushing alone guarantees nothing: data written after the last flush is durable only once the caller has synced it.
+//! A thread flushes one file at a time while others write. Invariant: no flush error is lost, because the system
+//! reports it only once and to a single descriptor: [`Flusher::finish`] returns it.
 
 use crate::engine::Sink;
 use std::fs::File;

@@ -1,10 +1,10 @@
 //! The journal of a run: the facts it depends on, then one record per placed batch, in a format that survives
 //! truncation anywhere.
 //!
-//! This module does not handle files and does not establish trust: readers compare the [`Binding`] with the current run
-//! and read back the bytes that a record describes (see `raddle_merge`). Invariant: every byte belongs to a frame
-//! (length, CRC-64/NVME, content). Reading stops before the first frame that is incomplete, altered or does not
-//! continue the previous one, so the records read are a prefix of the records written.
+//! This module neither opens files nor checks the output: callers compare the [`Binding`] with the current run and read
+//! back the bytes that a record describes (see `raddle_merge`). Invariant: every byte belongs to a frame (length,
+//! CRC-64/NVME, content). Reading stops before the first frame that is incomplete, altered or does not continue the
+//! previous one, so the records read are a prefix of the records written.
 //!
 //! All numbers are little-endian 64-bit words:
 //!

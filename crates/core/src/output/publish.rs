@@ -1,6 +1,6 @@
 //! Publication of an output: it is written under a hidden name next to the output and renamed once it is complete.
 //!
-//! Callers decide what an output contains, what they may replace and how errors read. Invariants: the name of the
+//! Callers decide what an output contains, what it may replace, and how errors are worded. Invariants: the name of the
 //! output refers to the previous file or folder, if any, or to the whole new one; only the process that holds the lock
 //! on the output touches the hidden name.
 

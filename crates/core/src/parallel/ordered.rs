@@ -27,7 +27,8 @@ impl<T> InOrder<T> {
         self.waiting.insert(number, result);
     }
 
-    /// Takes the result of the lowest number that was not taken, with this number; `None` until it has been added.
+    /// Removes the result with the lowest number and returns it with this number; `None` until that result has been
+    /// added.
     pub fn take_next(&mut self) -> Option<(u64, T)> {
         let (number, result) = (self.next, self.waiting.remove(&self.next)?);
         self.next += 1;

@@ -1,4 +1,4 @@
-//! Plans, which state the pieces of inputs that form each tile of each array. Plain, serialisable values.
+//! Plans, which state the pieces of inputs that form each tile of each array, as plain, serialisable values.
 //!
 //! How tiles are encoded and where they are placed is decided elsewhere. Invariant of a valid plan
 //! ([`Plan::validate`]): the tiles of an array are disjoint and cover it, and the pieces of a tile are disjoint and

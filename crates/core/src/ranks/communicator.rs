@@ -45,7 +45,7 @@ pub trait AgreedError: Sized {
     /// Returns the error of a rank whose own step succeeded: another rank failed, or the exchange did.
     fn of_ranks(error: CoreError) -> Self;
 
-    /// Returns whether the step was cancelled. A cancellation on one rank gives way to a failure on another.
+    /// Returns whether the step was cancelled. If one rank was cancelled and another failed, the failure is reported.
     fn is_cancellation(&self) -> bool {
         false
     }

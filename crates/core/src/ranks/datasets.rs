@@ -30,8 +30,8 @@ pub trait SharedDatasets: Debug {
 /// An output whose datasets are written collectively.
 pub trait DatasetSink: Debug {
     /// Collective. Writes this rank's rows, possibly none, to the dataset at path `object`; the rows of all ranks are
-    /// disjoint. If one rank fails, either all do or only that one does because the others are still inside the call;
-    /// in that case they have to be aborted.
+    /// disjoint. If one rank fails, either all ranks fail, or the others remain inside the call and have to be
+    /// aborted.
     fn write_rows(&self, object: &[u8], rows: Rows<'_>) -> Result<()>;
 
     /// Describes the interface in use, for the report.

@@ -141,7 +141,7 @@ fn largest_groups(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) 
 }
 
 /// Returns groups that fit the memory: for each axis the smallest, the largest, those that end where chunks end, and
-/// those that are some times as long as a chunk.
+/// those that are a few times as long as a chunk.
 pub(super) fn candidates(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> Vec<TileGroups> {
     let mut candidates = Vec::new();
     for (axis, &chunk) in chunk_shape.iter().enumerate() {

@@ -23,8 +23,8 @@ pub struct Slots {
 
 impl Slots {
     /// Creates slots of zeros for all tiles of `array` in `region`, which is not empty and lies in the array. Takes
-    /// buffers from `spare`: allocators keep freed memory for a while, so two successive regions would need the memory
-    /// of both.
+    /// buffers from `spare`: allocators keep freed memory for a while, so without reuse, two successive regions would
+    /// take the memory of both.
     pub fn new(array: &ArrayPlan, region: &Extent, spare: &mut Vec<Vec<u8>>) -> Self {
         let axes = 0..region.rank();
         let first: Coordinates = axes.clone().map(|axis| region.start[axis] / array.tile_shape[axis]).collect();

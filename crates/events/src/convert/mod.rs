@@ -94,7 +94,7 @@ pub struct ConversionReport {
     pub message_s: f64,
     /// Peak of the memory that was reserved from the budget.
     pub peak_memory_len_bytes: u64,
-    /// Figures of each rank; empty for a single process.
+    /// Reports of the ranks; empty for a single process.
     #[serde(default)]
     pub ranks: Vec<ConversionReport>,
 }

@@ -1,6 +1,6 @@
 //! Registry of file formats: how a file is recognised and opened, its properties, and how files are written and merged.
 //!
-//! [`FORMATS`] lists the formats, each in a file of this folder. Nothing else in raddle names a format: [`open`],
+//! [`FORMATS`] lists the formats, each in a file of this folder. No other code in raddle names a format: [`open`],
 //! [`write()`] and [`merge`] ask the registry. Invariant: the first bytes of a file are those of at most one format.
 
 mod codec;

@@ -1,6 +1,6 @@
 //! Contents of a file of events: the arrays that hold the ids and the products, in any of the layouts.
 //!
-//! Which arrays a file has is determined elsewhere.
+//! Other modules determine which arrays a file has.
 
 use super::file::{Array, EventsFile, words};
 use super::packed_source::PackedSource;

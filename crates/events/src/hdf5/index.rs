@@ -95,7 +95,7 @@ pub(super) fn lz4_block<B: Bytes>(bytes: &mut B, start: u64, content_len_bytes: 
     }
 }
 
-/// Reads an LZ4 length: after a nibble of 15 more bytes follow, up to one that is not 255.
+/// Reads an LZ4 length: after a nibble of 15, more bytes follow, up to and including one that is not 255.
 fn length<B: Bytes>(bytes: &mut B, at: &mut u64, nibble: u64) -> Result<Option<u64>, B::Error> {
     let mut length = nibble;
     if nibble == 15 {

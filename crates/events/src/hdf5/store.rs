@@ -1,7 +1,7 @@
 //! Writer of a planned file: pieces fill chunks, any thread encodes chunks, they are written in order, and finally
 //! libhdf5 creates the datasets that refer to them.
 //!
-//! The layout's plan determines what goes where. Invariants: chunks are stored in the order in which they were
+//! The layout's plan determines the place of each piece. Invariants: chunks are stored in the order in which they were
 //! completed, which depends only on the blocks; the output's name refers to a complete file or to none.
 
 use super::arrangement::{EventArrangement, INDEX_LEN_BYTES, PartitionBlocks, id_of};

@@ -1,9 +1,9 @@
 //! A source that presents the collection blobs of another source in another serialisation.
 //!
 //! An entry of a branch that holds a collection has the serialisation that the framework calls unrolled. ROOT's own
-//! serialisation puts a byte count and the version of the class's streamer in front of it. Other classes are passed on
-//! unchanged, because their prefixes depend on their class descriptions, and so are collections that already have the
-//! wanted serialisation. The zeros with which packed data streams pad words are removed.
+//! serialisation puts a byte count and the version of the class's streamer in front of it. Collections that already
+//! have the wanted serialisation are passed on unchanged. So are other classes, whose prefixes depend on their class
+//! descriptions. The zeros with which packed data streams pad words are removed.
 
 use crate::sources::map::{MapSource, Recode};
 use raddle_columns::block::Column;

@@ -45,8 +45,8 @@ fn next() -> MutexGuard<'static, ()> {
 
 /// The lock of libhdf5, held by a thread that forks.
 ///
-/// No other thread is in the queue of the lock. `parking_lot` hands a lock that was held for long to a thread of its
-/// queue, and the new process does not have that thread.
+/// No other thread is in the queue of the lock. `parking_lot` hands a lock that was held for a long time to a thread in
+/// its queue, and the new process does not have that thread.
 pub(crate) struct LibraryLock {
     // Released first.
     _guard: ReentrantMutexGuard<'static, ()>,

@@ -1,7 +1,7 @@
 //! Suggestions for improving a file, as text with the command to run.
 //!
 //! Each rule looks at an [`Inspection`] and yields at most one suggestion. Invariant: suggestions state counted
-//! figures, and rules stay silent if less than `MIN_GAIN_BYTES` or `MIN_CHUNKS` are at stake.
+//! figures, and a rule makes none if less than `MIN_GAIN_BYTES` or fewer than `MIN_CHUNKS` are affected.
 
 use super::{DatasetStatistics, Inspection, StorageKind};
 use serde::{Serialize, Serializer};
@@ -73,7 +73,7 @@ pub enum Advice {
 
 /// Size below which chunks count as small. A chunk costs a reader about 2 µs in addition to its bytes (index, filter
 /// set-up: measured), and inflating runs at about 0.5 GB/s: at 16 KiB the ratio of the two is 6 to 100, and below that
-/// the fixed cost shows.
+/// the fixed cost is noticeable.
 const SMALL_CHUNK_LEN_BYTES: u64 = 16 << 10;
 /// Size above which chunks count as large: to read one row, all of the chunk must be inflated, which takes about 30 ms
 /// for 16 MiB.

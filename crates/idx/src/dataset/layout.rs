@@ -1,6 +1,6 @@
 //! The layout of a new dataset in blocks and files, as chosen by its writer, and the header that follows from it.
 //!
-//! How the writer works is set in `options`. Nothing here writes.
+//! Settings of the writer itself are in `options`. Nothing here writes.
 
 use crate::dataset::bitmask::Bitmask;
 use crate::dataset::compression::Compression;

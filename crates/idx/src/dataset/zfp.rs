@@ -1,8 +1,8 @@
 //! zfp in IDX: its name in headers, the samples it takes, and the shape of a block for zfp.
 //!
-//! The mode is in the field's `default_compression` as `zfp-ENCODING-DECODING`. Streams can only be decoded as they
-//! were encoded, so the first mode counts. OpenVisus writes plain `zfp` in reversible mode, but reads it in another
-//! mode, which gives wrong data.
+//! The mode is in the field's `default_compression` as `zfp-ENCODING-DECODING`. A stream can only be decoded in the
+//! mode in which it was encoded, so raddle uses the first mode. OpenVisus writes plain `zfp` in reversible mode, but
+//! reads it in another mode, which gives wrong data.
 
 use crate::dataset::grid::lattice;
 use crate::dataset::header::Header;

@@ -1,7 +1,7 @@
 //! The two directions of moving samples, each with three loops: rows, single samples of a curve, and cells of a curve.
 //!
-//! The caller decides what goes where. Invariant: a position outside the array or block panics before anything is read
-//! or written there.
+//! The caller decides which samples go where. Invariant: a position outside the array or block panics before anything
+//! is read or written there.
 
 use super::CELL_ROWS;
 use prefetch_index::prefetch_index;

@@ -12,7 +12,7 @@ use crate::error::{IdxError, Result};
 use raddle_core::plan::lattice::Lattice;
 use std::path::{Path, PathBuf};
 
-/// Minimum length of two axes of an array, so that a picture is worth looking at.
+/// Minimum length of two axes of an array. A smaller picture would show too little.
 const PICTURE: u64 = 32;
 
 /// Smallest allowed maximum number of samples of a dataset: smaller previews show nothing.

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of blocks per job: some megabytes with blocks of the usual size.
+/// Maximum number of blocks per job: a few megabytes with blocks of the usual size.
 const MAX_BLOCKS: usize = 16;
 
 /// Jobs per thread, if there are enough blocks, so that threads finish at about the same time.

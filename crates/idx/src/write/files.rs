@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of open files: the files of batches in flight, and some spare.
+/// Maximum number of open files: those of the batches in flight, and a few more.
 const OPEN_FILES: usize = 64;
 
 /// Files of a step in its hidden folder.

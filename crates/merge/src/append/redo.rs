@@ -141,8 +141,9 @@ impl Redo {
         self.remove()
     }
 
-    /// Makes `changes` part of the file, which has `new_end` bytes. All appended data must be durable before. After an
-    /// error the file is unchanged, or, if the error states it, complete for every raddle that opens it from then on.
+    /// Makes `changes` part of the file, which has `new_end` bytes. All appended data must already be durable. After an
+    /// error, the file is unchanged or, if the error states so, committed: every raddle that opens it from then on
+    /// completes the changes.
     pub fn commit(self, file: &File, new_end: u64, changes: Vec<Change>) -> Result<()> {
         let sample = match sample(file, self.old_end, new_end) {
             Ok(sample) => sample,

@@ -1,7 +1,7 @@
 //! Formats that fixed names of objects or attributes identify, and that rules of the user can describe.
 //!
-//! Their readers take sizes, numbers or whole documents from objects that a concatenation would double or leave as they
-//! are. Invariant: only marks that no other format has are listed.
+//! Their readers take sizes, numbers or whole documents from objects that a concatenation would duplicate or leave
+//! unchanged. Invariant: only marks that no other format has are listed.
 
 use super::FileView;
 use crate::schema::child_path;

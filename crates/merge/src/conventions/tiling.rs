@@ -1,4 +1,4 @@
-//! Places of tiles as users give them: by a pattern of file names, or by a table.
+//! Places of tiles as users specify them: by a pattern of file names, or by a table.
 //!
 //! Invariant: every input has one place along each dimension that the pattern or the table names, or the inputs are
 //! refused.

@@ -1,9 +1,9 @@
 //! Dimension scales of netCDF that are left out, but along which other datasets lie.
 //!
-//! A dataset of netCDF has a scale for each axis, without which readers cannot open the file. Leaving out the variable
-//! of a dimension therefore leaves the dimension. An unlimited dimension is as long as its longest dataset, which may be
-//! left out, too, so that a dimension without a variable gets this length. Invariant: what remains has no values and no
-//! attributes of the variable.
+//! A dataset of netCDF has a scale for each axis, and readers cannot open a file in which one is missing. If the
+//! variable of a dimension is left out, the dimension therefore remains. An unlimited dimension is as long as its
+//! longest dataset. Because that dataset may be left out, too, a dimension without a variable gets its length.
+//! Invariant: what remains has no values and no attributes of the variable.
 
 use crate::schema::attribute::{NO_VARIABLE, text_without_variable};
 use raddle_hdf5::model::{

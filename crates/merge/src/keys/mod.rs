@@ -6,7 +6,7 @@
 //!
 //! | dataset | shape, type | content |
 //! |---|---|---|
-//! | `NAME.seq` | as `NAME` with one number in a row, i64 | row of the index group with the same ids; in the index group 0, 1, 2, … |
+//! | `NAME.seq` | that of `NAME` with one number per row, i64 | row of the index group with the same ids; in the index group 0, 1, 2, … |
 //! | `NAME.seq_cnt` | (events with rows) x 2, i64 | the event and how many rows it has |
 //! | `NAME.offsets` | (events + 1), i64 | rows before the event; event `e` has rows `offsets[e]` to `offsets[e + 1]` |
 //!

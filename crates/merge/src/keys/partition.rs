@@ -2,8 +2,9 @@
 //!
 //! The events of the index group are cut into blocks, one per rank; if they do not divide evenly, the blocks of the
 //! first ranks are longer by one event. The rows of a block are located with two values of `NAME.offsets`, or, in
-//! tables that only have `NAME.seq` (as ph5concat writes it), with a binary search that reads one chunk per step. So no
-//! rank reads a whole key column, and no communication is needed. The rows themselves are not read here.
+//! tables that only have `NAME.seq` (as ph5concat writes it), with a binary search that reads one chunk per step. No
+//! rank therefore reads a whole key column, and no communication is needed. This module does not read the rows
+//! themselves.
 //!
 //! A table whose events do not ascend cannot be divided. raddle makes only `NAME.seq` for it, even if the index group
 //! has more. The key of such a table is read to find out whether it ascends.
@@ -204,7 +205,7 @@ impl KeyedFile {
         Ok(file)
     }
 
-    /// Reads the keys of `suspects` and sets the tables apart whose events do not ascend.
+    /// Reads the keys of `suspects`, and separates the tables whose events do not ascend.
     fn set_unordered_apart(&mut self, suspects: &[Vec<u8>], watch: &Watch<'_>) -> Result<()> {
         if suspects.is_empty() {
             return Ok(());

@@ -3,9 +3,9 @@
 //! The rows of all tables are concatenated and cut into stretches of equal length, whatever the tables' sizes. A window
 //! consists of one stretch for each thread of all ranks. Each rank joins its stretches and then sends the result to the
 //! others in messages of bounded length, while its threads continue with the next window. In the end, every rank has
-//! the runs of all rows, in their order. The index is not covered, since each rank reads it separately: it has a row
-//! per event, tables have one per track or hit. Invariant: the result does not depend on how rows are cut or
-//! distributed.
+//! the runs of all rows, in their order. The index is not shared. Each rank reads all of it, because it has only one
+//! row per event, whereas tables have one per track or hit. Invariant: the result does not depend on how rows are cut
+//! or distributed.
 
 use super::KeyFault;
 use super::index::{Index, Lookup};
@@ -45,8 +45,7 @@ const MESSAGE_LEN_BYTES: u64 = 8 << 20;
 struct TableStretches {
     /// Number of rows of each table.
     rows: Vec<u64>,
-    /// Beginning of each table, followed by the end of the last. A table counts as longer than its rows by the cost of
-    /// opening it.
+    /// Beginning of each table, followed by the end of the last. The cost of opening a table counts as additional rows.
     starts: Vec<u64>,
     len: u64,
 }

@@ -14,8 +14,8 @@ use crate::schema::{ABSENT, Column, Role, Schema, SchemaEntry, child_path, displ
 use raddle_hdf5::model::{Dataspace, TypeClass};
 use std::collections::{BTreeMap, HashMap};
 
-/// Returns a difference for each key that the inputs have without a record, unless the options recreate it, a rule keeps
-/// it, or no meaning is to be recognised. `recorded` are the records of the inputs. If the inputs are appended
+/// Returns a difference for each key that the inputs have without a record, unless the options recreate it, a rule
+/// keeps it, or no convention is to be recognised. `recorded` are the records of the inputs. If the inputs are appended
 /// (`is_append`), the first is the file that grows.
 ///
 /// # Errors

@@ -69,7 +69,7 @@ fn has(model: &Dataset, filter: KnownFilter) -> bool {
     model.filters.iter().any(|known| known.id == filter.id())
 }
 
-/// Returns whether a filter compresses. A filter that raddle does not know may.
+/// Returns whether a filter may compress. An unknown filter may.
 fn compresses(filter: &Filter) -> bool {
     KnownFilter::from_id(filter.id).is_none_or(KnownFilter::compresses)
 }

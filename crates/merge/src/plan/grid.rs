@@ -1,7 +1,7 @@
 //! Chunk shapes of gridded variables, for reading maps or series.
 //!
-//! A map is all places at one time, a series all times at one place. Pure functions of sizes. Invariant: a chunk shape
-//! has no zero and is not larger than the data.
+//! A map consists of all places at one time, and a series of all times at one place. All functions depend only on
+//! sizes. Invariant: a chunk shape has no zero and is not larger than the data.
 
 use crate::plan::layout::chunk_len_bytes;
 

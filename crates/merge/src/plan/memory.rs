@@ -15,7 +15,7 @@ use raddle_core::regrouping::blocks::TYPICAL_BLOCK_LEN_BYTES;
 use raddle_hdf5::model::{Dataset, Layout};
 use raddle_hdf5::read::ReaderLimits;
 
-/// Length up to which chunks are no reason to use fewer threads for reading alone.
+/// Length up to which chunks do not reduce the number of threads that only read.
 const TYPICAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
 /// Lengths of those buffers of a thread that work with any length. They have their usual lengths with 64 MiB of memory

@@ -1,7 +1,7 @@
 //! Checks that need values of the inputs: whether positions fit the rows to which they refer, whether times keep their
 //! instants, and the order of records.
 //!
-//! They run during planning, before anything is written. Only values that a rule converts or counts with are
+//! They run during planning, before anything is written. Only values that a rule converts or uses as positions are
 //! read. Invariant: a plan that passes is written without a refusal.
 
 use super::conversion::ElementMap;

@@ -115,14 +115,14 @@ pub struct Trim {
 }
 
 impl InputConversion {
-    /// Whether values are passed on as they are stored.
+    /// Returns whether values are passed on as stored.
     pub fn is_identity(&self) -> bool {
         self.map == ElementMap::Same && self.gather.is_none() && self.pick.is_none()
     }
 }
 
 impl ElementMap {
-    /// Returns whether elements that were never written, which only some readers treat as missing, would become others.
+    /// Returns whether elements that were never written, which only some readers treat as missing, would change.
     pub(super) fn changes_unwritten(&self) -> bool {
         match self {
             Self::Unpack { unwritten, .. } | Self::Repack { unwritten, .. } => unwritten.is_some(),

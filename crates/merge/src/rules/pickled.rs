@@ -62,7 +62,7 @@ impl Value {
     }
 }
 
-/// Parses a pickle; returns `None` if it has other opcodes, or refers to anything other than a plain object again.
+/// Parses a pickle; returns `None` if it has other opcodes, or refers back to anything other than a plain object.
 fn parse(pickle: &[u8]) -> Option<Value> {
     let mut rest = pickle;
     let line = |rest: &mut &[u8]| {

@@ -89,7 +89,7 @@ pub(super) fn order<'p>(
     }))
 }
 
-/// Reason for which records have no order.
+/// Reason why records have no order.
 struct Refusal {
     expected: String,
     found: String,

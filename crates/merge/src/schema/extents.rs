@@ -1,9 +1,9 @@
 //! Compact storage for the extents of a column: where each input stores its part.
 //!
 //! A real job has 10⁸ pairs of column and input. Most of its columns are empty in every input, and others are absent
-//! from all inputs except one: extents that are all equal are stored once. Invariant: a stored extent equals the added
-//! one, except that an extent without rows loses its address, which is never read, unless addresses are explicitly
-//! kept.
+//! from all inputs except one. Extents that are all equal are therefore stored once. Invariant: a stored extent equals
+//! the added one, except that an extent without rows loses its address, which is never read, unless addresses are
+//! explicitly kept.
 
 use crate::schema::{InputExtent, UNALLOCATED};
 use std::ops::Index;

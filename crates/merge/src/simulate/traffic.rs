@@ -40,8 +40,8 @@ impl RankTraffic {
         self.inputs.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns how often the rank opens an input. A limited number is kept open; with more inputs, each piece opens
-    /// one.
+    /// Returns how often the rank opens an input. A limited number is kept open; if there are more inputs, one is
+    /// opened for each piece.
     pub(super) fn opens(&self) -> u64 {
         let inputs = self.inputs();
         if inputs <= open_inputs() as u64 { inputs } else { self.pieces }

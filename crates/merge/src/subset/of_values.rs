@@ -127,7 +127,7 @@ struct SelectedTimes {
     excludes_end: bool,
     /// Number of nanoseconds per unit.
     unit_ns: i128,
-    /// Number of nanoseconds by which a float may differ from a limit that readers take it for.
+    /// Largest difference, in nanoseconds, between a float and a limit that readers consider equal to it.
     tolerance_ns: i128,
 }
 

@@ -1,6 +1,6 @@
 //! Restricts tables to some of their rows: the events that a selection (`raddle select`) keeps.
 //!
-//! Which rows these are is determined before the merge, from the values of its only input. Invariant: all datasets of a
+//! The rows are determined before the merge, from the values of its only input. Invariant: all datasets of a
 //! table are restricted to the same rows.
 
 use crate::error::{MergeError, Result};

@@ -138,7 +138,7 @@ struct Recalled {
     inputs: Option<usize>,
 }
 
-/// Reads the records in `output`, as far as there are any.
+/// Reads the records in `output`, if it has any.
 fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Result<Recalled> {
     let mut stored = match stored::read(output, options) {
         Ok(stored) => Some(stored),

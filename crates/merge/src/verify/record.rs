@@ -1,7 +1,7 @@
 //! The record of a merge in its output: convention, rules, and the options that determine values.
 //!
-//! It is stored as JSON in attribute `join` of `/_raddle`. [`super::remembered`] fills and follows it. Layout options are not
-//! stored, because no value depends on them.
+//! It is stored as JSON in the attribute `join` of `/_raddle`. [`super::remembered`] fills and follows it. Layout
+//! options are not stored, because no value depends on them.
 
 use crate::conventions::{Choice, ConventionOptions};
 use crate::error::Result;

@@ -1,6 +1,6 @@
-//! Reading of elements of inputs that are selected by number. [`super::counting`] counts them before.
+//! Reading of elements of inputs that are selected by number. [`super::counting`] has counted them.
 //!
-//! Which elements are selected is defined by [`crate::rules::Pick`]. Invariant: the elements read are those that were
+//! [`crate::rules::Pick`] defines which elements are selected. Invariant: the elements read are those that were
 //! counted.
 
 use crate::error::{MergeError, Result};

@@ -1,6 +1,6 @@
 //! A hook that observes the values of a merge as they pass, to build a file that is published with the output.
 //!
-//! The files themselves, such as previews of arrays, are built by other crates, which this crate does not know.
+//! Other crates build the files, such as previews of arrays; this crate does not depend on them.
 //! Invariant: a tile observer sees every requested element of tiled datasets, and of datasets that hold addresses
 //! within their file, exactly once, on one rank, even if chunks are moved as stored or kept from an interrupted run.
 //! Its file is never published next to an output that it does not describe.
@@ -60,6 +60,6 @@ pub trait TileObserver: Sync {
     /// Publishes the observer's file after the output has been published. It is called on the first rank.
     ///
     /// # Errors
-    /// If the file cannot be published. The output then stays, without the observer's file.
+    /// If the file cannot be published. The output then remains, without the observer's file.
     fn publish(&self) -> Result<(), TileObserverError>;
 }

@@ -42,7 +42,7 @@ fn stored(texts: &[Vec<u8>], len_bytes: usize) -> [(TextForm, Vec<u8>); 2] {
     [(TextForm::Padded { len_bytes }, padded), (TextForm::Canonical, canonical_of(cut))]
 }
 
-/// Checks that a list finds the values that one of the tests of column 0 finds, and judges them rightly.
+/// Checks that a list finds the values that one of the tests of column 0 finds, and judges them correctly.
 fn check_list(tests: Vec<Condition>, bytes: &[u8], of: OrderedType) -> Result<(), TestCaseError> {
     let known = BlockStatistics::of(of, bytes);
     let listed = Condition::any_of(tests.clone(), 1);

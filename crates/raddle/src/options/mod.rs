@@ -2,8 +2,8 @@
 //!
 //! They are plain data: a program sets fields, the command parses them with clap (feature `clap`), and the Python
 //! package reads them from keywords by serde. Their names and texts are the same in all three, because they are written
-//! once. An option has the same meaning in every request. Nothing is decided here: the groups are applied to the
-//! options of the crates that do the work.
+//! once. An option has the same meaning in every request. This module only applies the groups to the options of the
+//! crates that do the work.
 
 pub mod compression;
 pub mod conventions;

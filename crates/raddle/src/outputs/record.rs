@@ -1,10 +1,10 @@
 //! Record of the outputs of an interrupted run that are done, so that the next run continues with the others.
 //!
-//! Each folder with outputs has one hidden file per set of options, with lines per file: the last one before it is
-//! published describes the complete hidden file, whose inode and times publication keeps. A run that does all files
-//! removes its records. Invariant: a file counts as done only if it is unchanged since it was written, and so is its
-//! input unless it was replaced. A run with other options may reuse the inode of a hidden file, so an inode alone
-//! identifies no contents.
+//! Each folder with outputs has one hidden file per set of options, with one or more lines per output. The last line
+//! before an output is published describes the complete hidden file; publication keeps its inode and times. A run
+//! that finishes all files removes its records. Invariant: a file counts as done only if it is unchanged since it
+//! was written, and so is its input unless it was replaced. A run with other options may reuse the inode of a hidden
+//! file, so an inode alone identifies no contents.
 
 use raddle_core::digest::Digest;
 use serde::{Deserialize, Serialize};

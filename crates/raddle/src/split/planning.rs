@@ -65,7 +65,7 @@ pub struct PlannedSplit {
     pub(super) parts: Vec<PlannedPart>,
     /// Outputs that an interrupted run has written.
     pub(super) done_before: Vec<PathBuf>,
-    /// Files in the folder with the names of parts that this division does not have.
+    /// Files in the folder that have the name of a part but do not belong to this division.
     pub(super) other_parts: Vec<PathBuf>,
     pub(super) record: FolderRecord,
     pub(super) plan: MergePlan,

@@ -21,8 +21,8 @@ use std::ops::Range;
 /// consecutive items, to be balanced as well.
 const RUN_SHARE: u64 = 16;
 
-/// Parts of the ranks' memory for a round that the items of a run may take, in sixteenths. The larger the part, the
-/// better the costs are balanced; the smaller the part, the more likely a run fits into one round.
+/// Fractions of the ranks' memory for a round that the items of a run may take, in sixteenths. The larger the fraction,
+/// the better the costs are balanced; the smaller it is, the more likely a run fits into one round.
 const ROUND_SIXTEENTHS: [u128; 4] = [16, 14, 12, 8];
 
 /// Number of items that can be moved between ranks in the time it takes to produce one.

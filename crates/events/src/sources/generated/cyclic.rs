@@ -1,4 +1,5 @@
-//! The first entries of another source, held in memory and repeated: a source that costs nothing, for measuring sinks.
+//! The first entries of another source, held in memory and repeated: a source that takes almost no time to read, for
+//! measuring sinks.
 
 use super::Generator;
 use raddle_columns::block::{Block, Column};

@@ -15,7 +15,7 @@ use crate::dataset::grid::{ArrayGrid, Layout};
 use crate::dataset::sample::SampleType;
 use crate::dataset::template::{FileTemplate, TimeTemplate};
 
-/// Maximum length of an `.idx` file that is read. Thousands of fields take some hundred kilobytes.
+/// Maximum length of an `.idx` file that is read. Thousands of fields take a few hundred kilobytes.
 pub const MAX_HEADER_LEN_BYTES: u64 = 16 << 20;
 
 /// Maximum number of fields; together with [`MAX_BLOCKS_PER_FILE`] it bounds the tables of blocks.

@@ -15,7 +15,7 @@ use raddle_core::ranks::communicator::Rank;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Maximum number of shards of a time step, and of an array that is read: planning takes some hundred bytes of memory
+/// Maximum number of shards of a time step, and of an array that is read: planning takes a few hundred bytes of memory
 /// per shard.
 pub(crate) const MAX_SHARDS: u64 = 1 << 22;
 

@@ -2,7 +2,7 @@
 //! CRC-32C.
 //!
 //! The placement of shards is planned elsewhere. Invariants: a chunk of only zeros, the fill value, is not stored; a
-//! chunk is decoded to exactly its length from bytes with the right checksum, or refused.
+//! chunk is refused unless its checksum is correct and it decodes to exactly its length.
 //!
 //! Source: Zarr sharding codec 1.0 (`index_location` end), codecs bytes, gzip, zstd and crc32c.
 

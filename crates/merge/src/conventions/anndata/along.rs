@@ -102,8 +102,8 @@ pub(super) fn dense(
     )
 }
 
-/// Returns a rule under which values are checked before anything is written, if a float may not represent a large
-/// integer.
+/// Returns a rule that makes the merge check values before it writes anything, if a float may be unable to represent a
+/// large integer.
 fn inexact(nodes: &[Node<'_>], number: Option<NumberType>) -> Option<Rule> {
     let is_wide = |node: &Node<'_>| matches!(node.number(), Some(NumberType::Integer { len_bytes: 8, .. }));
     (number.is_some_and(|number| !number.is_integer()) && nodes.iter().any(is_wide)).then(Rule::default)

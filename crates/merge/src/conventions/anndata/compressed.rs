@@ -1,7 +1,7 @@
 //! Sparse matrices.
 //!
-//! Comments describe concatenation along observations. AxisConcatenation variables, rows and columns, and CSR and CSC, are
-//! exchanged. Invariant: column numbers in the output refer to columns of the same names.
+//! Comments describe concatenation along observations. For concatenation along variables, exchange rows and columns,
+//! and CSR and CSC. Invariant: column numbers in the output refer to columns of the same names.
 
 use super::along::{AxisConcatenation, common_type};
 use super::names::Alignment;

@@ -20,8 +20,8 @@ struct DecodedCategorical {
 }
 
 impl InputElement<'_> {
-    /// Returns whether anndata considers the element equal to that of the first input. `is_column` is whether it is a column
-    /// of a data frame, whose type is compared.
+    /// Returns whether anndata considers the element equal to that of the first input. `is_column` states whether it is
+    /// a column of a data frame, whose type is compared.
     pub fn equals(&self, first: &Self, is_column: bool) -> CombineResult<bool> {
         let (kind, first_kind) = (self.node.encoding(), first.node.encoding());
         let is_either = |kinds: &[(&str, &str)]| is_kind(kinds, &kind) || is_kind(kinds, &first_kind);

@@ -266,7 +266,7 @@ impl<'c> Variables<'c> {
     }
 }
 
-/// Makes dimension ids unique, and updates the variables that refer to them. Files without ids stay without.
+/// Makes dimension ids unique, and updates the variables that refer to them. Files without ids get none.
 fn renumber(entries: &mut [SchemaEntry], chosen: &[OutputDimensions], left_out: &BTreeSet<Vec<u8>>) {
     let mut taken: HashMap<i64, Vec<u8>> = HashMap::new();
     let (mut like, mut unnumbered) = (None, Vec::new());

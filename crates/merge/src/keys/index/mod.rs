@@ -2,8 +2,8 @@
 //!
 //! The ids of the index are read once. Consecutive rows with ascending ids form a run, of which only the first tuple of
 //! every few thousand rows is kept; a look-up reads one such block. If ids are unordered, blocks of rows are sorted
-//! into runs in a scratch file. So memory is bounded for any number of events, and tables in the order of the index
-//! read it sequentially. Invariant: a look-up returns the first row with the tuple, whatever the order of rows.
+//! into runs in a scratch file. Memory is therefore bounded for any number of events, and tables in the order of the
+//! index read it sequentially. Invariant: a look-up returns the first row with the tuple, whatever the order of rows.
 
 mod lookup;
 

@@ -1,7 +1,7 @@
 //! Trials of parts of datasets, which are read, decoded and encoded as in the merge.
 //!
 //! Each dataset with a large share of the inputs' stored bytes is tried, at a number of positions that grows with its
-//! share. A sample represents the small datasets. [`super::estimate`] draws the conclusions. Invariant: the choice of
+//! share. A sample represents the small datasets. [`super::estimate`] computes the totals. Invariant: the choice of
 //! trials depends only on the plan and the budget, and their total cost does not much exceed the budget.
 
 use crate::error::Result;

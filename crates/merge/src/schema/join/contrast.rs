@@ -1,5 +1,5 @@
-//! Descriptions of two differing values that differ too: if both values begin alike, the differing part is shown
-//! instead.
+//! Descriptions of two unequal values, which are never the same: if both values begin alike, the part that differs is
+//! shown.
 //!
 //! Invariant: the two texts are only equal if the values are equal.
 

@@ -2,9 +2,9 @@
 //!
 //! A group may hold several tables, and datasets that belong to none, such as bins of histograms. Tables are recognised
 //! by length: datasets of a group belong to one table if they have equal numbers of rows in every input that has both,
-//! and have rows in one. Invariant: an absent column gets the number of rows that its table has in that input; if the
-//! table has several lengths there, this is reported rather than guessed. Datasets that are stored once are not
-//! columns.
+//! and have rows in at least one such input. Invariant: an absent column gets the number of rows that its table has in
+//! that input; if the table has several lengths there, this is reported rather than guessed. Datasets that are stored
+//! once are not columns.
 
 use super::joined_entry::JoinedEntry;
 use crate::schema::parent_path;
@@ -78,8 +78,8 @@ fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<
     }
 }
 
-/// Groups lengths by table. Each is tied to another one of its table: both are equal in every input that has the two
-/// datasets, and have rows in one.
+/// Groups datasets, given by their lengths, into tables. Each dataset has the same lengths as another one of its table
+/// in every input that has both, and both have rows in at least one such input.
 fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     let mut tables: Vec<Vec<usize>> = Vec::new();
     for number in 0..known.len() {

@@ -1,5 +1,5 @@
 //! Checks of datasets whose chunks extend over many blocks of rows: they are read in boxes of chunks, and the digests
-//! of the blocks are put together from the boxes.
+//! of the blocks are combined from those of the boxes.
 //!
 //! Invariant: every value is read once, and every block is compared or reported as unreadable.
 

@@ -41,8 +41,8 @@ pub struct StoredColumn {
 }
 
 impl StoredDigests {
-    /// Returns whether a dataset of these dimensions can be one that was assembled from a scalar of each input, whose
-    /// values are part of its digest of structure.
+    /// Returns whether a dataset of these dimensions may have been assembled from a scalar of each input. The digest of
+    /// structure of such a dataset covers its values.
     pub fn is_stack(&self, path: &[u8], dims: &[u64]) -> bool {
         dims == [self.inputs.len() as u64] && self.objects.contains_key(path)
     }

@@ -1,8 +1,9 @@
 //! Files of the parts next to the output: their names, their progress, and joining them.
 //!
-//! When and by whom they may be joined is decided elsewhere. The journal of a part is renamed once part and journal are
-//! durable: until then the part is not complete, whatever the journal contains. Invariant: a journal never records
-//! tiles that are missing from the tile file, and the joined tile file is made durable before its journal is written.
+//! This module does not decide when and by whom they may be joined. The journal of a part is renamed once part and
+//! journal are durable: until then the part is not complete, whatever the journal contains. Invariant: a journal never
+//! records tiles that are missing from the tile file, and the joined tile file is made durable before its journal is
+//! written.
 
 use crate::error::{MergeError, Result};
 use crate::write::publish::remove_recorded;

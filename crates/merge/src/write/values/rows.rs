@@ -35,7 +35,7 @@ impl ColumnReader<'_> {
     }
 
     /// Reads pieces of inputs to their places in a box of `shape`, the buffer `out`. Short runs of neighbouring rows
-    /// are read together: alone, each of them costs a search for its chunk.
+    /// are read together: read alone, each of them would need a search for its chunk.
     pub fn read_pieces(
         &mut self,
         column: u32,
