@@ -1,6 +1,7 @@
 """Columns as Arrow: types, arrays, and streams of record batches.
 
-A numpy type has one Arrow type, whatever the values, so that a stream has a schema before it reads.
+Each numpy type has one Arrow type, whatever the values. The schema of a stream is therefore known before anything is
+read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def record_batches(scan: Scan, kind: Any) -> Iterator[Any]:
 
 
 def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Return the Arrow type of a column. Rows of one element are plain values, those of several lists of fixed size."""
+    """Return the Arrow type of a column. A row of one element becomes a plain value, a row of several a list of fixed size."""
     import pyarrow
 
     base, inner = dtype.subdtype or (dtype, ())
@@ -71,7 +72,7 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:
-    """Whether values are Booleans or numbers of at most 64 bits, which Arrow has. Long doubles have more."""
+    """Whether values are Booleans or numbers of at most 64 bits, which Arrow can represent. Long doubles have more."""
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
@@ -98,7 +99,7 @@ def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
 
 
 def _strings(values: np.ndarray[Any, Any], kind: Any) -> Any:
-    """Return texts of fixed length, which end before trailing zeros, as strings."""
+    """Return texts of fixed length as strings, without trailing zeros."""
     import pyarrow
 
     lengths = np.char.str_len(values)

@@ -1,8 +1,8 @@
-"""Scans as datasets of pyarrow, to which DuckDB and others pass columns and conditions on.
+"""Scans as pyarrow datasets, to which DuckDB and others pass the columns and conditions of a query.
 
-A condition arrives as an expression of pyarrow. Its serialised form, which pickling uses, is a record batch of the literals;
-the metadata of the schema list the steps of the expression. Comparisons among them become a condition of the scan that
-excludes no row which Arrow would keep; Arrow then evaluates the whole expression on what was read.
+A condition arrives as a pyarrow expression. Its serialised form, which is also that of pickling, is a record batch of the
+literals; the metadata of its schema lists the steps of the expression. The comparisons among these steps become a condition of
+the scan, which excludes no row that Arrow would keep. Arrow then evaluates the whole expression on what was read.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _dataset_class() -> type:
 
 
 class _Scanner:
-    """A scan whose rows Arrow filters, with the methods of pyarrow's scanner, which would read all batches ahead."""
+    """A scan whose rows Arrow filters. Replaces pyarrow's own scanner, which would read all batches ahead."""
 
     def __init__(self, scan: Scan, options: dict[str, Any]) -> None:
         self._scan, self._options = scan, options
@@ -141,7 +141,7 @@ def _narrowed(scan: Scan, names: list[str], columns: Any, filter: Any) -> Scan:
 
 @dataclass
 class _Call:
-    """Call of a function of Arrow."""
+    """Call of an Arrow function."""
 
     function: str
     arguments: list[Any]
@@ -157,7 +157,7 @@ class _Field:
 
 @dataclass
 class _Literal:
-    """Value of Python."""
+    """A Python value."""
 
     value: Any
 
@@ -200,7 +200,7 @@ def _parsed(expression: Any) -> Any:
 
 
 def _understood(node: Any, columns: Columns) -> Condition | None:
-    """Return a condition that holds where an expression does; None if nothing is known about it."""
+    """Return a condition that holds wherever an expression does; None if nothing is known about the expression."""
     match node:
         case _Call("and_kleene" | "and", [one, other]):
             return both(_understood(one, columns), _understood(other, columns))
@@ -226,7 +226,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def _metadata(kind: Any) -> list[tuple[str, str]]:
-    """Return keys and values of the metadata of a schema, which pyarrow has as a dict: keys may be repeated."""
+    """Return the keys and values of a schema's metadata. Keys may be repeated, which the dict of pyarrow would hide."""
     capsule = kind.__arrow_c_schema__()
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

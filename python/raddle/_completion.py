@@ -13,7 +13,7 @@ _MAX_COMPLETIONS = 500
 
 
 class Names(KeysView[str]):
-    """Names of members or attributes, which its text lists."""
+    """Names of members or attributes. Printing the object lists them."""
 
     _mapping: Mapping[str, Any]
 

@@ -100,7 +100,7 @@ class Column:
         return Condition({"or": [(self == value)._data for value in values]})
 
     def is_nan(self) -> Condition:
-        """Whether the value is NaN: only that differs from every number."""
+        """Whether the value is NaN."""
         return Condition({"not": {"or": [(self <= np.inf)._data, (self > np.inf)._data]}})
 
     def __repr__(self) -> str:
@@ -133,7 +133,10 @@ def _data(other: Any) -> dict[str, Any]:
 
 
 def joined(word: str, parts: Sequence[dict[str, Any]]) -> Condition:
-    """Return a condition whose parts are joined by ``and`` or ``or``. Parts joined by the same word become one list: the depth is limited."""
+    """Return a condition whose parts are joined by ``and`` or ``or``.
+
+    Parts joined by the same word become one list, because the depth is limited.
+    """
     return Condition({word: [inner for part in parts for inner in part.get(word, [part])]})
 
 

@@ -156,7 +156,7 @@ class Dataset(HdfObject):
 
     @property
     def filters(self) -> list[tuple[int, str, tuple[int, ...]]]:
-        """Number, name and parameters of each filter, in the order of writing."""
+        """Number, name and parameters of each filter, in the order in which they are applied on writing."""
         return list(self._storage()[2])
 
     @property
@@ -286,7 +286,7 @@ class Dataset(HdfObject):
         return array if len(shape) == 1 else array.reshape(shape)
 
     def _find_whole_form(self) -> tuple[np.dtype[Any], tuple[int, ...]] | tuple[()]:
-        """Type and shape of an array that the compiled part allocates; empty if it does not."""
+        """Type and shape of an array that the compiled part can allocate for all values; empty if it cannot."""
         shape = self.shape
         if not shape:
             return ()

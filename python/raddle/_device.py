@@ -52,7 +52,7 @@ class Slot(Protocol):
         Returns
         -------
         array of int64
-            Number of bytes that each stream gave; negative if it was refused.
+            Number of bytes inflated from each stream; negative if the stream was refused.
         """
         ...
 

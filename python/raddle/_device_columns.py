@@ -1,4 +1,4 @@
-"""Columns decoded on a device by a plan; the CPU decodes all others.
+"""Columns decoded on a device according to a plan; the CPU decodes all others.
 
 Independent of CUDA: everything here works with any `Device`. Invariant: values are those of `Group.read_columns`, in
 native byte order. If a chunk does not inflate to its length and checksum, the CPU reads its column again and decides.

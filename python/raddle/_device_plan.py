@@ -230,7 +230,7 @@ def _column(name: str, dataset: Dataset, rows: slice | None, memory: int) -> tup
 def _in_blocks(
     dims: tuple[int, ...], item_len_bytes: int, places: npt.NDArray[np.int64], block_len_bytes: int
 ) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
-    """Contiguous data as if it were in chunks of whole rows, the last of which is shorter."""
+    """Contiguous data as if it were in chunks of whole rows; the last chunk may be shorter."""
     row_len_bytes = max(1, math.prod(dims[1:]) * item_len_bytes)
     block_rows = max(1, min(dims[0], block_len_bytes // row_len_bytes))
     shape = (block_rows, *dims[1:])

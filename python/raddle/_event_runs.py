@@ -178,13 +178,13 @@ def convert(
         Treatment of products that some inputs lack or have in a different form: ``"refuse"`` (an error names the first),
         ``"leave-out"`` (with a warning), or ``"fill"`` (events of inputs without them get zeros and empty lists).
     skip_bad
-        Leave out products that cannot be read, with a warning. Everything is read twice.
+        Leave out products that cannot be read, with a warning. All inputs are then read twice.
     order
         Order of the inputs and so of their events: ``"natural"`` (``run2`` before ``run10``), or ``"given"``.
     duplicates
         Treatment of a file that is given twice: ``"refuse"``, ``"keep"`` (its events are written twice) or ``"drop"``.
     batch
-        Length of a batch: a number of events, or a size such as ``"4MiB"`` of products. Default: 100 events.
+        Length of a batch: a number of events, or a size of their products such as ``"4MiB"``. Default: 100 events.
     compress
         Compression of HDF5: ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``;
         ``"zstd:1"`` to ``"zstd:22"`` and ``"lz4"``, which are faster to read but need hdf5plugin in h5py.

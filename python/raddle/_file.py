@@ -32,8 +32,8 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     ----------
     path
         Any HDF5 file, including netCDF-4; or a binary file object, as returned by ``open(path, "rb")``, ``io.BytesIO``
-        and ``fsspec``. An object without a file of the system is first copied into memory as a whole: for parts of
-        remote files, use the references of ``raddle inspect --refs``.
+        and ``fsspec``. An object without a file descriptor is first copied into memory as a whole. To read parts of
+        remote files, use the references of ``raddle inspect --refs`` instead.
     mode
         Only ``"r"``: files are opened for reading.
     threads
@@ -55,8 +55,8 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
 
     Notes
     -----
-    The metadata is read at once, values on demand. Chunks are decoded without holding libhdf5's lock or Python's. The
-    file must not be written at the same time.
+    The metadata is read at once, values on demand. Chunks are decoded without holding the lock of libhdf5 or of Python.
+    The file must not be written at the same time.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class File(Group):
         Returns
         -------
         Share
-            Events, and rows by group. No reader reads a whole key of a group that is divided, and none waits for others.
+            Events, and rows by group. No reader reads the whole key of a divided group, and none waits for another.
 
         Raises
         ------

@@ -112,8 +112,8 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
         each other in the order of the list; the files of a pattern are in the order of their names. A table has the
         same columns in all files.
     index
-        Whether to use the index of each file, ``PATH.stats``, if there is one, or the path of an index of one file.
-        `raddle.index` writes it. An index of another state of the file is not used, with a warning.
+        Whether to use the index of each file, ``PATH.stats``, if it exists; for a single file, also the path of its index.
+        `raddle.index` writes indexes. An index of another state of the file is not used, with a warning.
     threads
         Number of threads. Default: the cores available to this process.
 

@@ -96,7 +96,7 @@ class Group(HdfObject, Mapping[str, Any]):
     @overload
     def get(self, name: str, /, default: _T, getclass: bool = ..., getlink: bool = ...) -> Any | _T: ...
     def get(self, name: str, default: Any = None, getclass: bool = False, getlink: bool = False) -> Any:
-        """An object, its class, its link (a `HardLink`, `SoftLink` or `ExternalLink`), or ``default`` if it does not
+        """An object, its class or its link (a `HardLink`, `SoftLink` or `ExternalLink`); ``default`` if it does not
         exist.
 
         Parameters
@@ -278,9 +278,9 @@ class Group(HdfObject, Mapping[str, Any]):
         Parameters
         ----------
         names
-            Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension, without
-            those of other files, to which external links lead. Libraries that need columns of equal length get no
-            ``KEY.seq_cnt`` and ``KEY.offsets``, which have rows per event.
+            Paths of datasets, relative to this group. Default: all datasets of the group that have a dimension, except
+            those of other files, to which external links lead. For libraries that need columns of equal length,
+            ``KEY.seq_cnt`` and ``KEY.offsets``, which have a row per event, are also left out.
         rows
             Rows of the first axis, the same for all datasets: a slice, a list or array of numbers in any order, or a
             mask. Default: all.

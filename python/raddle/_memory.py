@@ -46,8 +46,10 @@ def empty_arrays(wanted: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> lis
 
 
 def _pages(length: int) -> npt.NDArray[np.uint8]:
-    """Uninitialised bytes that begin with a large page. numpy requests large pages, because an additional whole page is
-    allocated."""
+    """Uninitialised bytes that begin with a large page.
+
+    They are part of an array that is longer by a large page, for which numpy therefore requests large pages.
+    """
     # The last page is a large one if little of it is unused; otherwise small pages suffice for the remainder.
     unused = -length % _PAGE
     room = length + unused if unused <= length // 4 else length

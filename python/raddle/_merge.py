@@ -249,8 +249,8 @@ def merge(
     select
         Ranges of dimensions to which the output is restricted: ``{"time": slice(0, 100), "lat": "-30..30"}`` or
         ``"time=0:100, lat=-30..30"``. Slices select elements by number, counted from 0 in the merged output; texts with two
-        dots select them by the values of the coordinate, both included: numbers, or dates such as
-        ``"2001-01..2001-12"``. Default: all elements.
+        dots select them by values of the coordinate, both ends included: numbers, or dates such as ``"2001-01..2001-12"``.
+        Default: all elements.
     convention
         Convention that all inputs follow: ``"cf"`` (also netCDF-4), ``"anndata"``, ``"nexus"``, ``"nwb"`` (also HDMF),
         ``"pandas"`` (also PyTables) or ``"none"``, which concatenates datasets whatever their meaning. Default: as
@@ -270,9 +270,9 @@ def merge(
         dimension scales, the scalar variable of this name becomes its coordinate. In other HDF5 files the new axis of
         every dataset has this label, and scalar datasets become one-dimensional.
     tiles
-        Whether each netCDF file is a tile of a larger grid. Tiles are placed by attributes of GFDL's FMS or of WRF, or by
-        their coordinates; by their names with a pattern, ``"tile_{y}_{x}.nc"``, or by a table, ``"@table.csv"``. Elements
-        that no tile has get the fill value; those that several have must be equal in all of them.
+        Whether each netCDF file is a tile of a larger grid. True places tiles by attributes of GFDL's FMS or of WRF, or by
+        their coordinates. A pattern such as ``"tile_{y}_{x}.nc"`` places them by their names, and ``"@table.csv"`` by a
+        table. Elements that no tile has get the fill value; those that several tiles have must be equal in all of them.
     time_units
         netCDF: units of times in the output, such as ``"hours since 1970-01-01"``. Default: those of the first input.
     times
@@ -286,7 +286,7 @@ def merge(
         netCDF: units that differ: ``"refuse"`` (default), or ``"convert"`` values to those of the first input if a
         linear conversion is known.
     overlap
-        netCDF: times that several inputs have: ``"refuse"`` (default), or the record of the ``"first"`` or ``"last"``
+        netCDF: times that several inputs have: ``"refuse"`` (default), or keep the record of the ``"first"`` or ``"last"``
         input.
     axis
         Axis along which datasets are concatenated: its number, from 0 (default), or -1 for the last. Datasets that
@@ -299,7 +299,8 @@ def merge(
         (default), ``"unique"`` (the same in all inputs that have them), the ``"first"`` of each name, or those that
         ``"only"`` one input has.
     index_unique
-        AnnData: separator. Names along the axis become unique by appending it and the number of the input, from 0.
+        AnnData: separator. It is appended to the names along the axis, followed by the number of the input, from 0, which
+        makes them unique.
     tolerance
         Tolerated absolute difference between copies of values that are kept once, such as recomputed grids. Default:
         0.
@@ -393,8 +394,8 @@ def merge(
     memory
         Size of buffers, in bytes or such as ``"512MiB"``. Default: 1 GiB.
     reader_timeout
-        Time limit in seconds for each request to libhdf5, for files that only it can read; the file is then refused.
-        Default: 60.
+        Time limit in seconds for each request to libhdf5, for files that only libhdf5 can read. A file that exceeds it is
+        refused. Default: 60.
     reader
         Program that reads files with libhdf5 instead of this interpreter, such as a wrapper that runs ``raddle`` in a
         sandbox.

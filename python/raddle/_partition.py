@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Share(Mapping[str, slice]):
     """The part of a file for one of several readers: a mapping from groups with keys to their rows.
 
-    The shares of all ranks contain every row of every such group once, and all rows of an event in the same share. Groups
+    Every row of such a group is in exactly one share, and all rows of an event are in the same share. Groups
     whose events do not ascend cannot be divided in this way; they are in no share.
     """
 
@@ -114,8 +114,8 @@ def rank_and_size(reader: Ranks | SupportsIndex, size: SupportsIndex | None) -> 
 
 
 def rows_of_rank(group: Group, columns: Sequence[str], rank: int, size: int, key: str | None) -> range:
-    """The rows of a table for one of several ranks: by events if the table has a key by which they ascend, otherwise equal
-    parts of the rows.
+    """The rows of a table for one of several ranks: by events if the table has a key whose events ascend, otherwise equal parts
+    of the rows.
 
     Raises UsageError if the table has several keys and none is named.
     """

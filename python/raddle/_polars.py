@@ -1,7 +1,7 @@
 """Tables as lazy frames of Polars.
 
-Polars passes its condition and columns on. Comparisons in the condition become a condition of a scan that excludes no row
-which Polars would keep; Polars then evaluates the whole condition on what was read.
+Polars passes on its condition and columns. The comparisons in the condition become a condition of a scan, which excludes no
+row that Polars would keep. Polars then evaluates the whole condition on what was read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARISONS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=="}
 
 
 def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
-    """A table as a lazy frame of Polars, which passes conditions and columns on to raddle.
+    """A table as a lazy frame of Polars, which passes the conditions and columns of a query on to raddle.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
     raddle.errors.ObjectNotFoundError
         If no group has this path.
     raddle.errors.UsageError
-        If Polars has no type for a dataset, which is named; ``select`` is not yet known, so leave it out of the group.
+        If Polars has no type for a dataset, which the message names. A later ``select`` does not help: the group must not
+        contain the dataset.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
 
 
 def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
-    """Return a condition that holds where a condition of Polars does; None if nothing is known about it."""
+    """Return a condition that holds wherever a condition of Polars does; None if nothing is known about the latter."""
     import warnings
 
     with warnings.catch_warnings():

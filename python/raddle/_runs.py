@@ -369,7 +369,8 @@ def references(
 def index(
     file: Path, *, output: Path | None = None, jobs: int | None = None, progress: ProgressMode = "auto"
 ) -> IndexReport:
-    """Write the index of a file: limits and few distinct values of each block of rows, with which searches skip blocks.
+    """Write the index of a file: the limits of each block of rows, and its distinct values if they are few. With it,
+    searches skip blocks.
 
     Parameters
     ----------

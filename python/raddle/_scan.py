@@ -55,7 +55,7 @@ class Scan:
         return copy
 
     def filter(self, *conditions: Condition | str) -> Scan:
-        """Keep the rows that satisfy all conditions, and those of earlier calls.
+        """Keep the rows that satisfy all of these conditions and all those of earlier calls.
 
         A condition may be text: ``"calE > 2 & (run == 1234 | 1 < nhit <= 5)"``. Names that are not plain words are written
         in backticks.
@@ -76,7 +76,7 @@ class Scan:
         Parameters
         ----------
         *others
-            Scans of other tables of the same files, or of the same table. An event is an event of one file.
+            Scans of other tables of the same files, or of the same table. Events of different files are never the same event.
         key
             Name of the partition key: ``"evt"`` for the datasets ``evt.seq`` and ``evt.offsets`` that ``raddle keys add``
             makes. Default: the only key of the table.
@@ -114,14 +114,14 @@ class Scan:
         size
             Number of readers, if ``reader`` is an index.
         key
-            Name of the partition key, as for `File.partition`. Default: the only key of the table whose events ascend. Rows of
-            an event, and of the same events in other tables, then belong to the same reader. Tables without such a key are
-            divided into equal parts.
+            Name of the partition key, as for `File.partition`. Default: the only key of the table whose events ascend. All rows
+            of an event, also those in other tables, then belong to the same reader. Tables without such a key are divided into
+            equal parts.
 
         Returns
         -------
         Scan
-            The share of the reader. It has a part of each file; the shares of all readers together have each row once.
+            The share of the reader. It has a part of each file. Each row is in exactly one share.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Scan:
         Returns
         -------
         int or float
-            Of integers, the sum without overflow; of floats, the exact sum rounded once. NaN if there is one, 0 without rows.
+            Of integers, the sum without overflow; of floats, the exact sum rounded once. NaN if a value is NaN, 0 without rows.
         """
         return self._aggregate("sum", column).sum()
 
@@ -175,7 +175,7 @@ class Scan:
         Returns
         -------
         float or None
-            NaN if there is one, None without rows.
+            NaN if a value is NaN, None without rows.
         """
         return self._aggregate("sum", column).mean()
 
@@ -190,7 +190,7 @@ class Scan:
         Returns
         -------
         int, float or None
-            NaN if there is one, as in numpy; None without rows.
+            NaN if a value is NaN, as in numpy; None without rows.
         """
         return self._aggregate("limits", column).min()
 
@@ -205,7 +205,7 @@ class Scan:
         Returns
         -------
         int, float or None
-            NaN if there is one, as in numpy; None without rows.
+            NaN if a value is NaN, as in numpy; None without rows.
         """
         return self._aggregate("limits", column).max()
 
@@ -216,7 +216,7 @@ class Scan:
     def rows(self) -> np.ndarray[Any, Any]:
         """The numbers of these rows, ascending, to index datasets of the table.
 
-        In several files, numbers continue: the first row of a file follows the last one of the file before.
+        Numbers continue from file to file: the first row of a file follows the last row of the file before.
         """
         counts = self._row_counts()
         if self._is_whole():
@@ -235,9 +235,9 @@ class Scan:
         Parameters
         ----------
         rows
-            Number of rows of the table that are read for a batch, which has the matching ones. A multiple of the
-            rows per chunk decodes each chunk once. Default: the rows whose selected and tested columns have 64 MiB, at least
-            four chunks per thread.
+            Number of rows of the table that are read for a batch; the batch contains those that match. If it is a multiple of the
+            rows per chunk, each chunk is decoded once. Default: the rows whose selected and tested columns take 64 MiB, but at
+            least four chunks per thread.
 
         Yields
         ------
@@ -304,11 +304,14 @@ class Scan:
         return as_table(self._read(), "awkward")
 
     def to_arrow(self) -> Any:
-        """The columns as a pyarrow table. Texts are strings, and rows of several elements are lists of fixed size; those of one are plain values."""
+        """The columns as a pyarrow table.
+
+        Texts become strings, rows of one element plain values, and rows of several elements lists of fixed size.
+        """
         return arrow_reader(self).read_all()
 
     def to_dataset(self) -> Any:
-        """The columns as a dataset of pyarrow, to which DuckDB passes columns and conditions on.
+        """The columns as a pyarrow dataset, to which DuckDB passes the columns and conditions of a query.
 
         Returns
         -------
@@ -319,7 +322,7 @@ class Scan:
         Raises
         ------
         raddle.errors.UsageError
-            If Arrow has no type for a column, which is named; ``select`` others.
+            If Arrow has no type for a column, which the message names; ``select`` the others.
 
         Examples
         --------
@@ -373,7 +376,7 @@ class Scan:
         return [] if self._condition is None else sorted(columns_of(self._condition._data))
 
     def _stored(self, columns: Mapping[str, Dataset]) -> tuple[str, ...]:
-        """Return the names of columns whose values are fixed bytes, of which each row has some."""
+        """Return the names of columns with values of a fixed number of bytes, of which each row has at least one."""
         has_bytes = {name: column._element_type().route == "bytes" and 0 not in row_shape(column) for name, column in columns.items()}
         return tuple(name for name, column in columns.items() if has_bytes[name] and column._storage()[3])
 
@@ -383,7 +386,10 @@ class Scan:
         return [0] * len(self._source._files) if counted is None else self._source._row_counts(self._group, counted)
 
     def _counted(self) -> str | None:
-        """Return the name of the column whose rows are those of the table: one that is used, or the first. None without columns."""
+        """Return the name of the column whose length is the number of rows of the table; None without columns.
+
+        It is one that is used, or the first.
+        """
         return (*self._names(), *self._tested(), *self._source._names(self._group), None)[0]
 
     def _pieces(self) -> list[Piece]:

@@ -68,7 +68,7 @@ class OpenFile:
 
 
 class OpenFiles:
-    """Files by number. The first one stays open; of the others, at most `MAX_OPEN_FILES` that nobody uses."""
+    """Files by number. The first one stays open; of the others, at most `MAX_OPEN_FILES` stay open while nobody uses them."""
 
     paths: Sequence[str]
     """Paths of the files."""
@@ -94,7 +94,7 @@ class OpenFiles:
         return len(self.paths)
 
     def use(self, number: int) -> AbstractContextManager[OpenFile]:
-        """Open a file, unless it is open, and keep it open in the meantime.
+        """Open a file, unless it is open, and keep it open while the context is active.
 
         If it has changed since it was opened, its index is no longer used, with a warning.
         """

@@ -68,7 +68,7 @@ def select(
 ) -> MergeReport:
     """Write the events of a file that satisfy conditions, with their rows in all tables.
 
-    The file needs partition keys, and the output gets them again. A dataset belongs to the table of its group if it has
+    The file must have partition keys; the output gets new ones. A dataset belongs to the table of its group if it has
     as many rows as the key. Other datasets, and those of groups without keys, are copied whole. The other keywords are those of `merge`, which describes them.
 
     Parameters

@@ -33,7 +33,7 @@ class MultiBlockSlice:
     Raises
     ------
     raddle.errors.UsageError
-        If an argument is negative, another than ``start`` is 0, or blocks overlap.
+        If an argument is negative, an argument other than ``start`` is 0, or blocks overlap.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def ascending(axes: Sequence[Axis]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def orthogonal(array: npt.NDArray[Any], indices: Sequence[Any]) -> npt.NDArray[Any]:
-    """Elements of an array that are selected on each axis, of which several may have a list."""
+    """Elements of an array that are selected on each axis; several axes may have lists."""
     for number, index in enumerate(indices):
         array = array[(slice(None),) * number + (index,)]
     return array

@@ -105,13 +105,13 @@ def split(
     inputs
         The files to merge, as for `merge`.
     dir
-        Folder of the outputs, which is created if necessary. A file per variable has its name, ``tas.nc``; files that
-        follow one another have numbers, ``tas_0001.nc`` or ``part_0001.nc``.
+        Folder of the outputs, which is created if necessary. The file of a variable is named after it, ``tas.nc``; files that
+        follow one another are numbered, ``tas_0001.nc`` or ``part_0001.nc``.
     by
         ``"variable"``: one file per variable, with its coordinates and everything else that describes it.
     rows_per_file
-        Maximum number of rows of a file, counted along the dimension of concatenation. Files without such a dimension, such as
-        those of events, are divided between inputs.
+        Maximum number of rows of a file, counted along the dimension of concatenation. Merges without such a dimension, such
+        as those of event files, are divided only where one input ends and the next begins.
     size_per_file
         Largest size of the values of a file before compression, in bytes or such as ``"4GiB"``.
     name

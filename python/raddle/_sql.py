@@ -1,7 +1,7 @@
-"""Queries of SQL, which DataFusion runs on tables of files.
+"""SQL queries, which DataFusion runs on tables of files.
 
-DataFusion evaluates the whole query. The conditions that its optimised plan applies to a table become a condition of the scan,
-which excludes no row that the query would keep.
+DataFusion evaluates the whole query. The conditions that its optimised plan applies to a table become a condition of the scan.
+That condition excludes no row that the query would keep.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
     rows and blocks. Results are those of DataFusion, where NaN is the largest number and equals itself. All NaN are passed on as the
     same one, and -0 as 0. If a column has NaN, its ``max`` and ``min`` by groups are refused.
 
-    Errors of a file while the result is computed are exceptions of DataFusion, with the text of raddle's.
+    If a file cannot be read while the result is computed, DataFusion raises an exception of its own with raddle's message.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
 def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is_file: bool) -> int:
     """Write all rows in a format other than a table, and return their number.
 
-    Raises UsageError, with the column's name, if the format cannot have a column.
+    Raises UsageError, with the column's name, if the format cannot represent a column.
     """
     _check_columns(kind, form)
     rows = 0
@@ -69,7 +69,7 @@ def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is
 
 
 def _check_columns(kind: Any, form: str) -> None:
-    """Check that a format can have all columns."""
+    """Check that a format can represent all columns."""
     if form not in BINARY:
         _check_fields(kind)
     for name in kind.names if form == "json" else []:

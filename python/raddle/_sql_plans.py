@@ -128,7 +128,7 @@ def _variant(node: Any) -> Any:
 
 
 def _understood(expression: Any, columns: Columns) -> Condition | None:
-    """Return a condition that holds where an expression does; None if nothing is known about it."""
+    """Return a condition that holds wherever an expression does; None if nothing is known about the expression."""
     node = _variant(expression)
     match node:
         case None:
@@ -170,7 +170,7 @@ def _compared(left: Any, comparison: str | None, right: Any, columns: Columns) -
 
 
 def _column(expression: Any, columns: Columns) -> str | None:
-    """Return the name of a column, also of one in a cast that keeps the order of its numbers."""
+    """Return the name of a column, even if a cast that keeps the order of its numbers surrounds it."""
     node = _variant(expression)
     if isinstance(node, expressions.Column):
         return str(node.name())

@@ -1,8 +1,8 @@
 """Tables of files in DataFusion: its catalog, and datasets that read with scans.
 
-DataFusion leaves the conditions that it passes to a dataset of pyarrow to pyarrow, which has other rules for NaN. So a table is a
-view on a dataset with a limit that no table reaches: DataFusion passes columns through a limit, but no conditions. The
-conditions come from its plan, and DataFusion evaluates all of them on what was read.
+Conditions that DataFusion passes to a pyarrow dataset are evaluated by pyarrow, which has other rules for NaN. A table is
+therefore a view of a dataset with a limit that no table reaches: DataFusion passes columns through a limit, but not conditions.
+The conditions come from its plan, and DataFusion evaluates all of them on what was read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conditions of other libraries, as conditions of a scan that exclude no row which the library would keep.
+"""Conditions of other libraries, as conditions of a scan that exclude no row that the library would keep.
 
 Invariant: an expression that is not understood becomes None, and excludes nothing. The library
 evaluates the whole condition on what was read.
@@ -51,7 +51,10 @@ class Columns:
         return _COMPARISONS[comparison](col(name), value)
 
     def is_in(self, name: str, values: Sequence[Any]) -> Condition | None:
-        """Return the condition that a column has one of some values; of many, that it lies between the smallest and the largest."""
+        """Return the condition that a column has one of some values.
+
+        If they are many, return the condition that the column lies between the smallest and the largest.
+        """
         equal = [self.compare(name, "==", value) for value in values]
         known = [condition._data for condition in equal if condition is not None]
         if not known or len(known) < len(equal):
@@ -87,7 +90,7 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_comparable(dtype: np.dtype[Any], comparison: str, value: Any) -> bool:
-    """Whether every library finds the same rows, or fewer."""
+    """Whether every library finds the same rows as a scan, or fewer."""
     if isinstance(value, bool):
         return dtype.kind == "b" and comparison == "=="
     if isinstance(value, int):

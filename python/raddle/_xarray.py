@@ -2,8 +2,8 @@
 
 Texts of variable length become ``str``, as in other engines.
 
-Dimensions are named after dimension scales, as in netCDF-4. An axis without a scale has a dimension of the group with the
-same length or, if there is none, is called ``phony_dim_0`` and so on, as in other xarray engines.
+Dimensions are named after dimension scales, as in netCDF-4. An axis without a scale gets a dimension of the group with
+the same length or, if there is none, a dimension named ``phony_dim_0`` and so on, as in other xarray engines.
 """
 
 from __future__ import annotations

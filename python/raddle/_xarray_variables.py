@@ -52,7 +52,7 @@ class Values(BackendArray):
 
 
 def _split(index: Any, stored: int, extent: int) -> tuple[int | None, Any, Any]:
-    """Split an index of an axis that is ``extent`` long and ``stored`` up to a length.
+    """Split an index of an axis of length ``extent``, of which the first ``stored`` elements are stored.
 
     Returns the number of elements (None for an axis that disappears), the index of the stored ones (None if a single
     element is not stored), and their place in the result.

@@ -181,10 +181,10 @@ def write(
     step
         The time step, for a dataset with time steps.
     communicator
-        The ranks that write together, each its boxes: communicators of mpi4py, or objects with the same ``Get_rank``,
+        The ranks that write together, each its own boxes: communicators of mpi4py, or objects with the same ``Get_rank``,
         ``Get_size``, ``allgather`` and ``alltoall``. All ranks must pass the same other arguments.
     format
-        Default: OME-Zarr if the path ends in ``.zarr``, otherwise IDX.
+        Format of the output. Default: OME-Zarr if the path ends in ``.zarr``, otherwise IDX.
     compress
         ``"zip"`` (default for IDX), ``"zstd"`` (default for OME-Zarr, only there) or ``"none"``. For IDX also
         ``"lz4"``, ``"zfp"`` (lossless), ``"zfp:precision=16"`` (about this many bits of each number) and
@@ -197,7 +197,7 @@ def write(
         ``"all"``, or ``"wide"``: those that OpenVisus does not read, for example five or eleven ``float64``.
     chunk, shard, levels, downsample, axes, spacing, unit
         Layout of OME-Zarr, as the options of ``raddle idx write``. Components become axis c. A folder is written in one
-        call: time is an axis of the arrays, ``axes="tzyx"``.
+        call, so time is an axis of the arrays: ``axes="tzyx"``.
     force
         Replace an existing dataset.
     append
@@ -297,7 +297,7 @@ def read(
     resolution
         The highest level to read, as listed by `info`. Default: the highest of the dataset.
     missing
-        Treatment of blocks that are not stored: an error, or the field's default value. Damaged blocks are an error.
+        Treatment of blocks that are not stored: an error, or the field's default value. Damaged blocks are always an error.
     communicator
         The ranks that read together, as in `write`: each passes its ``box``; all other arguments are the same. Every
         block is read and decoded by one rank, which sends the others what they need.
