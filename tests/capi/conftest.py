@@ -1,4 +1,4 @@
-"""Installs the C library of IDX for the tests, and compiles programs against it.
+"""Installs the IDX C library for the tests, and compiles programs against it.
 
 The files of the library are compared with those of the Python package in python/, with the compiled part from `make
 python`.

@@ -252,6 +252,14 @@ def test_misuse_is_refused_with_words(installed, tmp_path):
     assert raddle.idx.info(tmp_path / "rho.idx").steps == [3, 9]
 
 
+def test_a_handle_stays_with_its_files_when_the_folder_changes(installed, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    out, _ = run([installed.c(PROGRAMS / "changes_folder.c"), "rho.idx", "elsewhere"], tmp_path)
+    assert out.split() == ["5", "6", "7", "8"]
+    assert raddle.idx.info(tmp_path / "rho.idx").steps == [0, 1]
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_boxes_are_read_at_a_resolution(installed, tmp_path):
     write_right(tmp_path / "flow.idx", GRID, 2)
     program = installed.c(PROGRAMS / "read.c")

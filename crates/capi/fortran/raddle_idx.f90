@@ -1,7 +1,7 @@
 ! Writing and reading IDX, arrays that can be read at any resolution, from Fortran. The functions have the same names as in
 ! raddle_idx.h, where they are documented. Compiled with the program.
 !
-! Texts are Fortran strings without trailing blanks. Numbers per axis are in Fortran order, with the first axis running
+! Strings are Fortran strings without trailing blanks. Numbers per axis are in Fortran order, with the first axis running
 ! fastest, but samples are counted from 0. Every function returns RADDLE_IDX_OK or an error status;
 ! raddle_idx_error_message() returns the error message. Samples are passed as c_loc(a) of an array a(component, x, y, z)
 ! without gaps that has the attribute TARGET and remains unchanged until raddle_idx_end_step has returned.
@@ -332,7 +332,7 @@ contains
         status = c_make_query(reader, c_text(field), query)
     end function
 
-    ! Converts a text to a NUL-terminated C string.
+    ! Converts a string to a NUL-terminated C string.
     function c_text(text) result(characters)
         character(*), intent(in) :: text
         character(kind=c_char) :: characters(len_trim(text) + 1)
@@ -343,7 +343,7 @@ contains
         characters(size(characters)) = c_null_char
     end function
 
-    ! Converts a C string; a null pointer gives an empty text.
+    ! Converts a C string; a null pointer gives an empty string.
     function text_of(pointer) result(text)
         type(c_ptr), intent(in) :: pointer
         character(:), allocatable :: text

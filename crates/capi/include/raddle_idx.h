@@ -229,7 +229,8 @@ const char *raddle_idx_version(void);
 void raddle_idx_pause(uint32_t looks);
 
 /**
- * Opens a dataset for reading. reader: receives the handle, which must be released with raddle_idx_close_reader.
+ * Opens a dataset for reading. path: the .idx file; a relative path is resolved by this call. reader: receives the
+ * handle, which must be released with raddle_idx_close_reader.
  */
 enum raddle_idx_status raddle_idx_open(const char *path, struct raddle_idx_reader **reader);
 
@@ -279,9 +280,9 @@ enum raddle_idx_status raddle_idx_close_reader(struct raddle_idx_reader *reader)
  * first in all functions: x is the axis along which samples are contiguous in memory, which is the last axis of an
  * array in C and the first in Fortran. Every rank must create a handle with the same arguments, except for ranks.
  *
- * path: the .idx file to create; its blocks are stored in a folder with the same name next to it. axes, counts: number
- * of samples of the whole dataset along each axis. ranks: NULL for a single process; the structure is copied. writer:
- * receives the handle, which must be released with raddle_idx_close.
+ * path: the .idx file to create; its blocks are stored in a folder with the same name next to it. A relative path is
+ * resolved by this call. axes, counts: number of samples of the whole dataset along each axis. ranks: NULL for a single
+ * process; the structure is copied. writer: receives the handle, which must be released with raddle_idx_close.
  */
 enum raddle_idx_status raddle_idx_create(const char *path,
                                          uint32_t axes,

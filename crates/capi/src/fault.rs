@@ -35,7 +35,7 @@ pub enum CallError {
     /// A pointer is null.
     #[error("{argument} is NULL")]
     Null { argument: &'static str },
-    /// A text is not UTF-8.
+    /// A string is not UTF-8.
     #[error("{argument} is not text in UTF-8")]
     NotText { argument: &'static str },
     /// There are too few or too many axes.

@@ -4,7 +4,7 @@
 use crate::fault::CallError;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the bytes of a text.
 ///
@@ -28,14 +28,16 @@ pub unsafe fn text<'a>(argument: &'static str, text: *const c_char) -> Result<&'
     std::str::from_utf8(bytes).map_err(|_| CallError::NotText { argument })
 }
 
-/// Converts a path, which may contain any bytes.
+/// Converts a path, which may contain any bytes, and makes it absolute: a handle refers to the same files after the
+/// program has changed its current folder.
 ///
 /// # Safety
 /// As for [`text`].
-pub unsafe fn path<'a>(argument: &'static str, text: *const c_char) -> Result<&'a Path, CallError> {
+pub unsafe fn path(argument: &'static str, text: *const c_char) -> Result<PathBuf, CallError> {
     // SAFETY: as the caller promises.
-    let bytes = unsafe { bytes(argument, text) }?;
-    Ok(Path::new(OsStr::from_bytes(bytes)))
+    let given = Path::new(OsStr::from_bytes(unsafe { bytes(argument, text) }?));
+    // This fails only for an empty path and without a current folder; opening it reports the error.
+    Ok(std::path::absolute(given).unwrap_or_else(|_| given.to_path_buf()))
 }
 
 /// Converts an array of values.

@@ -120,12 +120,13 @@ impl RaddleIdxQuery {
     }
 }
 
-/// Opens a dataset for reading. reader: receives the handle, which must be released with raddle_idx_close_reader.
+/// Opens a dataset for reading. path: the .idx file; a relative path is resolved by this call. reader: receives the
+/// handle, which must be released with raddle_idx_close_reader.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_open(path: *const c_char, reader: *mut *mut RaddleIdxReader) -> RaddleIdxStatus {
     call(|| {
         // SAFETY: a text, as the header requires.
-        let make = || Ok(RaddleIdxReader::new(Dataset::open(unsafe { pointers::path("path", path) }?)?));
+        let make = || Ok(RaddleIdxReader::new(Dataset::open(&unsafe { pointers::path("path", path) }?)?));
         // SAFETY: null or a place for a handle.
         unsafe { pointers::put_handle("reader", reader, make) }
     })

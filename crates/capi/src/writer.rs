@@ -219,9 +219,9 @@ fn json(report: &WriteReport) -> CString {
 /// first in all functions: x is the axis along which samples are contiguous in memory, which is the last axis of an
 /// array in C and the first in Fortran. Every rank must create a handle with the same arguments, except for ranks.
 ///
-/// path: the .idx file to create; its blocks are stored in a folder with the same name next to it. axes, counts: number
-/// of samples of the whole dataset along each axis. ranks: NULL for a single process; the structure is copied. writer:
-/// receives the handle, which must be released with raddle_idx_close.
+/// path: the .idx file to create; its blocks are stored in a folder with the same name next to it. A relative path is
+/// resolved by this call. axes, counts: number of samples of the whole dataset along each axis. ranks: NULL for a single
+/// process; the structure is copied. writer: receives the handle, which must be released with raddle_idx_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_create(
     path: *const c_char,
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn raddle_idx_create(
                 None => Box::new(SingleProcess),
                 Some(functions) => Box::new(CallerRanks::new(*functions)?),
             };
-            Ok(RaddleIdxWriter::new(path.to_path_buf(), counts, ranks))
+            Ok(RaddleIdxWriter::new(path, counts, ranks))
         };
         // SAFETY: null or a place for a handle.
         unsafe { pointers::put_handle("writer", writer, make) }
