@@ -124,6 +124,15 @@ pub enum HeaderError {
         /// Text of the field.
         text: String,
     },
+    /// An `.idx` file cannot hold the name of a field.
+    #[error(
+        "field {name:?} cannot have this name in an .idx file; choose a name without white space, '+' and unpaired \
+         parentheses that does not begin with '(' or '#'"
+    )]
+    FieldName {
+        /// Name of the field.
+        name: String,
+    },
     /// Two fields have the same name.
     #[error("field {name:?} occurs twice")]
     FieldTwice {

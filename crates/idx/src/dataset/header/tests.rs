@@ -57,6 +57,20 @@ fn a_new_header_is_read_back() {
 }
 
 #[test]
+fn names_that_would_not_be_read_back_are_refused() {
+    let check = |name: &str| {
+        let field = Field::new(name, "float32".parse().unwrap()).with("default_layout", "row_major");
+        Header::new("d", &[4, 3], vec![field]).and_then(|header| header.check())
+    };
+    for name in ["", "a b", "a\tb", "a\nb", "a+b", "a(", "a)", "a)(", "(fields)", "#a"] {
+        assert_eq!(check(name), Err(HeaderError::FieldName { name: name.to_owned() }));
+    }
+    for name in ["a", "é", "a/b", "a#b", "f(x)", "f(g(x))", "float32"] {
+        assert_eq!(check(name), Ok(()), "{name}");
+    }
+}
+
+#[test]
 fn five_axes_are_not_the_padding_of_three() {
     let field = || vec![Field::new("a", "uint8".parse().unwrap())];
     for counts in [[5, 4, 3, 2, 1], [5, 4, 3, 1, 2], [5, 4, 3, 1, 1], [5, 1, 1, 1, 1], [1; 5]] {

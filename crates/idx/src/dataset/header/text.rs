@@ -101,18 +101,34 @@ fn field(text: &str) -> Result<Field, HeaderError> {
     }
 }
 
+/// Returns whether every parenthesis is closed, so that a `+` after the text separates fields.
+fn has_paired_parentheses(text: &str) -> bool {
+    let mut depth = 0i64;
+    text.chars().all(|character| {
+        depth += i64::from(character == '(') - i64::from(character == ')');
+        depth >= 0
+    }) && depth == 0
+}
+
 /// Returns the text of a field.
 pub(super) fn field_text(field: &Field) -> String {
     let attributes = field.attributes.iter().map(|attribute| format!(" {}({})", attribute.name, attribute.value));
     format!("{} {}{}", field.name, field.sample, attributes.collect::<String>())
 }
 
-/// Checks that a field would be read back unchanged.
+/// Checks that a field would be read back unchanged, also from a list of fields.
 pub(super) fn check_field(field: &Field) -> Result<(), HeaderError> {
-    let text = field_text(field);
-    let is_one_line = !text.contains(['\n', '\r']) && !field.name.starts_with(['(', '#']);
-    match fields(&text) {
-        Ok(read) if is_one_line && read.len() == 1 && read[0] == *field => Ok(()),
-        _ => Err(HeaderError::Field { text: short(&text) }),
+    let is_kept = |field: &Field| {
+        let text = field_text(field);
+        let is_one_line = !text.contains(['\n', '\r']) && !field.name.starts_with(['(', '#']);
+        let is_read = || fields(&text).is_ok_and(|read| read.len() == 1 && read[0] == *field);
+        is_one_line && has_paired_parentheses(&field.name) && is_read()
+    };
+    if is_kept(field) {
+        return Ok(());
+    }
+    match is_kept(&Field { name: "name".to_owned(), ..field.clone() }) {
+        true => Err(HeaderError::FieldName { name: short(&field.name) }),
+        false => Err(HeaderError::Field { text: short(&field_text(field)) }),
     }
 }
