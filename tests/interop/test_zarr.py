@@ -242,6 +242,27 @@ def test_a_folder_of_another_writer_is_read_or_refused_by_name(raddle, tmp_path)
     assert "sharding_indexed" in refused and "full/zarr.json" in refused
 
 
+def test_damaged_metadata_is_found(raddle, tmp_path):
+    np.save(tmp_path / "a.npy", numbers((20, 30), "i4"))
+    out = tmp_path / "a.zarr"
+    raddle("idx", "write", tmp_path / "a.npy", "-o", out, "--chunk", "8x8")
+    metadata = out / "1/zarr.json"
+    written = json.loads(metadata.read_text())
+    assert written["shape"] == [10, 15]
+    for shape in ([10, 95], [10, 10]):
+        metadata.write_text(json.dumps(written | {"shape": shape}))
+        assert "levels do not follow" in raddle("idx", "verify", out, expect=8).stdout
+    metadata.write_text(json.dumps(written | {"chunk_grid": written["chunk_grid"] | {"name": "rectilinear"}}))
+    assert "chunk grid of" in raddle("idx", "verify", out, expect=3).stderr
+
+
+def test_a_folder_of_version_2_is_refused_by_name(raddle, tmp_path):
+    out = tmp_path / "old.zarr"
+    zarr.create_group(out, zarr_format=2).create_array("0", data=numbers((20, 30), "i4"))
+    for command in (["info", out], ["verify", out]):
+        assert "Zarr version 2" in raddle("idx", *command, expect=3).stderr
+
+
 def test_what_cannot_be_written_says_why(raddle, tmp_path):
     np.save(tmp_path / "line.npy", np.arange(9.0))
     np.save(tmp_path / "a.npy", numbers((8, 8, 8), "f4"))

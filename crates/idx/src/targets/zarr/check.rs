@@ -14,6 +14,7 @@ use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
 use raddle_core::cancel::CancelToken;
 use raddle_core::parallel::for_each;
+use raddle_core::path_text;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +25,8 @@ const PIECE_LEN_BYTES: u64 = 16 << 20;
 /// A shard that is damaged or inconsistent with the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BadShard {
-    /// The shard's file, or the folder of the level.
+    /// The shard's file, or the folder of the level or of the image.
+    #[serde(serialize_with = "path_text::of")]
     pub path: PathBuf,
     /// Description of the fault.
     pub why: String,
@@ -121,6 +123,12 @@ impl Image {
             }
         }
         let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Levels match in every folder that states its numbers of shards, because raddle wrote it.
+        let is_own = (0..self.level_count()).all(|level| self.array(level).shards.is_some());
+        if is_own && halvings.is_none() && self.downsample().is_some() {
+            let why = "shapes or types of its levels do not follow from each other".to_owned();
+            outcome.bad.push(BadShard { path: self.folder().to_path_buf(), why });
+        }
         outcome.bad.sort_unstable();
         Ok(outcome)
     }
@@ -143,11 +151,16 @@ impl Image {
         Ok(Some((chunks, shard.len_bytes)))
     }
 
+    /// Returns how the levels are downsampled; `None` if the method is unknown.
+    fn downsample(&self) -> Option<Downsample> {
+        let known = [Downsample::Subsample, Downsample::Average];
+        known.into_iter().find(|known| self.method() == Some(known.name()))
+    }
+
     /// Returns how the levels are downsampled, and the levels; `None` if the method is unknown or the shapes of the
     /// levels do not match.
     fn halvings(&self) -> Option<(Downsample, Vec<Level>)> {
-        let downsample = [Downsample::Subsample, Downsample::Average];
-        let downsample = downsample.into_iter().find(|known| self.method() == Some(known.name()))?;
+        let downsample = self.downsample()?;
         let counts = |level: usize| self.domain(level).end;
         let mut levels = vec![Level { counts: counts(0), factors: [1; MAX_RANK], spacing: [1; MAX_RANK] }];
         for number in 1..self.level_count() {

@@ -19,7 +19,7 @@ impl ComparedArrays for Images {
         let image = self.images.iter().find(|image| image.name() == name);
         let image = image.ok_or_else(|| format!("has no image {name}"))?;
         if image.number() != sample.number {
-            return Err(format!("has image {name} of another type than {sample}"));
+            return Err(format!("has image {name} of a type other than {sample}"));
         }
         let steps = || inputs.steps.iter().filter_map(|(step, _)| *step);
         let missing = steps().find(|step| place_of(image, *step).is_none());

@@ -22,9 +22,17 @@ use std::path::{Path, PathBuf};
 /// Maximum length of a `zarr.json` that is read.
 const MAX_METADATA_LEN_BYTES: u64 = 16 << 20;
 
-/// Returns whether `path` is a folder of Zarr version 3.
+/// Files of Zarr version 2, by which its folders are recognised.
+const VERSION_2_FILES: [&str; 3] = [".zgroup", ".zarray", ".zattrs"];
+
+/// Returns whether `path` is a folder of Zarr.
 pub fn is_zarr(path: &Path) -> bool {
-    path.join(FILE_NAME).is_file()
+    path.join(FILE_NAME).is_file() || version_2_file(path).is_some()
+}
+
+/// Returns the file by which a folder is recognised as Zarr version 2.
+fn version_2_file(path: &Path) -> Option<PathBuf> {
+    VERSION_2_FILES.iter().map(|name| path.join(name)).find(|file| file.is_file())
 }
 
 /// The images in a folder.
@@ -60,6 +68,10 @@ impl Images {
     /// # Errors
     /// If it contains no images, or images of an unsupported kind.
     pub fn open(path: &Path) -> Result<Self> {
+        if let Some(file) = version_2_file(path).filter(|_| !path.join(FILE_NAME).is_file()) {
+            let what = "Zarr version 2, as in OME-Zarr before 0.5".to_owned();
+            return Err(ZarrFault::Unsupported { file, what }.at(path));
+        }
         let group = |folder: &Path| {
             let file = folder.join(FILE_NAME);
             let bytes = read(&file)?;

@@ -1,6 +1,6 @@
 //! Writing and parsing of `zarr.json`.
 //!
-//! It covers arrays and groups of Zarr version 3, and the image metadata of OME-NGFF 0.5 in the attribute `ome`;
+//! It covers Zarr version 3 arrays and groups, and the image metadata of OME-NGFF 0.5 in the attribute `ome`;
 //! samples are read elsewhere. Invariant: accepted metadata describes arrays that `shard` can read; otherwise the error
 //! names what was found.
 
@@ -284,6 +284,9 @@ pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, Za
     let keys = &node["chunk_key_encoding"];
     if keys["name"] != json!("default") || !matches!(keys["configuration"]["separator"].as_str(), None | Some("/")) {
         return Err(reading.unsupported(format!("chunk keys {keys}")));
+    }
+    if node["chunk_grid"]["name"] != json!("regular") {
+        return Err(reading.unsupported(format!("a chunk grid of {}", node["chunk_grid"]["name"])));
     }
     if node["fill_value"].as_f64() != Some(0.0) {
         return Err(reading.unsupported(format!("a fill value of {}", node["fill_value"])));

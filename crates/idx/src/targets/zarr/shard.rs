@@ -286,7 +286,7 @@ impl ChunkEncoder {
     }
 }
 
-/// Returns libdeflate's level for an effort, the same as for the blocks of IDX.
+/// Returns libdeflate's level for an effort, the same as for the IDX blocks.
 fn gzip_level(effort: Effort) -> u8 {
     match effort {
         Effort::Fast => 1,
