@@ -17,6 +17,7 @@ pub mod memory;
 mod models;
 pub mod output;
 pub mod parallel;
+pub mod path_text;
 pub mod pause;
 pub mod plan;
 pub mod pooled_file;

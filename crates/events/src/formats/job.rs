@@ -7,6 +7,7 @@ use crate::error::Result;
 use raddle_columns::schema::Schema;
 use raddle_columns::sink::SharedSink;
 use raddle_columns::source::Source;
+use raddle_core::path_text;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Severity, Watch};
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,7 @@ impl<'a> MergeJob<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WrittenEvents {
     /// Path of the file.
+    #[serde(serialize_with = "path_text::of")]
     pub output: PathBuf,
     /// Name of the layout of the file.
     pub layout: &'static str,

@@ -35,7 +35,7 @@ impl ComparedArrays for StoredDataset {
             None if self.numbers(field, inputs).is_some() => Ok(()),
             None => Err(format!("has no field {name}")),
             Some(number) if header.fields[number].sample != *sample => {
-                Err(format!("has field {name} of another type than {sample}"))
+                Err(format!("has field {name} of a type other than {sample}"))
             }
             Some(_) => Ok(()),
         }

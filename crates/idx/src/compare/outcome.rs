@@ -1,5 +1,6 @@
 //! Result of a comparison. Plain values.
 
+use raddle_core::path_text;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ pub struct Unequal {
     /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// Path of the field's input.
+    #[serde(serialize_with = "path_text::of")]
     pub input: PathBuf,
     /// Number of samples that differ.
     pub samples: u64,

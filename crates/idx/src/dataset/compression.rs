@@ -106,7 +106,7 @@ impl Compression {
     }
 }
 
-/// Error for a text that does not name a compression.
+/// Error for a string that does not name a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not zip, lz4, none, zfp, zfp:precision=N with N from 1 to 64, or zfp:accuracy=X with X above 0")]
 pub struct ParseCompressionError;

@@ -90,7 +90,7 @@ impl Number {
     }
 }
 
-/// Error for a text that is not the name of a [`Number`].
+/// Error for a string that is not the name of a [`Number`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a type of numbers such as float32 or uint16; vectors are a last axis")]
 pub struct ParseNumberError;
@@ -134,7 +134,7 @@ impl SampleType {
     }
 }
 
-/// Error for a text that is not a sample type.
+/// Error for a string that is not a sample type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a sample type such as float32, float64[3] or 3*float64 of at most {MAX_SAMPLE_LEN_BYTES} bytes")]
 pub struct ParseSampleTypeError;

@@ -121,7 +121,7 @@ pub enum IdxError {
         source: Box<PartitionFault>,
     },
     /// The existing dataset has other fields, counts or layout than the step to be written.
-    #[error("{}: the existing dataset has another {what}; name another output", path.display())]
+    #[error("{}: the existing dataset has a different {what}; name another output", path.display())]
     HeaderDiffers {
         /// Path of the `.idx` file.
         path: PathBuf,

@@ -16,6 +16,7 @@ use crate::error::{IdxError, Result};
 use crate::write::exchange::BoxData;
 use crate::write::options::WriteOptions;
 use crate::write::writer::Writer;
+use raddle_core::path_text;
 use raddle_core::plan::extent::{BoxSource, Extent};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Silent, Watch};
@@ -31,6 +32,7 @@ pub struct PreviewedDataset {
     /// Path of the array.
     pub path: String,
     /// Path of the `.idx` file.
+    #[serde(serialize_with = "path_text::of")]
     pub file: PathBuf,
     /// Number of elements of the array per axis, slowest first.
     pub shape: Vec<u64>,
@@ -48,6 +50,7 @@ pub struct PreviewedDataset {
 #[derive(Debug, Clone, Serialize)]
 pub struct PreviewReport {
     /// Folder of the preview.
+    #[serde(serialize_with = "path_text::of")]
     pub folder: PathBuf,
     /// Maximum number of samples per dataset that was applied.
     pub max_samples: u64,

@@ -11,6 +11,7 @@ use crate::error::{IdxError, Result};
 use crate::read::dataset::{Dataset, Query, Readers};
 use crate::read::stored::{BlockReader, StoredBlocks};
 use raddle_core::parallel;
+use raddle_core::path_text;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -59,6 +60,7 @@ pub struct BadBlock {
     /// Time step, if the dataset has any.
     pub time: Option<u64>,
     /// The file that holds the block, or should hold it.
+    #[serde(serialize_with = "path_text::of")]
     pub path: PathBuf,
     /// Number of the block.
     pub block: u64,

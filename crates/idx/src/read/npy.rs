@@ -1,6 +1,6 @@
 //! `.npy`, numpy's file format for one array: the header before the values.
 //!
-//! This module supports versions 1 to 3, the number types of IDX, and C order. The values are read elsewhere.
+//! This module supports versions 1 to 3, the IDX number types, and C order. The values are read elsewhere.
 //! Invariant: an accepted header has a shape whose size in bytes fits 64 bits.
 //!
 //! Source: numpy.lib.format.

@@ -6,7 +6,7 @@
 #[non_exhaustive]
 pub enum RequestFault {
     /// The option belongs to a format other than the output's.
-    #[error("is an option of {of}, but the output is {output}")]
+    #[error("is an {of} option, but the output is {output}")]
     OtherTarget {
         /// Title of the format that has the option.
         of: &'static str,
@@ -54,7 +54,7 @@ pub enum RequestFault {
         output: &'static str,
     },
     /// The format has no settings to be found by trials.
-    #[error("finds options of IDX, but the output is {output}")]
+    #[error("finds IDX options, but the output is {output}")]
     NotTuned {
         /// Title of the output's format.
         output: &'static str,

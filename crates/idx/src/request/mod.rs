@@ -1,7 +1,7 @@
 //! Requests of callers, as plain data with the names and words of the command's options.
 //!
 //! A request is checked when it is used, because most checks need the samples or the dataset. Invariant: each field has
-//! the name of its option with `_` for `-`, and the texts that an option takes are those that serde reads.
+//! the name of its option with `_` for `-`, and the strings that an option takes are those that serde reads.
 
 mod fault;
 mod inputs;

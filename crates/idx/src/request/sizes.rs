@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape(pub Vec<u64>);
 
-/// Error for a text that is not a [`Shape`].
+/// Error for a string that is not a [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a shape is numbers above 0 with x between them, for example 64x128x128")]
 pub struct ParseShapeError;
@@ -60,7 +60,7 @@ pub enum BoxSize {
     Counts(Shape),
 }
 
-/// Error for a text that is not a [`BoxSize`].
+/// Error for a string that is not a [`BoxSize`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("default, expanded, cube, or a size, for example 64x64x64")]
 pub struct ParseBoxSizeError;
@@ -117,7 +117,7 @@ pub struct AxisRange {
     pub range: Range<u64>,
 }
 
-/// Error for a text that is not an [`AxisRange`].
+/// Error for a string that is not an [`AxisRange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("samples along an axis are AXIS=START:END, for example z=5:9")]
 pub struct ParseAxisRangeError;

@@ -16,7 +16,7 @@ pub enum OutputCompression {
     Zstd,
 }
 
-/// Error for a text that is not an [`OutputCompression`].
+/// Error for a string that is not an [`OutputCompression`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{ParseCompressionError}, or zstd in OME-Zarr")]
 pub struct ParseOutputCompressionError;

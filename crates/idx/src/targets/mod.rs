@@ -160,9 +160,9 @@ mod tests {
             begin(&request, &FieldSet::default(), WriteOptions::default()).unwrap_err().to_string()
         };
         let levels = r#"{"output": "a.idx", "levels": 3}"#;
-        assert_eq!(refused(levels), "levels is an option of OME-Zarr, but the output is IDX");
+        assert_eq!(refused(levels), "levels is an OME-Zarr option, but the output is IDX");
         let order = r#"{"output": "a.zarr", "order": "hz"}"#;
-        assert_eq!(refused(order), "order is an option of IDX, but the output is OME-Zarr");
+        assert_eq!(refused(order), "order is an IDX option, but the output is OME-Zarr");
         assert!(has_option(Format::Zarr, "box") && !has_option(Format::Zarr, "blocks_per_file"));
     }
 }

@@ -7,6 +7,7 @@ use raddle_codec::Effort;
 use raddle_core::engine::EngineReport;
 use raddle_core::output::durability::Durability;
 use raddle_core::output::publish::IfExists;
+use raddle_core::path_text;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::message::{self, MessageReader};
 use raddle_core::ranks::traffic::Traffic;
@@ -69,6 +70,7 @@ impl Default for WriteOptions {
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteReport {
     /// Path of the `.idx` file.
+    #[serde(serialize_with = "path_text::of")]
     pub output: PathBuf,
     /// Time step, if the dataset has any.
     pub time: Option<u64>,
