@@ -14,15 +14,12 @@ from raddle._h5py_file import H5pyFile, is_installed
 from raddle._object import Datatype, Unreadable
 from raddle._partition import Share, share
 from raddle._ranks import Ranks
-from raddle._sources import OpenSource, Source
+from raddle._sources import SIGNATURE, OpenSource, Source
 from raddle._types import ElementType, element_type
 from raddle.errors import ObjectNotFoundError, RaddleError, UsageError
 
 if TYPE_CHECKING:
     from raddle._core import _Outline as Outline
-
-# Possible offsets of HDF5's signature: 0, 512 and its doubles (format specification, section II.A).
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
@@ -74,12 +71,12 @@ class File(Group):
     filename: str
     """Path as passed by the user, or the name of a file object."""
 
-    def __init__(self, path: Source, mode: str = "r", *, threads: int | None = None) -> None:
+    def __init__(self, path: Source, mode: str = "r", *, threads: int | None = None, name: str | None = None) -> None:
         if mode != "r":
             raise UsageError(f"mode {mode!r}: files are opened for reading only, with mode 'r'; h5py writes")
         if threads is not None and threads < 1:
             raise UsageError(f"threads={threads} is too small")
-        self._source = OpenSource(path)
+        self._source = OpenSource(path, name)
         self._threads = threads
         self.filename = self._source.name
         self._core_file: _core.File | None = self._opened(threads)
@@ -106,9 +103,10 @@ class File(Group):
     @property
     def userblock_size(self) -> int:
         """Length of the user block, which precedes HDF5's data, in bytes."""
+        # Possible offsets of the signature are 0, 512 and its doubles (format specification, section II.A).
         place = 0
         with builtins.open(self._source.path, "rb") as raw:
-            while (found := os.pread(raw.fileno(), len(_SIGNATURE), place)) != _SIGNATURE:
+            while (found := os.pread(raw.fileno(), len(SIGNATURE), place)) != SIGNATURE:
                 if not found:
                     raise UsageError(f"{self.filename} is no longer an HDF5 file")
                 place = max(512, 2 * place)
@@ -205,14 +203,12 @@ class File(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         if not self._source.is_path:
             raise UsageError(f"{self.filename}: a file opened from a file object cannot be sent to another process")
-        return (_opened_again, (self._source.path, self._source.name, self._threads))
+        return (opened_as, (self._source.path, self._source.name, self._threads))
 
 
-def _opened_again(path: str, name: str, threads: int | None) -> File:
-    """Reopen a file in another process, which may have another working directory; the file keeps its name."""
-    file = File(path, threads=threads)
-    file.filename = file._source.name = name
-    return file
+def opened_as(path: str, name: str, threads: int | None) -> File:
+    """Open a file under the name by which the user knows it, in a process that may have another working directory."""
+    return File(path, threads=threads, name=name)
 
 
 # A forked process has no threads, but would inherit the locks that they held.

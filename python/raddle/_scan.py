@@ -54,6 +54,18 @@ class Scan:
             setattr(copy, name, changed.get(name, getattr(self, name)))
         return copy
 
+    def __repr__(self) -> str:
+        calls = f"[{self._group!r}]"
+        if self._condition is not None:
+            calls += f".filter({repr(self._condition)!r})"
+        if self._events:
+            calls += ".where_event(...)"
+        if self._windows is not None:
+            calls += ".partition(...)"
+        if self._columns is not None:
+            calls += f".select({', '.join(map(repr, self._columns))})"
+        return f"<{repr(self._source).strip('<>')}{calls}>"
+
     def filter(self, *conditions: Condition | str) -> Scan:
         """Keep the rows that satisfy all of these conditions and all those of earlier calls.
 
@@ -63,7 +75,7 @@ class Scan:
         Parameters
         ----------
         *conditions
-            Conditions of columns (`raddle.col`), or texts.
+            Conditions of columns (`raddle.col`), or strings.
         """
         known = () if self._condition is None else (self._condition,)
         every = [one._data for one in (*known, *map(parsed, conditions))]
@@ -266,7 +278,7 @@ class Scan:
         ----------
         axes
             The axis of each column, in the order of the histogram: ``{"calE": boost_histogram.axis.Regular(50, 0, 5)}``.
-            Columns have one value per row; texts need an axis of the type ``StrCategory``.
+            Columns have one value per row; strings need an axis of the type ``StrCategory``.
         weight
             Name of the column with the weight of each row. Default: each row counts once.
         storage
@@ -306,7 +318,7 @@ class Scan:
     def to_arrow(self) -> Any:
         """The columns as a pyarrow table.
 
-        Texts become strings, rows of one element plain values, and rows of several elements lists of fixed size.
+        HDF5 strings become Arrow strings, rows of one element plain values, and rows of several elements lists of fixed size.
         """
         return arrow_reader(self).read_all()
 
@@ -316,7 +328,7 @@ class Scan:
         Returns
         -------
         pyarrow.dataset.Dataset
-            Each query reads the columns that it needs, in batches. Comparisons with numbers, and equality with texts of fixed
+            Each query reads the columns that it needs, in batches. Comparisons with numbers, and equality with strings of fixed
             length, exclude blocks. Results are those of the library.
 
         Raises
@@ -332,7 +344,7 @@ class Scan:
         return dataset(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other libraries of Arrow accept."""
+        """The columns as an Arrow stream, read in `batches`, which Polars, DuckDB and other Arrow libraries accept."""
         return arrow_reader(self).__arrow_c_stream__(requested_schema)
 
     def explain(self) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from raddle import _core
 from raddle._call import _level_of_caller, as_paths
 from raddle._dataset import Dataset
-from raddle._file import File
-from raddle._file import open as open_file
+from raddle._file import File, opened_as
 from raddle._group import Group
 from raddle._keywords import Inputs, Path
 from raddle._tables import flat_shape
@@ -75,11 +74,14 @@ class OpenFiles:
     threads: int | None
     """Number of threads that read a file; None for the cores available to this process."""
 
-    def __init__(self, paths: Sequence[str], index: bool | Path, threads: int | None) -> None:
+    def __init__(self, paths: Sequence[str], index: bool | Path, threads: int | None, folder: str | None = None) -> None:
         if len(paths) > 1 and not isinstance(index, bool):
             raise UsageError(f"{os.fspath(index)} is the index of one file: with several files, index is True or False")
         self.paths, self.threads = paths, threads
         self._index = index
+        # Relative paths keep their meaning when the process changes its folder.
+        names = paths if isinstance(index, bool) else [*paths, os.fspath(index)]
+        self._folder = (os.sep if all(map(os.path.isabs, names)) else os.getcwd()) if folder is None else folder
         self._lock = threading.Lock()
         # The most recently used file is the last one.
         self._open_files = {0: self._open(0)}
@@ -92,6 +94,9 @@ class OpenFiles:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenFiles, (self.paths, self._index, self.threads, self._folder)
 
     def use(self, number: int) -> AbstractContextManager[OpenFile]:
         """Open a file, unless it is open, and keep it open while the context is active.
@@ -129,23 +134,22 @@ class OpenFiles:
                 opened.file.close()
 
     def _open(self, number: int) -> OpenFile:
-        path = self.paths[number]
-        absolute = os.path.abspath(path)
+        path = os.path.join(self._folder, self.paths[number])
         # Before the file is opened: a change in between then counts as a later one.
-        state = _state_of(absolute)
-        file = open_file(path, threads=self.threads)
+        state = _state_of(path)
+        file = opened_as(path, self.paths[number], self.threads)
         freshness, found = _core.index_of(file._core(), self._index_path()) if self._index else ("missing", None)
         if freshness == "stale":
             self._warn_of_stale_index(number)
-        return OpenFile(file, found, absolute, state)
+        return OpenFile(file, found, path, state)
 
     def _index_path(self) -> str | None:
         """Return the path of the index, if it was named."""
-        return None if isinstance(self._index, bool) else os.fspath(self._index)
+        return None if isinstance(self._index, bool) else os.path.join(self._folder, os.fspath(self._index))
 
     def _warn_of_stale_index(self, number: int) -> None:
         path = self._index_path() or self.paths[number] + ".stats"
-        text = f"{path} belongs to another state of the file, and is not used: make it again (raddle.index)"
+        text = f"{path} was written for a different state of the file, and is not used: write it again (raddle.index)"
         warnings.warn(text, StaleIndexWarning, stacklevel=_level_of_caller())
 
 

@@ -13,6 +13,9 @@ from raddle.errors import UsageError
 Source = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
 """A path, or an object whose ``read`` returns bytes."""
 
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+"""First bytes of HDF5's data."""
+
 _COPY_LEN_BYTES = 1 << 20
 
 
@@ -30,11 +33,14 @@ class OpenSource:
     folder: str
     """Absolute folder of the file, to which relative names of other files refer."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, name: str | None = None) -> None:
         self._descriptor: int | None = None
+        if isinstance(source, bytes) and source.startswith(SIGNATURE):
+            raise UsageError("the bytes are the content of a file, not its path; pass io.BytesIO(content)")
         if isinstance(source, (str, bytes, os.PathLike)):
-            self.name = os.fsdecode(source)
-            self.path = _absolute(self.name)
+            path = os.fsdecode(source)
+            self.name = path if name is None else name
+            self.path = _absolute(path)
             self.folder = os.path.dirname(self.path)
             return
         if not callable(getattr(source, "read", None)):

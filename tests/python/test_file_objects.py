@@ -116,6 +116,8 @@ def test_misuse_is_reported(path):
         raddle.open(io.StringIO("text"))
     with pytest.raises(errors.UsageError, match="neither a path nor a file object"):
         raddle.open(7)
+    with pytest.raises(errors.UsageError, match=r"^the bytes are the content of a file.*io\.BytesIO"):
+        raddle.open(path.read_bytes())
     with raddle.open(from_buffer(path)) as file, pytest.raises(errors.UsageError, match="another process"):
         pickle.dumps(file)
 

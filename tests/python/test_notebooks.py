@@ -146,3 +146,14 @@ def test_what_cannot_be_read_is_shown_as_such(tmp_path):
     with raddle.open(tmp_path / "damaged.h5") as file:
         text = Balance(file._repr_html_()).text
     assert "good int64, scalar" in text and "bad cannot be read" in text
+
+
+def test_a_scan_shows_how_it_was_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("a.h5", "w") as file:
+        file["rec/energy"] = np.arange(5.0)
+    with raddle.scan("a.h5") as scanned:
+        scan = scanned["rec"]
+        assert repr(scan) == "<raddle.scan('a.h5')['rec']>"
+        part = scan.filter("energy > 2").partition(0, 2).select("energy")
+        assert repr(part) == "<raddle.scan('a.h5')['rec'].filter('(energy > 2)').partition(...).select('energy')>"

@@ -1,5 +1,6 @@
 """Searches of several files: what one file with all their rows gives."""
 
+import pickle
 import tempfile
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_files_that_differ_are_refused(runs, tmp_path):
 def test_an_index_of_another_state_is_named(runs):
     raddle.index(runs[2], progress=False)
     runs[2].touch()
-    with pytest.warns(errors.StaleIndexWarning, match=r"run2\.h5\.stats belongs to another state"):
+    with pytest.warns(errors.StaleIndexWarning, match=r"run2\.h5\.stats was written for a different state"):
         assert raddle.scan(runs)["rec"].filter("x > 2").count() == 6
 
 
@@ -127,3 +128,25 @@ def test_polars_and_arrow_take_several_files(runs):
     dataset = pytest.importorskip("pyarrow.dataset")
     found = raddle.scan(runs)["rec"].to_dataset().to_table(filter=dataset.field("x") > 2)
     assert found["x"].to_pylist() == [3.0, 4.0] * 3
+
+
+def test_relative_paths_keep_their_meaning(tmp_path, monkeypatch):
+    """Also those of files that are opened later, and those of a pickled scan."""
+    for folder, sign in ((tmp_path, 1), (tmp_path / "other", -1)):
+        folder.mkdir(exist_ok=True)
+        for number in range(3):
+            write(folder / f"run{number}.h5", {"x": sign * np.arange(5.0)})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_scan_files, "MAX_OPEN_FILES", 1)
+    raddle.index("run0.h5", progress=False)
+    scan = raddle.scan("run*.h5")["rec"].filter("x != 2")
+    indexed = raddle.scan((tmp_path / "run0.h5").absolute(), index="run0.h5.stats")["rec"]
+    pickled = pickle.dumps(scan)
+    monkeypatch.chdir("other")
+    for one in (scan, pickle.loads(pickled)):
+        assert one.sum("x") == 24 and one.count() == 12
+        assert repr(one).startswith("<raddle.scan('run0.h5' and 2 more)['rec']")
+    assert pickle.loads(pickle.dumps(indexed)).filter("x > 9").explain()["blocks"] == indexed.filter("x > 9").explain()["blocks"]
+    (tmp_path / "run1.h5").unlink()
+    with pytest.raises(errors.InputNotFoundError, match=r"^run1\.h5: open failed"):
+        scan.sum("x")
