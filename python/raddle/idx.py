@@ -191,7 +191,7 @@ def write(
         ``"zfp:accuracy=0.001"`` (floating-point numbers to within this error). Fields that zfp does not support use zip
         if it supports another field, and are refused otherwise.
     order, bitmask, bits_per_block, blocks_per_file
-        Layout of IDX, as the options of ``raddle idx write``.
+        IDX layout, as the options of ``raddle idx write``.
     split_vectors
         Which vectors are written as one field per component, named ``NAME_0``, ``NAME_1``, ...: ``"never"`` (default),
         ``"all"``, or ``"wide"``: those that OpenVisus does not read, for example five or eleven ``float64``.
@@ -470,7 +470,7 @@ def _local_boxes(
     boxes: list[tuple[list[int], list[int], list[npt.NDArray[np.uint8]]]] = []
     whole: list[int] | None = None if shape is None else [int(count) for count in shape]
     for box in local:
-        arrays = {name: np.asarray(array) for name, array in box.samples.items()}
+        arrays = {name: _values(name, array) for name, array in box.samples.items()}
         if whole is None:
             if len(local) > 1:
                 raise UsageError("with several boxes, pass the shape of the whole dataset")
@@ -504,6 +504,13 @@ def _sample_type(name: str, array: npt.NDArray[Any], counts: list[int]) -> str:
     # The name does not include the byte order.
     number = array.dtype.newbyteorder("=").name
     return number if array.ndim == len(counts) else f"{number}[{array.shape[-1]}]"
+
+
+def _values(name: str, array: npt.ArrayLike) -> npt.NDArray[Any]:
+    # The values below a mask are arbitrary, and IDX and OME-Zarr have no mask.
+    if np.ma.is_masked(array):
+        raise UsageError(f"field {name!r} has masked elements, which cannot be stored; pass array.filled(VALUE)")
+    return np.asarray(array)
 
 
 def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

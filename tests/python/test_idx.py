@@ -115,7 +115,7 @@ def test_names_of_components_may_be_taken(tmp_path):
     arrays = {"v": numbers((3, 4, 5)), "v_1": numbers((3, 4))}
     with pytest.raises(errors.UsageError, match="v_1"):
         raddle.idx.write(tmp_path / "a.idx", arrays, shape=(3, 4), split_vectors="all")
-    with pytest.raises(errors.UsageError, match="split_vectors is an option of IDX"):
+    with pytest.raises(errors.UsageError, match="split_vectors is an IDX option"):
         raddle.idx.write(tmp_path / "a.zarr", arrays, shape=(3, 4), split_vectors="all")
 
 
@@ -260,6 +260,28 @@ def test_blocks_of_the_input_are_never_replaced(environment, tmp_path):
             assert np.array_equal(raddle.idx.read(tmp_path / output), array[:, :8])
     for name in ("nested", "linked", "flat/d"):
         assert np.array_equal(raddle.idx.read(tmp_path / f"{name}.idx"), array)
+
+
+@pytest.mark.parametrize(("name", "part"), [("a\udcff.idx", "*/*.bin"), ("a\udcff.zarr", "0/c/0/0")])
+def test_reports_name_files_whose_names_are_not_text(environment, tmp_path, name, part):
+    shown = name.replace("\udcff", "\ufffd")  # bytes that are not UTF-8
+    report = raddle.idx.write(tmp_path / name, numbers((8, 8)))
+    assert report.output == str(tmp_path / shown)
+    (stored,) = (tmp_path / name if name.endswith(".zarr") else tmp_path).glob(part)
+    stored.write_bytes(b"damaged")
+    command = [sys.executable, "-m", "raddle", "idx", "verify", tmp_path / name, "--json"]
+    verified = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert verified.returncode == 8, verified.stderr
+    assert "\ufffd" in json.dumps(json.loads(verified.stdout), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("name", ["a.idx", "a.zarr"])
+def test_masked_elements_are_refused(tmp_path, name):
+    array = np.ma.masked_equal(numbers((4, 5)), 1e20)
+    raddle.idx.write(tmp_path / name, {"rho": array})
+    array[2, 3] = np.ma.masked
+    with pytest.raises(errors.UsageError, match=r"'rho' has masked elements.*filled"):
+        raddle.idx.write(tmp_path / name, {"rho": array}, force=True)
 
 
 def test_what_cannot_be_done_is_said(tmp_path):
