@@ -1,16 +1,48 @@
 //! Environment of a run: its observer, the ranks that share it, and the number of threads that each rank may use.
 
 use crate::error::Error;
-use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
-use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
-use raddle_core::report::progress::{Event, Severity, Silent, Watch};
+use raddle_core::ranks::communicator::CommunicatorExt;
 use std::fmt;
 use std::sync::LazyLock;
+
+pub use raddle_core::cancel::CancelToken;
+pub use raddle_core::ranks::communicator::{Communicator, SingleProcess};
+pub use raddle_core::report::progress::{Event, Observer, Severity, Silent, Stage, Watch};
 
 /// Environment of a run.
 ///
 /// The default is a single process on all available cores that does not show progress and cannot be stopped.
+///
+/// ```
+/// use raddle::context::{CancelToken, Event, Observer, Watch};
+/// use raddle::{Context, MergeRequest};
+/// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+/// # use raddle_testing::plain::make_columns;
+/// # let folder = tempfile::tempdir()?;
+/// # let (a, all) = (folder.path().join("a.h5"), folder.path().join("all.h5"));
+/// # make_columns(&a, &[("/rec/energy", &[1.0, 2.0])])?;
+///
+/// /// Counts bytes, in all stages.
+/// #[derive(Default)]
+/// struct Counter(AtomicU64);
+///
+/// impl Observer for Counter {
+///     fn event(&self, event: &Event) {
+///         if let Event::Advanced { bytes, .. } = event {
+///             self.0.fetch_add(*bytes, Relaxed);
+///         }
+///     }
+/// }
+///
+/// let (observer, cancel) = (Counter::default(), CancelToken::new());
+/// let context = Context::new(Watch { observer: &observer, cancel: &cancel });
+/// let planned = MergeRequest::new([a], &all).plan(&context)?;
+/// cancel.cancel(); // from any thread, at any time
+/// assert_eq!(planned.run(&context).unwrap_err().kind(), "interrupted");
+/// assert!(!all.exists());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Observer of progress, and cancellation.
