@@ -3,6 +3,7 @@
 import itertools
 
 import cf_judge
+import cftime
 import netCDF4
 import numpy as np
 import pytest
@@ -192,6 +193,71 @@ def test_bounds_of_another_group_are_converted_with_their_parent(tmp_path, form)
     output = MERGING.equal(inputs, judge=None)
     with netCDF4.Dataset(output) as merged:
         assert merged["limits/time_bnds"][:].tolist() == [[0, 0.5], [0.5, 1], [1, 1.5], [1.5, 2]]
+
+
+def with_bounds(folder, references, calendar, own_units):
+    """Writes files of two days each that count from `references`, with bounds that have no calendar of their own."""
+    inputs = [folder / f"{number}.nc" for number in range(len(references))]
+    for path, reference in zip(inputs, references):
+        units = f"days since {reference}"
+        with netCDF4.Dataset(path, "w") as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("time", None)
+            file.createDimension("nv", 2)
+            time = file.createVariable("time", "f8", ("time",))
+            time.setncatts({"units": units, "calendar": calendar, "bounds": "time_bnds"})
+            bounds = file.createVariable("time_bnds", "f8", ("time", "nv"))
+            if own_units:
+                bounds.units = units
+            time[:] = [0, 1]
+            bounds[:] = [[0, 1], [1, 2]]
+            file.createVariable("tas", "f4", ("time",))[:] = 280
+    return inputs
+
+
+@pytest.mark.parametrize("options", [["--exclude", "time"], ["--include", "time_bnds", "--include", "tas"]])
+@pytest.mark.parametrize("own_units", [True, False])
+def test_bounds_without_their_time_have_its_units(tmp_path, raddle, options, own_units):
+    inputs = with_bounds(tmp_path, ["2000-02-28", "2000-03-01"], "noleap", own_units)
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, *options)
+    raddle("verify", output, "--against", *inputs)
+    with netCDF4.Dataset(output) as merged:
+        bounds = merged["time_bnds"]
+        dates = cftime.num2date(bounds[:, 0], bounds.units, bounds.calendar)
+    assert [str(date)[:10] for date in dates] == ["2000-02-28", "2000-03-01", "2000-03-01", "2000-03-02"]
+
+
+def test_bounds_without_their_coordinate_have_its_units(tmp_path, raddle):
+    inputs = [tmp_path / "0.nc", tmp_path / "1.nc"]
+    for path, units in zip(inputs, ["m", "km"]):
+        with netCDF4.Dataset(path, "w") as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("depth", None)
+            file.createDimension("nv", 2)
+            file.createVariable("depth", "f8", ("depth",)).setncatts({"units": units, "bounds": "depth_bnds"})
+            file.createVariable("depth_bnds", "f8", ("depth", "nv"))[:] = [[0, 1], [1, 2]]
+    MERGING.refused(inputs, "--exclude", "depth", names=["/depth_bnds", "units", '"m"', '"km"', "--units convert"])
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs, "-o", output, "--exclude", "depth", "--units", "convert")
+    with netCDF4.Dataset(output) as merged:
+        assert merged["depth_bnds"].units == "m"
+        assert merged["depth_bnds"][:].tolist() == [[0, 1], [1, 2], [0, 1000], [1000, 2000]]
+
+
+@pytest.mark.parametrize("own_units", [True, False])
+@pytest.mark.parametrize("options", [[], ["--time-units", "days since 1999-12-31"]])
+def test_bounds_have_the_calendar_of_their_time(tmp_path, raddle, own_units, options):
+    inputs = with_bounds(tmp_path, ["2000-01-01", "2001-01-01", "2002-01-01"], "noleap", own_units)
+    output = tmp_path / "output.nc"
+    raddle("merge", *inputs[:2], "-o", output, *options)
+    raddle("append", output, inputs[2])
+    raddle("verify", output, "--against", *inputs)
+    first = 1 if options else 0
+    with netCDF4.Dataset(output) as merged:
+        assert (merged["time"][:] - first).tolist() == [0, 1, 365, 366, 730, 731]
+        assert merged["time_bnds"][:, 0].tolist() == merged["time"][:].tolist()
+        assert getattr(merged["time_bnds"], "units", merged["time"].units) == merged["time"].units
 
 
 def test_every_variable_of_time_units_is_converted(tmp_path):

@@ -60,7 +60,9 @@ const DIMENSIONS: [&str; 4] = [DIMENSION_LIST, REFERENCE_LIST, DIMENSION_NUMBER,
 /// Attribute that names coordinates which are not those of a dimension.
 const COORDINATES: &str = "coordinates";
 /// Attributes that name the bounds of a coordinate.
-const BOUNDS: [&str; 2] = ["bounds", "climatology"];
+pub(crate) const BOUNDS: [&str; 2] = ["bounds", "climatology"];
+/// Attribute of the calendar of a time.
+pub(crate) const CALENDAR: &str = "calendar";
 /// Beginning of the line that a merge adds to the attribute `history` of the root.
 const HISTORY_LINE: &str = "raddle merge of ";
 
@@ -255,8 +257,10 @@ fn mappings(file: &FileView<'_>) -> BTreeSet<usize> {
 
 /// Determines the meaning of the values of a variable; `time` is the entry of the time whose bounds it holds.
 fn values(file: &FileView<'_>, at: usize, time: Option<usize>) -> ValueMeaning {
+    // Bounds with units but without a calendar have the calendar of their time.
+    let inherits = |time: usize| !is_time(file, at) || !file.has(at, CALENDAR) && file.has(time, CALENDAR);
     match time {
-        Some(time) if !is_time(file, at) => ValueMeaning::TimeOf { time: file.path_of(time).to_vec() },
+        Some(time) if inherits(time) => ValueMeaning::TimeOf { time: file.path_of(time).to_vec() },
         _ if is_time(file, at) => ValueMeaning::Time(TimeAttributes::Cf),
         _ if file.class(at).is_some_and(|class| NumberType::of(class).is_some()) => ValueMeaning::Packed,
         _ => ValueMeaning::Plain,
@@ -423,11 +427,12 @@ impl<'f, 'a> Variables<'f, 'a> {
             );
         }
         if options.dim.is_some() {
-            let is_missing = |name: &&str| !self.all.iter().any(|dim| is_named(dim, name));
-            if let Some(name) = options.dims().find(is_missing) {
+            let exists = |name: &str| self.all.iter().any(|dim| is_named(dim, name));
+            let names_of_dims = options.dims(exists);
+            if let Some(name) = names_of_dims.iter().find(|name| !exists(name)) {
                 return refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all)));
             }
-            let is_asked = |dim: &&Vec<u8>| options.dims().any(|name| is_named(dim, name));
+            let is_asked = |dim: &&Vec<u8>| names_of_dims.iter().any(|name| is_named(dim, name));
             return Ok(self.all.iter().filter(is_asked).cloned().collect());
         }
         if !self.unlimited.is_empty() {

@@ -1,6 +1,6 @@
 //! Dimension scales of netCDF that are left out, but along which other datasets lie.
 //!
-//! A dataset of netCDF has a scale for each axis, and readers cannot open a file in which one is missing. If the
+//! A netCDF dataset has a scale for each axis, and readers cannot open a file in which one is missing. If the
 //! variable of a dimension is left out, the dimension therefore remains. An unlimited dimension is as long as its
 //! longest dataset. Because that dataset may be left out, too, a dimension without a variable gets its length.
 //! Invariant: what remains has no values and no attributes of the variable.
@@ -35,7 +35,7 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
     left_out.into_iter().filter(|(_, object)| leads_to_kept(object)).map(|(index, _)| index).collect()
 }
 
-/// Returns the length of each unlimited dimension of netCDF that is or becomes one without a variable, if a dataset along
+/// Returns the length of each unlimited netCDF dimension that is or becomes one without a variable, if a dataset along
 /// it is longer than its scale and left out.
 pub(super) fn lens(
     tree: &FileTree,
@@ -71,7 +71,7 @@ pub(super) fn lens(
     lens
 }
 
-/// Returns whether a file has unlimited dimensions of netCDF, left out or not.
+/// Returns whether a file has unlimited netCDF dimensions, left out or not.
 pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
     tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
 }

@@ -82,7 +82,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_between_equal_texts_are_in_order(
+        fn numbers_between_equal_strings_are_in_order(
             left in any::<u32>(), right in any::<u32>(), zeros in 0_usize..4, before in "[a-z]{0,3}", after in "[a-z]{0,3}",
         ) {
             let (a, b) = (format!("{before}{left}{after}"), format!("{before}{}{right}{after}", "0".repeat(zeros)));

@@ -2,7 +2,7 @@
 //!
 //! Invariant: libhdf5 never opens an input in this process.
 
-use crate::inputs::selection::Selection;
+use crate::inputs::selection::{LeftOut, Selection};
 use crate::options::MergeOptions;
 use raddle_hdf5::child::{ChildOptions, ChildReader, ForeignFiles, ListedChunk, ObjectName};
 use raddle_hdf5::metadata::{MetadataReader, NativeReader, Reader};
@@ -70,14 +70,18 @@ impl InputReader {
     }
 
     /// Reads the metadata of the selected objects in the file of `view`; datasets with known templates are returned as
-    /// [`ObjectKind::Templated`](raddle_hdf5::model::ObjectKind::Templated).
-    pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &HeaderTemplateCache) -> Result<FileTree> {
+    /// [`ObjectKind::Templated`](raddle_hdf5::model::ObjectKind::Templated). Also returns what is left out.
+    pub fn read_outline(
+        &self,
+        view: &mut MetadataView<'_>,
+        forms: &HeaderTemplateCache,
+    ) -> Result<(FileTree, LeftOut)> {
         let mut tree = match &self.composed {
             Some(reader) => reader.read_outline(view, forms)?,
             None => native::read_outline(view, &self.native.limits, forms)?,
         };
-        self.selection.prune(&mut tree, view.file().path());
-        Ok(tree)
+        let left_out = self.selection.prune(&mut tree, view.file().path());
+        Ok((tree, left_out))
     }
 
     /// Reads one object through libhdf5.

@@ -4,6 +4,7 @@
 //! nor found through references. It records which patterns matched, so that misspelt ones can be reported. Invariant: a
 //! pruned tree still has all its objects; excluded ones merely have no link.
 
+use super::left_out_coordinates::LeftOutCoordinate;
 use super::left_out_scales;
 use crate::error::{MergeError, Result};
 use crate::schema::{PROVENANCE_GROUP, child_path};
@@ -31,6 +32,15 @@ pub struct Selection {
     keep: Patterns,
     /// A file that is exempt from `include` and `exclude`.
     whole: Option<PathBuf>,
+}
+
+/// What a selection leaves out of a file.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    /// Coordinates with bounds.
+    pub coordinates: Vec<LeftOutCoordinate>,
+    /// Path of an object in a group that is not left out as a whole.
+    pub in_group: Option<Vec<u8>>,
 }
 
 /// Patterns, and which of them matched a path, in this selection or a clone of it.
@@ -131,22 +141,24 @@ impl Selection {
         self.keep.matches(path)
     }
 
-    /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`.
-    pub fn prune(&self, tree: &mut FileTree, path: &Path) {
+    /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`. Returns what is left out.
+    pub fn prune(&self, tree: &mut FileTree, path: &Path) -> LeftOut {
         if !self.is_partial() || self.whole.as_deref() == Some(path) {
-            return;
+            return LeftOut::default();
         }
         let walk = |needed: &HashSet<ObjectIndex>| {
             let kept = vec![None; tree.objects.len()];
-            let mut pruning = PruningWalk { selection: self, needed, kept, all: &tree.objects };
+            let (coordinates, in_group) = (Vec::new(), None);
+            let mut pruning = PruningWalk { selection: self, needed, kept, coordinates, in_group, all: &tree.objects };
             pruning.visit(0, b"/", self.include.is_none());
-            pruning.kept
+            (pruning.kept, pruning.coordinates, pruning.in_group)
         };
-        let mut kept = walk(&HashSet::new());
+        let (mut kept, mut coordinates, mut in_group) = walk(&HashSet::new());
         let needed = left_out_scales::needed(tree, |index| kept[index as usize].is_some());
         if !needed.is_empty() {
-            kept = walk(&needed);
+            (kept, coordinates, in_group) = walk(&needed);
         }
+        coordinates.retain(|(index, _)| kept[*index as usize].is_none() || needed.contains(index));
         let is_kept = |index: ObjectIndex| kept[index as usize].is_some();
         let lens = left_out_scales::lens(tree, is_kept, |index| needed.contains(&index));
         let pruned = |(index, (object, links)): (ObjectIndex, (&Object, Option<Vec<Link>>))| {
@@ -161,6 +173,7 @@ impl Selection {
             object
         };
         tree.objects = (0..).zip(tree.objects.iter().zip(kept)).map(pruned).collect();
+        LeftOut { coordinates: coordinates.into_iter().map(|(_, coordinate)| coordinate).collect(), in_group }
     }
 }
 
@@ -217,6 +230,10 @@ struct PruningWalk<'a> {
     all: &'a [Object],
     /// Links that a group keeps if it is selected; an empty list for other selected objects.
     kept: Vec<Option<Vec<Link>>>,
+    /// Coordinates with bounds, at paths that are not selected.
+    coordinates: Vec<(ObjectIndex, LeftOutCoordinate)>,
+    /// Path that is not selected in a selected group other than the root.
+    in_group: Option<Vec<u8>>,
 }
 
 impl PruningWalk<'_> {
@@ -246,9 +263,11 @@ impl PruningWalk<'_> {
             {
                 self.kept[target as usize] = Some(Vec::new());
                 links.push(link.clone());
+                self.leave_out(link, &path);
                 continue;
             }
             if is_excluded {
+                self.leave_out(link, &path);
                 continue;
             }
             // Checked inside included groups too: a redundant pattern is not a mistake to warn about.
@@ -260,11 +279,24 @@ impl PruningWalk<'_> {
             };
             if takes_part {
                 links.push(link.clone());
+            } else {
+                self.leave_out(link, &path);
             }
         }
         let takes_part = is_inside || path == b"/" || !links.is_empty();
+        if takes_part && path != b"/" && links.len() < group.links.len() && self.in_group.is_none() {
+            let is_missing = |link: &&Link| !links.iter().any(|kept| kept.name == link.name);
+            self.in_group = group.links.iter().find(is_missing).map(|link| child_path(path, &link.name));
+        }
         self.kept[index as usize] = takes_part.then_some(links);
         takes_part
+    }
+
+    /// Records the object to which `link` leads, if it is a coordinate with bounds.
+    fn leave_out(&mut self, link: &Link, path: &[u8]) {
+        let LinkTarget::Hard(target) = link.target else { return };
+        let object = self.all.get(target as usize);
+        self.coordinates.extend(object.and_then(|object| Some((target, LeftOutCoordinate::of(object, path)?))));
     }
 
     /// Keeps everything below `link`. `--include` and `--exclude` do not apply to `/_raddle`, which holds no user data.

@@ -82,7 +82,7 @@ impl<'a> ValueSource<'a> {
         resolver: &mut Resolver<'_>,
     ) -> raddle_hdf5::Result<Vec<u8>> {
         if let Layout::Compact(InlineData::Canonical(bytes)) = &dataset.layout {
-            // Texts only, and never larger than an object header.
+            // Strings only, and never larger than an object header.
             return Ok(bytes.clone());
         }
         let mut count = dataset.dataspace.dims().to_vec();

@@ -8,13 +8,15 @@ use super::conversion::{Conversion, ElementMap, InputConversion};
 use super::fills::library_fill;
 use super::packed::{STORED_OTHERWISE, VALID, is_without_effect};
 use super::settling::{DeclaredRule, Mismatch, Settling, common_number};
-use super::time_units::{TimeUnits, is_of_varying_length, reference_ns, unit_ns};
+use super::time_units::{TimeUnits, is_of_varying_length, is_time_units, reference_ns, unit_ns};
 use super::unit_scale::{Rounding, UnitScale};
 use super::unpack::missing_values;
 use super::{NexusReference, TimeAttributes, ValueMeaning};
 use crate::conventions::Times;
-use crate::schema::attribute::{named, number, replaced, text, with_text, words};
+use crate::conventions::cf::CALENDAR;
+use crate::schema::attribute::{named, number, replaced, text, with_text, without, words};
 use crate::schema::{AttributeValue, ColumnIndex};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Settles a time: its conversions, and the attributes that define its units in the output.
@@ -83,12 +85,21 @@ fn convert(
 }
 
 /// Settles the bounds of the time at `time`, which have the units of that time. Bounds with a unit of their own but
-/// without a reference, such as `days`, are only concatenated if the times of all inputs have the same units.
+/// without a reference, such as `days`, are only concatenated if the times of all inputs have the same units. Bounds with
+/// units of their own, but without a calendar, have the calendar of the time.
 pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &DeclaredRule, column: ColumnIndex, time: &[u8]) {
+    let Some(of_time) = settling.declared_at(time) else { return settling.require_equal(declared, &[]) };
+    let ValueMeaning::Time(form) = of_time.rule.values else { return settling.require_equal(declared, &[]) };
+    let unit = text(&declared.first, "units");
+    if unit.as_deref().is_some_and(is_time_units) {
+        settling.require_equal(declared, &["units", "_FillValue", "missing_value"]);
+        let complete = with_calendar(settling, declared, &of_time);
+        convert(settling, declared, &complete, column, form);
+        let attributes = without(&settling.schema.entries[declared.entry as usize].attributes, &[CALENDAR]);
+        return settling.set_attributes(declared.entry, attributes);
+    }
     settling.require_equal(declared, &[]);
-    let Some(of_time) = settling.declared_at(time) else { return };
-    let ValueMeaning::Time(form) = of_time.rule.values else { return };
-    if let Some(unit) = text(&declared.first, "units") {
+    if let Some(unit) = unit {
         let first = settling.first_input(column);
         let first = text(&settling.attributes(&of_time, first), "units");
         let target = settling.options.time_units.clone().or(first).unwrap_or_default();
@@ -107,6 +118,25 @@ pub(super) fn settle_like(settling: &mut Settling<'_>, declared: &DeclaredRule, 
     let attributes = settling.schema.entries[declared.entry as usize].attributes.clone();
     convert(settling, declared, &of_time, column, form);
     settling.set_attributes(declared.entry, attributes);
+}
+
+/// Returns the rule of bounds with the calendar that each input's time has.
+fn with_calendar(settling: &Settling<'_>, declared: &DeclaredRule, of_time: &DeclaredRule) -> DeclaredRule {
+    let complete = |own: &Arc<[AttributeValue]>, time: &[AttributeValue]| match named(time, CALENDAR) {
+        Some(calendar) if named(own, CALENDAR).is_none() => replaced(own, calendar.clone()),
+        _ => Arc::clone(own),
+    };
+    let differing: BTreeSet<u32> =
+        [declared, of_time].into_iter().flat_map(|rule| rule.attributes.iter().map(|(input, _)| *input)).collect();
+    let of_input = |input: u32| {
+        let [own, time] = [declared, of_time].map(|rule| settling.attributes(rule, input));
+        (input, complete(&own, &time))
+    };
+    DeclaredRule {
+        first: complete(&declared.first, &of_time.first),
+        attributes: differing.into_iter().map(of_input).collect(),
+        ..declared.clone()
+    }
 }
 
 /// Returns the `units` of the output, if the user requested other units than those of the first input.

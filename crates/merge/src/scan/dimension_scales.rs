@@ -86,7 +86,7 @@ pub(crate) fn once_along_rows(schema: &Schema, is_by_user: impl Fn(&[u8]) -> boo
 }
 
 /// Returns the datasets that the user wants to concatenate although their dimension, or the dataset whose dimension they
-/// are, has the elements of one input: they would be longer, and readers of netCDF would see other rows or none.
+/// are, has the elements of one input: they would be longer, and netCDF readers would see other rows or none.
 pub(crate) fn rows_along_once(schema: &Schema, is_by_user: impl Fn(&[u8]) -> bool) -> Vec<Difference> {
     let column = |entry: &SchemaEntry| match entry.role {
         Role::Column(column) => Some(&schema.columns[column as usize]),

@@ -5,7 +5,7 @@
 use crate::conventions::Refusal;
 use crate::inputs::paths::Paths;
 use crate::scan::ScannedEntry;
-use crate::schema::attribute::{named, replaced, text, texts, with_texts};
+use crate::schema::attribute::{named, replaced, strings, text, with_strings};
 use crate::schema::{child_path, display_path};
 use std::collections::HashSet;
 
@@ -32,6 +32,13 @@ pub(super) fn lacks_signal(paths: &Paths, entries: &[ScannedEntry]) -> Option<Re
     Some(Refusal { object: display_path(paths.get(at)), reason })
 }
 
+/// Returns the reason to refuse a file if the object at `path` is left out of a group to which the output links.
+pub(super) fn linked_as_whole(path: &[u8]) -> Refusal {
+    let reason = "an object of a group to which the output has a link, and a link leads to all objects of the group; leave \
+                  out whole groups, or nothing of them";
+    Refusal { object: display_path(path), reason: reason.to_owned() }
+}
+
 /// Removes the members that are not among the objects of a file from the lists of its groups.
 pub(super) fn shorten_lists(paths: &Paths, entries: &mut [ScannedEntry]) {
     let groups: Vec<(usize, &str)> =
@@ -43,11 +50,11 @@ pub(super) fn shorten_lists(paths: &Paths, entries: &mut [ScannedEntry]) {
     for (at, name) in groups {
         let entry = &mut entries[at];
         let Some(list) = named(&entry.attributes, name) else { continue };
-        let Some(mut members) = texts(list) else { continue };
+        let Some(mut members) = strings(list) else { continue };
         let count = members.len();
         members.retain(|member| known.contains(&*child_path(paths.get(at), member.as_bytes())));
         if members.len() < count {
-            entry.attributes = replaced(&entry.attributes, with_texts(list, &members));
+            entry.attributes = replaced(&entry.attributes, with_strings(list, &members));
         }
     }
 }

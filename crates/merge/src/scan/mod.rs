@@ -18,6 +18,7 @@ pub use entry::{ScannedEntry, ScannedRole};
 
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognition, Refusal};
 use crate::error::{BadInput, MergeError, Result};
+use crate::inputs::left_out_coordinates::complete_bounds;
 use crate::inputs::left_out_scales;
 use crate::inputs::linked_files::real_folder;
 use crate::inputs::paths::Paths;
@@ -180,7 +181,7 @@ impl InputScanner<'_> {
         open_s: f64,
         view: &mut MetadataView<'_>,
     ) -> raddle_hdf5::Result<ScannedInput> {
-        let tree = self.reader.read_outline(view, self.forms)?;
+        let (tree, left_out) = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
         let chunks = TemplateChunks::check(view, encoding, &tree);
         let Some(visits) = walk(&tree) else {
@@ -209,12 +210,21 @@ impl InputScanner<'_> {
             let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
             entries.push(entry);
         }
+        if self.options.conventions.convention != Some(Choice::None) {
+            let coordinates = left_out.coordinates.iter();
+            let coordinates: Vec<_> =
+                coordinates.map(|coordinate| (&*coordinate.path, scanner.of_left_out(coordinate))).collect();
+            complete_bounds(&visits.paths, &mut entries, &coordinates);
+        }
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),
         };
         let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
-        let recognised = self.recognise(file, &visits.paths, &mut entries, may_lack_records, &records);
+        let mut recognised = self.recognise(file, &visits.paths, &mut entries, may_lack_records, &records);
+        if self.options.link.is_external() {
+            recognised.refusal = left_out.in_group.as_deref().map(left_out_members::linked_as_whole);
+        }
         let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
         if recognised.choice.is_none() {
             let has_rule = |at: &usize| recognised.rules.binary_search_by_key(&(*at as u32), |(at, _)| *at).is_ok();

@@ -4,6 +4,7 @@
 
 use super::visits::{UNSEEN, VisitedObject, Visits};
 use super::{ScannedEntry, ScannedRole};
+use crate::inputs::left_out_coordinates::LeftOutCoordinate;
 use crate::inputs::linked_files::name_from;
 use crate::inputs::reader::InputReader;
 use crate::inputs::value_source::ValueSource;
@@ -200,6 +201,12 @@ impl Scanner<'_, '_> {
             values.push(value);
         }
         Ok(values.into())
+    }
+
+    /// Returns the attributes of a coordinate that is left out. Attributes that cannot be read are left out, too.
+    pub fn of_left_out(&mut self, coordinate: &LeftOutCoordinate) -> Vec<AttributeValue> {
+        let read = |attribute| self.attribute(attribute, &coordinate.path).ok();
+        coordinate.attributes.iter().filter_map(read).map(|(attribute, _)| attribute).collect()
     }
 
     fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
