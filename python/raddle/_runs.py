@@ -130,6 +130,7 @@ def rechunk(
     dir: Path | None = None,
     in_place: bool = False,
     skip_bad: bool = False,
+    follow_foreign_files: bool = False,
     force: bool = False,
     layout: Layout | None = None,
     chunk: str | Sequence[int] | Mapping[str, int] | None = None,
@@ -175,6 +176,8 @@ def rechunk(
         permissions are kept.
     skip_bad
         With ``dir`` or ``in_place``, leave out files that cannot be rewritten; ``report.skipped`` lists them.
+    follow_foreign_files
+        Follow virtual datasets and external storage outside of the input's folder.
     rank_1
         Store datasets of N x 1 elements with one dimension of N elements. Datasets with dimension scales or labels
         keep both.

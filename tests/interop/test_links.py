@@ -1,5 +1,6 @@
 """Unions and linked outputs, read by h5py."""
 
+import json
 import os
 import resource
 import shutil
@@ -332,6 +333,49 @@ def test_objects_of_one_name_get_no_links(raddle, tmp_path):
     assert "--keys" in message, message
 
 
+def test_options_without_effect_on_links_are_refused(raddle, events, tmp_path):
+    output = tmp_path / "links.h5"
+    of_values = [
+        ["-c", "fast"], ["--chunk", "10rows"], ["--for", "scan"], ["--shuffle", "yes"], ["--fletcher32"], ["--extendible"],
+        ["--empty", "compact"], ["--layout", "evt: contiguous"], ["--contiguous"], ["--align", "4KiB"], ["--profile", "auto"],
+    ]  # fmt: skip
+    of_joins = [
+        ["--union"], ["--join", "outer"], ["--scalars", "first"], ["--attributes", "stack"], ["--add-column", "run=@run"],
+        ["--keep", "evt"], ["--dim", "x"], ["--rule", "evt: once"], ["--tolerance", "1"], ["--units", "convert"],
+        ["--require-equal", "run"],
+    ]  # fmt: skip
+    of_objects = [["--exclude", "evt"], ["--include", "evt"]]
+    refused = {"virtual": of_values, "external-objects": of_values + of_joins}
+    refused["external"] = of_values + of_joins + of_objects
+    for kind, refused_options in refused.items():
+        for options in refused_options:
+            message = raddle("merge", *events, "-o", output, "--link", kind, *options, expect=2).stderr
+            assert f"--link {kind}" in message, message
+            assert ("--compress" if options[0] == "-c" else options[0]) in message, message
+            assert not output.exists()
+            assert f"--link {kind}" in raddle("plan", *events, "--link", kind, *options, expect=2).stderr
+    # Keys are copied.
+    keys = ["--keys", "/spill/run,/spill/subrun,/spill/evt"]
+    raddle("merge", *events, "-o", output, "--link", "virtual", *keys, "-c", "gzip:9", "--fletcher32")
+    with h5py.File(output) as file:
+        assert file["spill/evt.seq"].fletcher32 and file["spill/evt"].is_virtual
+
+
+def test_links_to_objects_lead_to_whole_groups(raddle, tmp_path):
+    inputs = [tmp_path / f"part{number}.h5" for number in range(2)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file[f"own{number}/x"], file[f"own{number}/y"] = 1, 2
+    output = tmp_path / "links.h5"
+    for options in (["--exclude", "x"], ["--include", "/own*/y"]):
+        message = raddle("merge", *inputs, "-o", output, "--link", "external-objects", *options, expect=3).stderr
+        assert "/own0/x" in message and "/own1/x" in message and "whole groups" in message, message
+        assert not output.exists()
+    raddle("merge", *inputs, "-o", output, "--link", "external-objects", "--exclude", "own1")
+    with h5py.File(output) as file:
+        assert sorted(name for name in file if name != "_raddle") == ["own0"]
+
+
 def test_a_scale_that_parts_share_is_attached_to_the_datasets_of_all(raddle, tmp_path):
     for number in (1, 2):
         with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
@@ -497,6 +541,13 @@ def test_a_view_that_may_not_be_looked_at_is_not_damaged(raddle, tmp_path):
         raddle("verify", output, *more, "--follow-foreign-files")
     refused = raddle("split", output, "--by", "variable", "--dir", tmp_path / "split", expect=3)
     assert "--follow-foreign-files" in refused.stderr
+    for to in (["-o", tmp_path / "rechunked.h5"], ["--dir", tmp_path / "rechunked"]):
+        refused = raddle("rechunk", output, *to, expect=3)
+        assert "--follow-foreign-files" in refused.stderr, refused.stderr
+        raddle("rechunk", output, *to, "--follow-foreign-files", "--force")
+    for rechunked in (tmp_path / "rechunked.h5", tmp_path / "rechunked/view.h5"):
+        with h5py.File(rechunked) as file:
+            np.testing.assert_array_equal(file["frames"][()], [[0, 1], [2, 3], [1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize("command", ["merge", "merge --link virtual", "rechunk", "merge --part 1/1"])
@@ -514,6 +565,36 @@ def test_a_file_to_which_an_input_refers_is_not_replaced(raddle, tmp_path, comma
         assert inputs[0].read_bytes() == before
     raddle(name, view, "-o", tmp_path / "other.h5", *options)
     raddle(name, view, "-o", tmp_path / "other.h5", "--force", *options)
+
+
+def test_sources_of_a_view_are_not_looked_up_for_every_input(raddle, tmp_path):
+    """Texts are compared input by input. The sources of a view are checked before each read, which took a minute for
+    thousands of inputs."""
+    inputs = []
+    for number in range(700):
+        inputs.append(tmp_path / f"runs/run{number:03}.h5")
+        inputs[-1].parent.mkdir(exist_ok=True)
+        with h5py.File(inputs[-1], "w") as file:
+            file["names"] = np.array([f"{number}", "ä" * (number % 7), ""], object)
+    merged, view = tmp_path / "merged.h5", tmp_path / "view.h5"
+
+    def seconds(*arguments):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        raddle(*arguments)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    raddle("merge", *inputs, "-o", view, "--link", "virtual")
+    raddle("merge", *inputs, "-o", merged)
+    of_view = seconds("verify", view, "--against", *inputs)
+    of_merged = seconds("verify", merged, "--against", *inputs)
+    assert of_view < 10 * of_merged + 1.5, (of_view, of_merged)
+    # The difference is located in the collected rows.
+    with h5py.File(merged, "r+") as file:
+        file["names"][3 * 321 + 1] = "other"
+    raddle("verify", merged, "--against", *inputs, "--report", tmp_path / "report.json", expect=8)
+    (mismatch,) = json.loads((tmp_path / "report.json").read_text())["mismatches"]
+    assert (mismatch["path"], mismatch["row"], mismatch["input"]) == ("/names", 963, str(inputs[321]))
 
 
 def limited(limit):

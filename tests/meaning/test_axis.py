@@ -113,7 +113,7 @@ def test_other_dimensions_must_be_equal(tmp_path):
     MERGING.refused(ranks, "--axis", "-1", names=["/a", "axis 1", "axis 2"])
 
 
-def test_texts_of_any_length_have_one_axis(tmp_path):
+def test_strings_of_any_length_have_one_axis(tmp_path):
     inputs = [tmp_path / f"{n}.h5" for n in range(2)]
     for path in inputs:
         with h5py.File(path, "w") as file:
@@ -287,7 +287,7 @@ def test_a_stack_is_verified_and_not_appended_to(tmp_path, raddle):
 
 
 def test_files_with_scales_are_stacked_by_a_scalar(tmp_path, raddle):
-    """Readers of netCDF require a scale for all axes of a dataset or for none, so that the new axis needs one too."""
+    """netCDF readers require a scale for all axes of a dataset or for none, so that the new axis needs one too."""
     inputs = [with_scales(tmp_path / f"{part}.h5", 0) for part in range(3)]
     MERGING.refused(inputs, "--new-dim", "run", names=["no scalar", "run"])
     for part, path in enumerate(inputs):
@@ -341,3 +341,19 @@ def test_regions_of_other_axes_are_refused(tmp_path, option):
             file["a"] = np.ones((2, 3))
             file.create_dataset("of", data=np.array([[file["a"].regionref[0:1, 1:2]]], h5py.regionref_dtype))
     MERGING.refused(inputs, option, "--rule", "/of: concatenate", names=["/of", "region references", "--exclude"])
+
+
+def test_a_name_with_commas_is_one_dimension(tmp_path, raddle):
+    inputs = [tmp_path / "0.h5", tmp_path / "1.h5"]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["x,y"] = np.arange(3.0) + 3 * number
+            file["x,y"].make_scale("x,y")
+            file["values"] = np.arange(6).reshape(2, 3)
+            file["values"].dims[1].attach_scale(file["x,y"])
+    output = tmp_path / "output.h5"
+    raddle("merge", *inputs, "-o", output, "--dim", "x,y")
+    with h5py.File(output) as merged:
+        assert merged["x,y"][:].tolist() == [0, 1, 2, 3, 4, 5]
+        assert merged["values"][:].tolist() == [[0, 1, 2] * 2, [3, 4, 5] * 2]
+    MERGING.refused(inputs, "--dim", "x,z", names=['"x"', "/x,y"])

@@ -73,7 +73,7 @@ def options(command, environment):
 
 
 def literals(annotation):
-    """Returns the texts that a type allows."""
+    """Returns the strings that a type allows."""
     if typing.get_origin(annotation) is typing.Literal:
         return {value for value in typing.get_args(annotation) if isinstance(value, str)}
     return set().union(*(literals(part) for part in typing.get_args(annotation)), set())
@@ -284,3 +284,20 @@ def test_threads_and_memory_can_come_from_the_environment(runs, tmp_path, monkey
     with pytest.raises(errors.UsageError, match='memory="much"'):
         raddle.merge(runs, tmp_path / "three.h5", progress=False)
     raddle.merge(runs, tmp_path / "three.h5", memory="64MiB", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("link", "keywords", "refused"),
+    [
+        ("virtual", {"compress": "fast"}, "stores no values: leave out compress"),
+        ("virtual", {"layout": "scan"}, "stores no values: leave out layout"),
+        ("external", {"exclude": ["x"]}, "links to whole files: leave out exclude"),
+        ("external-objects", {"join": "outer"}, "joins nothing: leave out join"),
+    ],
+)
+def test_keywords_without_effect_on_links_are_refused(tmp_path, link, keywords, refused):
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["x"] = [1, 2]
+    with pytest.raises(errors.UsageError, match=f'link="{link}" {refused}'):
+        raddle.merge([tmp_path / "in.h5"], tmp_path / "out.h5", link=link, progress=False, **keywords)
+    assert not (tmp_path / "out.h5").exists()

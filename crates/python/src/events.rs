@@ -12,6 +12,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use raddle::Error;
 use raddle::options::ListingOptions;
+use raddle::options::output::refuse_replacing;
 use raddle::text::json;
 use raddle::tuned::events::with_profile;
 use raddle_columns::awkward::AwkwardForm;
@@ -41,8 +42,9 @@ struct ListedInputs<T> {
 }
 
 impl<T> ListedInputs<T> {
-    /// Returns the files that `names` stand for.
-    fn expand(&self, names: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    /// Returns the files that `names` stand for. None of the lists may be the `output`.
+    fn expand(&self, names: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
+        refuse_replacing(output, &self.listing.list_files(names))?;
         self.listing.expand(names)
     }
 }
@@ -284,7 +286,7 @@ pub fn events_convert(
     let work = |watch: &Watch<'_>, ranks: &dyn Communicator| {
         let request = request::read(options, &["inputs", "output"]).and_then(
             |call: ProfiledOutput<ListedInputs<ConvertRequest>>| {
-                let inputs = call.request.expand(&inputs)?;
+                let inputs = call.request.expand(&inputs, &output)?;
                 let write = call.options(call.request.request.write, &output)?;
                 Ok(ConvertRequest { inputs, output, write, ..call.request.request })
             },
@@ -311,7 +313,7 @@ pub fn events_merge(
 ) -> PyResult<String> {
     watched(py, progress, |watch| {
         let call: ListedInputs<EventsMergeRequest> = request::read(options, &["inputs", "output"])?;
-        let request = EventsMergeRequest { inputs: call.expand(&inputs)?, output, ..call.request };
+        let request = EventsMergeRequest { inputs: call.expand(&inputs, &output)?, output, ..call.request };
         let written = request.run(watch, &SingleProcess);
         written.map(|written| json(&written)).map_err(|error| Error::of_written_events(&error, &request.output))
     })

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::merge::{PlannedMerge, check_subset, plan_inputs};
+use crate::merge::{PlannedMerge, check_axis, check_subset, plan_inputs};
 use crate::options::{
     ExecutionOptions, Inputs, LayoutOptions, PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
 };
@@ -71,12 +71,13 @@ impl PlanRequest {
     /// # Errors
     /// If options conflict, a pattern is not a valid glob, or a file of options cannot be read.
     pub fn options(&self, default_jobs: usize) -> Result<MergeOptions, Error> {
-        self.placing.check(&self.schema, &self.layout, false)?;
+        self.placing.check(&self.schema, (&self.layout, &self.stripes), false)?;
         let mut options = MergeOptions::new("");
         self.schema.apply(&mut options)?;
         self.stripes.apply(&mut options);
         self.layout.apply(&mut options)?;
         self.placing.apply(&mut options);
+        check_axis(&options)?;
         check_subset(&options)?;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)

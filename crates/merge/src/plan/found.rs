@@ -97,7 +97,7 @@ impl FoundInputs {
         let FoundContents { joiner, anndata, link, objects } = &mut self.contents;
         match link {
             Link::External => return,
-            Link::ExternalObjects => return objects.push(RootObjects::of(&paths, &entries)),
+            Link::ExternalObjects => return objects.push(RootObjects::of(&paths, &entries, recognised.refusal)),
             Link::No | Link::Virtual => {}
         }
         if recognised.choice == Some(Choice::Anndata) {

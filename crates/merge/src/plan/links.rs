@@ -3,6 +3,7 @@
 //! Invariant: a name is resolved from the output's folder to the input, regardless of the current folder and of
 //! symbolic links in the paths of both.
 
+use crate::conventions::Refusal;
 use crate::error::{BadInput, MergeError, Result};
 use crate::inputs::linked_files::{from_folder, real_folder, target_from};
 use crate::inputs::paths::Paths;
@@ -59,19 +60,22 @@ pub fn external_schema(inputs: &[PathBuf], targets: &[Vec<u8>]) -> Schema {
 pub struct RootObjects {
     /// Path of each object, and whether its name is marked UTF-8.
     objects: Vec<(Vec<u8>, bool)>,
+    /// Reason why the input cannot be linked to.
+    refusal: Option<Refusal>,
 }
 
 impl RootObjects {
     /// Collects the objects in the root group of an input with `entries` at `paths`.
-    pub fn of(paths: &Paths, entries: &[ScannedEntry]) -> Self {
+    pub fn of(paths: &Paths, entries: &[ScannedEntry], refusal: Option<Refusal>) -> Self {
         let is_in_root = |path: &[u8]| path.len() > 1 && !path[1..].contains(&b'/');
         let all = entries.iter().enumerate().map(|(at, entry)| (paths.get(at), entry.utf8));
-        Self { objects: all.filter(|(path, _)| is_in_root(path)).map(|(path, utf8)| (path.to_vec(), utf8)).collect() }
+        let in_root = all.filter(|(path, _)| is_in_root(path)).map(|(path, utf8)| (path.to_vec(), utf8));
+        Self { objects: in_root.collect(), refusal }
     }
 }
 
-/// Returns a schema of external links, one to each of the `objects` of each input under its own name, and the names
-/// that several inputs share. `targets` are the names of the inputs in the output.
+/// Returns a schema of external links, one to each of the `objects` of each input under its own name, and the reasons
+/// why there cannot be such links: inputs that are refused, and names that several inputs share. `targets` are the names of the inputs in the output.
 pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, Vec<Difference>) {
     let mut inputs_of: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     let mut links = Vec::new();
@@ -89,8 +93,21 @@ pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, V
         found: "in several; --link external makes a link per file".to_owned(),
         inputs,
     });
-    let repeated = repeated.collect();
-    (schema_of(links.into_iter()), repeated)
+    let mut refused: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
+    for (input, of_input) in (0..).zip(objects) {
+        if let Some(Refusal { object, reason }) = &of_input.refusal {
+            refused.entry((object, reason)).or_default().push(input);
+        }
+    }
+    let refused = refused.into_iter().map(|((object, reason), inputs)| Difference {
+        path: object.to_owned(),
+        kind: DifferenceKind::LeftOut,
+        expected: "whole groups".to_owned(),
+        found: reason.to_owned(),
+        inputs,
+    });
+    let differences = refused.chain(repeated).collect();
+    (schema_of(links.into_iter()), differences)
 }
 
 fn entry(path: Vec<u8>, utf8: bool, role: Role) -> SchemaEntry {

@@ -37,8 +37,8 @@ pub struct ConventionChoices {
     ///
     /// The dimension may be any axis of a dataset. Datasets without it are kept once and must be equal in all inputs.
     /// Of several names, separated by commas, each dataset is concatenated along the dimension that it has: the stations
-    /// and the observations of a ragged array, for example. This is for netCDF, and for other HDF5 files with dimension
-    /// scales.
+    /// and the observations of a ragged array, for example. A name that contains commas must be the only one. This is
+    /// for netCDF, and for other HDF5 files with dimension scales.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub dim: Option<String>,
 
@@ -125,6 +125,34 @@ impl ConventionChoices {
             ("overlap", self.overlap.is_some()),
             ("merge", self.merge.is_some()),
             ("tolerance", self.tolerance.is_some()),
+        ]
+    }
+
+    /// Returns the files from which options are read.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let table = self.tiles.iter().flatten().filter_map(|places| places.strip_prefix('@')).map(PathBuf::from);
+        self.rules.iter().cloned().chain(table).collect()
+    }
+
+    /// Returns the options that determine how inputs are joined, each with whether it is given.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 16] {
+        [
+            ("--rule", !self.rule.is_empty()),
+            ("--rules", self.rules.is_some()),
+            ("--dim", self.dim.is_some()),
+            ("--new-dim", self.new_dim.is_some()),
+            ("--tiles", self.tiles.is_some()),
+            ("--time-units", self.time_units.is_some()),
+            ("--times", self.times.is_some()),
+            ("--packing", self.packing.is_some()),
+            ("--units", self.units.is_some()),
+            ("--overlap", self.overlap.is_some()),
+            ("--axis", self.axis.is_some()),
+            ("--pairwise", self.pairwise),
+            ("--merge", self.merge.is_some()),
+            ("--index-unique", self.index_unique.is_some()),
+            ("--tolerance", self.tolerance.is_some()),
+            ("--require-equal", !self.require_equal.is_empty()),
         ]
     }
 

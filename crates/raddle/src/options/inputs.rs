@@ -136,6 +136,11 @@ impl Inputs {
     pub fn expand_collective(&self, ranks: &dyn Communicator) -> Result<Vec<PathBuf>, Error> {
         paths_of_first(ranks, || self.expand())
     }
+
+    /// Returns the lists from which paths are read.
+    pub fn list_files(&self) -> Vec<PathBuf> {
+        self.listing.list_files(&self.inputs)
+    }
 }
 
 impl ListingOptions {
@@ -148,20 +153,32 @@ impl ListingOptions {
             let hint = "name files, a folder, a glob in quotes, or @LIST for a list of files";
             return Err(Error::usage("no inputs given").hint(hint));
         }
-        let spec = |name: &PathBuf| match name.as_os_str().as_bytes() {
-            b"-" => InputSpec::Listed(self.listed.clone()),
-            [b'@', list @ ..] if !list.is_empty() => InputSpec::List(OsStr::from_bytes(list).into()),
-            _ => InputSpec::Path(name.clone()),
+        let spec = |name: &PathBuf| match (name.as_os_str().as_bytes(), named_list(name)) {
+            (b"-", _) => InputSpec::Listed(self.listed.clone()),
+            (_, Some(list)) => InputSpec::List(list.to_path_buf()),
+            (_, None) => InputSpec::Path(name.clone()),
         };
         let lists = self.lists.iter().cloned().map(InputSpec::List);
         let specs: Vec<InputSpec> = names.iter().map(spec).chain(lists).collect();
         expand(&specs, self.order, self.duplicates).map_err(|error| Error::of_merge(&error, &[]))
     }
 
+    /// Returns the lists from which paths are read: those that `names` name as @LIST, and those of the options.
+    pub fn list_files(&self, names: &[PathBuf]) -> Vec<PathBuf> {
+        let named = names.iter().filter_map(|name| named_list(name)).map(Path::to_path_buf);
+        named.chain(self.lists.iter().cloned()).collect()
+    }
+
     /// Returns whether one of the names stands for a list on standard input.
     pub fn is_on_standard_input(names: &[PathBuf]) -> bool {
         names.iter().any(|name| name == Path::new("-"))
     }
+}
+
+/// Returns the path of the list that @LIST names.
+fn named_list(name: &Path) -> Option<&Path> {
+    let list = name.as_os_str().as_bytes().strip_prefix(b"@")?;
+    (!list.is_empty()).then(|| Path::new(OsStr::from_bytes(list)))
 }
 
 impl SortOptions {

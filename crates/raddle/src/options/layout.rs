@@ -175,6 +175,15 @@ impl LayoutOptions {
 }
 
 impl LayoutOptions {
+    /// Returns the files from which options are read.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let profile = match &self.profile {
+            Some(ProfileChoice::File(path)) => Some(path.clone()),
+            Some(ProfileChoice::Newest) | None => None,
+        };
+        self.layout_file.iter().cloned().chain(profile).collect()
+    }
+
     /// Returns the layout rules of the file, then those of the command line.
     fn rules(&self) -> Result<Vec<LayoutRule>, Error> {
         let mut rules = Vec::new();

@@ -1,7 +1,7 @@
 //! Options, in groups that several requests share.
 //!
 //! They are plain data: a program sets fields, the command parses them with clap (feature `clap`), and the Python
-//! package reads them from keywords by serde. Their names and texts are the same in all three, because they are written
+//! package reads them from keywords by serde. Their names and help are the same in all three, because they are written
 //! once. An option has the same meaning in every request. This module only applies the groups to the options of the
 //! crates that do the work.
 

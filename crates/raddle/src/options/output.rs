@@ -1,6 +1,8 @@
 //! Options for the output file.
 
 use crate::error::Error;
+use raddle_merge::MergeError;
+use raddle_merge::inputs::same_file;
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -70,4 +72,15 @@ impl WritingOptions {
 /// If the output is refused. The error gives the reason and a remedy.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<(), Error> {
     raddle_merge::check_output(output, inputs, replace).map_err(|error| Error::of_merge(&error, inputs))
+}
+
+/// Refuses an output that is one of the files from which inputs or options are read, such as a list of inputs: it would
+/// be replaced.
+///
+/// # Errors
+/// If the output is one of `read`.
+pub fn refuse_replacing(output: &Path, read: &[PathBuf]) -> Result<(), Error> {
+    let Some(file) = read.iter().find(|file| same_file(file, output)) else { return Ok(()) };
+    let reason = format!("is also a file that this command reads ({}); name another output", file.display());
+    Err(Error::of_merge(&MergeError::Output { path: output.to_path_buf(), reason }, &[]))
 }

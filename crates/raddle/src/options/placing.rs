@@ -1,10 +1,10 @@
 //! Alternatives to concatenating the inputs' datasets: copying them as they are, or linking to them.
 
-use super::{LayoutOptions, SchemaOptions};
+use super::{LayoutOptions, SchemaOptions, StripeOptions};
 use crate::error::Error;
 use raddle_merge::options::{Compress, MergeOptions, Shuffle};
 use raddle_merge::plan::layout::LayoutPolicy;
-use raddle_merge::schema::join::Join;
+use raddle_merge::schema::join::{AttributePolicy, Join, ScalarPolicy};
 use raddle_merge::{Link, LinkPaths};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,12 @@ impl PlacementOptions {
     ///
     /// # Errors
     /// If options contradict each other.
-    pub fn check(&self, schema: &SchemaOptions, layout: &LayoutOptions, has_keys: bool) -> Result<(), Error> {
+    pub fn check(
+        &self,
+        schema: &SchemaOptions,
+        (layout, stripes): (&LayoutOptions, &StripeOptions),
+        has_keys: bool,
+    ) -> Result<(), Error> {
         let of_union = [
             ("--join", schema.join.is_some()),
             ("--for", layout.layout.is_some()),
@@ -49,19 +54,46 @@ impl PlacementOptions {
             ("--contiguous", layout.contiguous.is_some()),
             ("--keys", has_keys),
         ];
-        if let Some((option, _)) = of_union.into_iter().find(|(_, is_set)| self.union && *is_set) {
-            return Err(Error::usage(&format!("--union copies datasets as they are: leave out {option}")));
+        if self.union {
+            refuse_first("--union copies datasets as they are", of_union)?;
         }
-        if self.link.is_some() && layout.contiguous.is_some() {
-            return Err(Error::usage("--link stores no values: leave out --contiguous"));
-        }
-        if self.link.is_some() && (!layout.layout_rules.is_empty() || layout.layout_file.is_some()) {
-            return Err(Error::usage("--link stores no values: leave out --layout and --layout-file"));
+        match self.link {
+            Some(link) if link.is_external() => self.check_external(link, schema, (layout, stripes))?,
+            Some(Link::Virtual) => check_virtual(schema, (layout, stripes), has_keys)?,
+            _ => {}
         }
         if self.link_paths.is_some() && self.link.is_none() {
             return Err(Error::usage("--link-paths is for --link"));
         }
         Ok(())
+    }
+
+    /// Refuses options that have no effect on an output of external links.
+    fn check_external(
+        &self,
+        link: Link,
+        schema: &SchemaOptions,
+        layout: (&LayoutOptions, &StripeOptions),
+    ) -> Result<(), Error> {
+        let of_join = [
+            ("--union", self.union),
+            ("--join", schema.join.is_some()),
+            ("--scalars", schema.scalars.is_some()),
+            ("--attributes", schema.attributes.is_some()),
+            ("--add-column", !schema.add_column.is_empty()),
+            ("--keep", !schema.keep.is_empty()),
+        ];
+        let of_objects = [("--include", !schema.include.is_empty()), ("--exclude", !schema.exclude.is_empty())];
+        let of_layout = of_values(layout.0).into_iter().chain(of_layout(layout));
+        if link == Link::External {
+            refuse_first("--link external links to whole files", of_objects)?;
+        }
+        let (no_values, no_join) = match link {
+            Link::External => ("--link external stores no values", "--link external joins nothing"),
+            _ => ("--link external-objects stores no values", "--link external-objects joins nothing"),
+        };
+        refuse_first(no_values, of_layout)?;
+        refuse_first(no_join, of_join.into_iter().chain(schema.conventions.given()))
     }
 
     /// Applies these options to the options of a merge, after all others.
@@ -75,5 +107,52 @@ impl PlacementOptions {
         }
         options.link = self.link.unwrap_or_default();
         options.link_paths = self.link_paths.unwrap_or_default();
+    }
+}
+
+/// Refuses options that have no effect on an output of virtual datasets.
+fn check_virtual(
+    schema: &SchemaOptions,
+    layout: (&LayoutOptions, &StripeOptions),
+    has_keys: bool,
+) -> Result<(), Error> {
+    let copies = has_keys
+        || !schema.add_column.is_empty()
+        || schema.attributes == Some(AttributePolicy::Stack)
+        || schema.scalars == Some(ScalarPolicy::Stack);
+    let of_copies = of_layout(layout).into_iter().filter(|_| !copies);
+    refuse_first("--link virtual stores no values", of_values(layout.0).into_iter().chain(of_copies))
+}
+
+/// Returns the options that only apply to values which are stored, each with whether it is given.
+fn of_values(layout: &LayoutOptions) -> [(&'static str, bool); 3] {
+    [
+        ("--contiguous", layout.contiguous.is_some()),
+        ("--layout", !layout.layout_rules.is_empty()),
+        ("--layout-file", layout.layout_file.is_some()),
+    ]
+}
+
+/// Returns the options that apply to all datasets which are stored, computed ones included, each with whether it is
+/// given.
+fn of_layout((layout, stripes): (&LayoutOptions, &StripeOptions)) -> [(&'static str, bool); 9] {
+    [
+        ("--for", layout.layout.is_some()),
+        ("--chunk", layout.chunk.is_some()),
+        ("--compress", layout.compress.is_some()),
+        ("--shuffle", layout.shuffle.is_some()),
+        ("--fletcher32", layout.fletcher32),
+        ("--extendible", layout.extendible.is_some()),
+        ("--empty", layout.empty.is_some()),
+        ("--profile", layout.profile.is_some()),
+        ("--align", stripes.align.is_some()),
+    ]
+}
+
+/// Refuses the first of `options` that is given, because of `reason`.
+fn refuse_first(reason: &str, options: impl IntoIterator<Item = (&'static str, bool)>) -> Result<(), Error> {
+    match options.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Error::usage(&format!("{reason}: leave out {option}"))),
+        None => Ok(()),
     }
 }

@@ -29,7 +29,7 @@ pub mod optional {
         }
     }
 
-    /// Parses a text.
+    /// Parses a string.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {
@@ -46,7 +46,7 @@ pub mod required {
         serializer.collect_str(value)
     }
 
-    /// Parses a text.
+    /// Parses a string.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         parse(&String::deserialize(deserializer)?)
     }
@@ -56,12 +56,12 @@ pub mod required {
 pub mod list {
     use super::{Deserialize, Deserializer, Display, FromStr, Serializer, Texts, parse};
 
-    /// Writes the values as texts.
+    /// Writes the values as strings.
     pub fn serialize<T: Display, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().map(ToString::to_string))
     }
 
-    /// Parses one text, or each of several.
+    /// Parses one string, or each of several.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {
@@ -78,7 +78,7 @@ pub mod commas {
 
     pub use super::list::serialize;
 
-    /// Parses a text of parts that are separated by commas, or a list of texts of one part each.
+    /// Parses a string of parts that are separated by commas, or a list of strings of one part each.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<T>, D::Error> {

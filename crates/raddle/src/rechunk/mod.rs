@@ -15,10 +15,12 @@ pub use writing::{RechunkedFile, RechunkedFiles};
 use crate::context::Context;
 use crate::error::Error;
 use crate::merge::{PlannedMerge, plan_output};
+use crate::options::output::refuse_replacing;
 use crate::options::{
     ExecutionOptions, FileInputs, LayoutOptions, MergeIndexOptions, MergePreviewOptions, SortOptions, StripeOptions,
     WritingOptions,
 };
+use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -66,6 +68,9 @@ pub struct RechunkRequest {
     /// With --dir or --in-place, leave out files that cannot be rewritten; exit code 4 if there are any
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Inputs"))]
     pub skip_bad: bool,
+    /// Follow virtual datasets and external storage even outside of the input's folder
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Inputs"))]
+    pub follow_foreign_files: bool,
     /// Alignment of chunks.
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
@@ -149,6 +154,7 @@ impl RechunkRequest {
         self.stripes.apply(&mut options);
         self.layout.apply(&mut options)?;
         options.rank_1 = self.rank_1;
+        options.follow_foreign_files = self.follow_foreign_files;
         self.execution.apply(&mut options, default_jobs);
         Ok(options)
     }
@@ -178,6 +184,9 @@ impl RechunkRequest {
             return Err(Error::usage("--skip-bad is for --dir and --in-place"));
         }
         let options = context.agree_on_options(self.options(output, context.default_jobs))?;
+        let read = [self.inputs.listing().list_files(&self.inputs.inputs), self.layout.files()].concat();
+        let check = || refuse_replacing(output, &read);
+        context.ranks.agree("look at the output", if context.leads() { check() } else { Ok(()) })?;
         plan_output(files, &SortOptions::default(), options, (&self.preview, self.indexing), None, context)
             .map_err(|error| error.without_option("--skip-bad"))
     }

@@ -120,7 +120,7 @@ impl PlannedFiles {
         };
         let counts = format!("{} of {} are done", quantity::count(done), quantity::counted(all, "file"));
         let hint = format!("{counts}: the same command continues with the others{skip}");
-        error.without_option("--follow-foreign-files").hint_after_remedy(&hint)
+        error.hint_after_remedy(&hint)
     }
 
     fn report(self, mut files: Vec<(usize, RechunkedFile)>, failed: Vec<(usize, FailedFile)>) -> RechunkedFiles {

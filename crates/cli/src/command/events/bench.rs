@@ -80,7 +80,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "CODEC", default_value_t = PdsCodec::Zstd(3).into())]
     codec: EventCodec,
 
-    /// Folder for the files, which are removed afterwards [default: that of temporary files]
+    /// Folder for the files, which are removed afterwards [default: the one for temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 

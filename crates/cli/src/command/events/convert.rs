@@ -10,6 +10,7 @@ use crate::render::events;
 use crate::session::Session;
 use raddle::Error;
 use raddle::options::Inputs;
+use raddle::options::output::refuse_replacing;
 use raddle_events::ConvertRequest;
 use raddle_events::request::EntryRange;
 use std::path::PathBuf;
@@ -69,7 +70,10 @@ dictionaries are needed. The output's bytes do not depend on the number of threa
 /// Collective. Converts the inputs.
 pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Error> {
     let ConvertArgs { selection, entries, skip_bad, output, force, layout, running, .. } = arguments;
-    let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
+    let inputs = team.paths_of_first(|| {
+        refuse_replacing(output, &arguments.inputs.list_files())?;
+        arguments.standard_input.expand(&arguments.inputs)
+    })?;
     let session = Session::start_collective(team, &running.verbosity, "events convert", inputs.iter().chain([output]))?;
     session.conclude(|watch| {
         let request = ConvertRequest {

@@ -62,7 +62,7 @@ Examples:
   raddle events dump run1.root --json | jq '.products.Muon_pt[0]'
 
 With --json a line is {\"entry\": 0, \"id\": {\"run\": …, \"lumi\": …, \"event\": …}, \"products\": {…}}, without id where the file has none. \
-Numbers that JSON cannot represent are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and texts that are not UTF-8, are {\"bytes\": \"00ff\"} in \
+Numbers that JSON cannot represent are \"NaN\", \"Infinity\" and \"-Infinity\"; bytes, and strings that are not UTF-8, are {\"bytes\": \"00ff\"} in \
 hexadecimal digits.";
 
 /// Totals of the printed events, for the report.

@@ -1,4 +1,4 @@
-//! `raddle events inspect`: shows the contents of a file of events.
+//! `raddle events inspect`: shows the contents of an event file.
 
 use crate::command::print;
 use crate::exit::Exit;

@@ -11,6 +11,7 @@ use crate::session::Session;
 use raddle::Error;
 use raddle::options::Inputs;
 use raddle::options::compression::EVENTS_HELP;
+use raddle::options::output::refuse_replacing;
 use raddle_events::EventsMergeRequest;
 use raddle_events::formats::EventCompression;
 use std::path::PathBuf;
@@ -57,7 +58,10 @@ Every input must have the same products. ROOT files cannot be merged: convert th
 /// Collective. Merges the inputs and reports.
 pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { output, force, compress, chunk, running, .. } = arguments;
-    let inputs = team.paths_of_first(|| arguments.standard_input.expand(&arguments.inputs))?;
+    let inputs = team.paths_of_first(|| {
+        refuse_replacing(output, &arguments.inputs.list_files())?;
+        arguments.standard_input.expand(&arguments.inputs)
+    })?;
     let session = Session::start_collective(team, &running.verbosity, "events merge", inputs.iter().chain([output]))?;
     session.conclude(|watch| {
         let request = EventsMergeRequest {

@@ -15,7 +15,7 @@ use raddle::Error;
 pub enum EventsCommand {
     /// Write the events of ROOT files, packed data streams or HDF5 files in another layout
     Convert(convert::ConvertArgs),
-    /// Show the contents of a file of events: format, layout, products, sizes
+    /// Show the contents of an event file: format, layout, products, sizes
     Inspect(inspect::InspectArgs),
     /// Print the values of events as text or JSON
     Dump(dump::DumpArgs),
