@@ -3,6 +3,7 @@
 //! They are independent of their encoding in a file; conversion of values is not part of this module.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Type of one element, with the committed datatype it came from, if any.
@@ -219,6 +220,35 @@ impl TypeClass {
         }
     }
 
+    /// Returns the type in a file with addresses of 8 bytes, as raddle writes them. Descriptors of variable-length data
+    /// are shorter in a file with short addresses, and so is everything that contains them.
+    pub fn with_long_addresses(&self) -> Cow<'_, Self> {
+        match self {
+            Self::VariableString { padding, charset, len_bytes } if *len_bytes != LONG_DESCRIPTOR_LEN_BYTES => {
+                let (padding, charset, len_bytes) = (*padding, *charset, LONG_DESCRIPTOR_LEN_BYTES);
+                Cow::Owned(Self::VariableString { padding, charset, len_bytes })
+            }
+            Self::Sequence { base, len_bytes } => match base.with_long_addresses() {
+                Cow::Borrowed(_) if *len_bytes == LONG_DESCRIPTOR_LEN_BYTES => Cow::Borrowed(self),
+                long => {
+                    let (base, len_bytes) = (Arc::new(long.into_owned()), LONG_DESCRIPTOR_LEN_BYTES);
+                    Cow::Owned(Self::Sequence { base, len_bytes })
+                }
+            },
+            Self::Array { base, dims } => match base.with_long_addresses() {
+                Cow::Borrowed(_) => Cow::Borrowed(self),
+                Cow::Owned(long) => Cow::Owned(Self::Array { base: Arc::new(long), dims: dims.clone() }),
+            },
+            Self::Compound { len_bytes, members } => match long_members(members) {
+                None => Cow::Borrowed(self),
+                Some((members, added_len_bytes)) => {
+                    Cow::Owned(Self::Compound { len_bytes: len_bytes.saturating_add(added_len_bytes), members })
+                }
+            },
+            _ => Cow::Borrowed(self),
+        }
+    }
+
     /// Returns whether the stored bytes of an element point elsewhere in the file (variable-length data, references),
     /// in which case copying them to another file would be wrong.
     pub fn is_file_local(&self) -> bool {
@@ -238,5 +268,56 @@ impl TypeClass {
             Self::Array { base, .. } | Self::Enum { base, .. } | Self::Sequence { base, .. } => base.has_reference(),
             _ => false,
         }
+    }
+}
+
+/// Length of a descriptor of variable-length data in a file with addresses of 8 bytes: a length of 4 bytes, the address
+/// of a heap collection, and a number of 4 bytes.
+const LONG_DESCRIPTOR_LEN_BYTES: u32 = 4 + 8 + 4;
+
+/// Returns the members of a compound type in a file with addresses of 8 bytes, and the number of bytes by which they are
+/// longer; `None` if they are the same. Gaps between members remain, as in libhdf5 (`H5T_set_loc`).
+fn long_members(members: &[Member]) -> Option<(Vec<Member>, u32)> {
+    let classes: Vec<Cow<'_, TypeClass>> = members.iter().map(|member| member.class.with_long_addresses()).collect();
+    if classes.iter().all(|class| matches!(class, Cow::Borrowed(_))) {
+        return None;
+    }
+    let mut in_order: Vec<usize> = (0..members.len()).collect();
+    in_order.sort_by_key(|&at| members[at].offset_bytes);
+    let (mut long, mut added_len_bytes) = (members.to_vec(), 0_u32);
+    for at in in_order {
+        long[at].offset_bytes = long[at].offset_bytes.saturating_add(added_len_bytes);
+        if let Cow::Owned(class) = &classes[at] {
+            let added = class.len_bytes().saturating_sub(members[at].class.len_bytes());
+            added_len_bytes = added_len_bytes.saturating_add(u32::try_from(added).unwrap_or(u32::MAX));
+            long[at].class = Arc::new(class.clone());
+        }
+    }
+    Some((long, added_len_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_are_longer_in_files_with_long_addresses() {
+        let text = |len_bytes| TypeClass::VariableString { padding: 0, charset: 1, len_bytes };
+        let byte = || TypeClass::FixedString { len_bytes: 1, padding: 0, charset: 0 };
+        let list = |base, len_bytes| TypeClass::Sequence { base: Arc::new(base), len_bytes };
+        let record = |len_bytes, members: [(u32, TypeClass); 4]| TypeClass::Compound {
+            len_bytes,
+            members: members
+                .into_iter()
+                .map(|(offset_bytes, class)| Member { name: vec![b'a'], offset_bytes, class: Arc::new(class) })
+                .collect(),
+        };
+        // A gap of 3 bytes before the first text, and of 7 at the end; members need not be in the order of offsets.
+        let short = record(40, [(32, byte()), (0, byte()), (4, text(12)), (16, list(text(12), 12))]);
+        let long = record(48, [(40, byte()), (0, byte()), (4, text(16)), (20, list(text(16), 16))]);
+        assert_eq!(*short.with_long_addresses(), long);
+        assert!(matches!(long.with_long_addresses(), Cow::Borrowed(_)));
+        let array = |base| TypeClass::Array { base: Arc::new(base), dims: vec![2] };
+        assert_eq!(*array(short).with_long_addresses(), array(long));
     }
 }

@@ -21,7 +21,7 @@ use raddle_core::plan::extent::Extent;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
-use raddle_hdf5::model::Dataspace;
+use raddle_hdf5::model::{Dataspace, Datatype};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +40,11 @@ pub(super) struct Comparison<'p> {
     stacks: Vec<(EntryIndex, ColumnIndex)>,
     /// Report of the comparison so far.
     pub report: VerifyReport,
+}
+
+/// Returns whether two datatypes have the same elements. The file of an input may have addresses of another size.
+fn is_same(left: &Datatype, right: &Datatype) -> bool {
+    left == right || left.class.with_long_addresses() == right.class.with_long_addresses()
 }
 
 /// Returns the least path of the object at each path. All hard links to an object have the same least path.
@@ -94,13 +99,15 @@ impl<'p> Comparison<'p> {
             match (&entry.role, &other.role) {
                 (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
                 (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
-                    if a.datatype != b.datatype || a.dataspace != b.dataspace || left != right {
+                    if !is_same(&a.datatype, &b.datatype) || a.dataspace != b.dataspace || left != right {
                         self.mismatch(&entry.path, "the scalar dataset differs");
                     }
                 }
                 (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
                     self.stacks.push((index_of_expected as u32, *right));
                 }
+                (Role::CommittedDatatype(left), Role::CommittedDatatype(right))
+                    if left.with_long_addresses() == right.with_long_addresses() => {}
                 (left, right) if left == right => {}
                 (left, right) if left.word() != right.word() => {
                     self.mismatch(&entry.path, format!("is a {} instead of a {}", right.word(), left.word()));
@@ -111,7 +118,7 @@ impl<'p> Comparison<'p> {
             let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
             for attribute in entry.attributes.iter().filter(is_compared) {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
-                    Some(same) if same.value == attribute.value && same.datatype == attribute.datatype => {}
+                    Some(same) if same.value == attribute.value && is_same(&same.datatype, &attribute.datatype) => {}
                     // The length in the name of a netCDF dimension is its length at creation: an append keeps it.
                     Some(_)
                         if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {}
@@ -147,12 +154,15 @@ impl<'p> Comparison<'p> {
         let dims = self.expected.columns[left as usize].file_dims();
         let other_dims = self.found.columns[right as usize].file_dims();
         let class = |column: &Column| describe(&column.model().datatype.class);
-        if a.model().datatype != b.model().datatype {
+        if !is_same(&a.model().datatype, &b.model().datatype) {
             self.mismatch(path, format!("datatype is {} instead of {}", class(b), class(a)));
         } else if dims != other_dims {
             self.mismatch(path, format!("dimensions are {other_dims:?} instead of {dims:?}"));
         } else {
-            if FillPattern::of(a.model()) != FillPattern::of(b.model()) {
+            let (left_fill, right_fill) = (FillPattern::of(a.model()), FillPattern::of(b.model()));
+            // The pattern of an element with addresses within its file has no meaning in another file.
+            let is_same_pattern = a.is_file_local() || left_fill.pattern == right_fill.pattern;
+            if !is_same_pattern || left_fill.is_returned_by_readers != right_fill.is_returned_by_readers {
                 self.mismatch(path, "the fill value differs");
             }
             self.report.datasets += 1;
@@ -172,7 +182,7 @@ impl<'p> Comparison<'p> {
             let (found, dims) =
                 (self.found.schema.columns[column as usize].model(), &self.found.columns[column as usize].dims);
             let class = &dataset.datatype.class;
-            if dataset.datatype != found.datatype {
+            if !is_same(&dataset.datatype, &found.datatype) {
                 let what = format!("datatype is {} instead of {}", describe(&found.datatype.class), describe(class));
                 self.mismatch(&entry.path, what);
             } else if dataset.dataspace.dims() != dims.as_slice() {
@@ -356,6 +366,8 @@ impl BlockComparer<'_> {
     }
 
     /// Compares a column of a file-local type; `dims` are the dimensions in the output.
+    /// Compares canonical bytes. Blocks of the inputs, which may be a few rows each, are collected before the output is
+    /// read: a virtual dataset has all its sources checked for every read.
     fn compare_file_local(
         &mut self,
         plan: &MergePlan,
@@ -363,14 +375,56 @@ impl BlockComparer<'_> {
         block: &ComparedBlock,
     ) -> Result<Option<Mismatch>> {
         let found = &mut self.found;
-        let mut mismatch = None;
+        let mut differing = None;
+        let mut collected = CollectedRows::default();
         self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
-            if mismatch.is_none() && found.canonical_rows(block.right, 0, row, rows, dims)? != canonical {
-                mismatch = Some(value_mismatch(plan, block.left, row));
+            if differing.is_some() {
+                return Ok(());
+            }
+            collected.add(row, rows, canonical);
+            if collected.canonical.len() as u64 >= BLOCK_LEN_BYTES {
+                differing = collected.first_difference(found, block.right, dims)?;
+                collected = CollectedRows::default();
             }
             Ok(())
         })?;
-        Ok(mismatch)
+        if differing.is_none() {
+            differing = collected.first_difference(found, block.right, dims)?;
+        }
+        Ok(differing.map(|row| value_mismatch(plan, block.left, row)))
+    }
+}
+
+/// Consecutive blocks of rows of an expected output.
+#[derive(Default)]
+struct CollectedRows {
+    /// First row, number of rows, and end of the canonical bytes of each block.
+    blocks: Vec<(u64, u64, usize)>,
+    canonical: Vec<u8>,
+}
+
+impl CollectedRows {
+    fn add(&mut self, row: u64, rows: u64, canonical: &[u8]) {
+        self.canonical.extend_from_slice(canonical);
+        self.blocks.push((row, rows, self.canonical.len()));
+    }
+
+    /// Returns the first row of the first block that differs from the rows of `column` that `found` reads.
+    fn first_difference(&self, found: &mut ColumnReader<'_>, column: u32, dims: &[u64]) -> Result<Option<u64>> {
+        let (Some(&(first, ..)), Some(&(last, rows, _))) = (self.blocks.first(), self.blocks.last()) else {
+            return Ok(None);
+        };
+        if found.canonical_rows(column, 0, first, last + rows - first, dims)? == self.canonical {
+            return Ok(None);
+        }
+        let mut start = 0;
+        for &(row, rows, end) in &self.blocks {
+            if found.canonical_rows(column, 0, row, rows, dims)? != self.canonical[start..end] {
+                return Ok(Some(row));
+            }
+            start = end;
+        }
+        Ok(None)
     }
 }
 

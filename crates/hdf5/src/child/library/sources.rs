@@ -15,6 +15,7 @@ use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_virtual_dsetname, H5Pget_virtual_f
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::ptr;
 
@@ -24,14 +25,37 @@ const MAX_DEPTH: u64 = 16;
 /// Other files that the values of a dataset come from. All of them are allowed, and existed when they were checked.
 pub(super) struct SourceFiles {
     /// Names as libhdf5 opens them, with the files that they led to.
-    resolved: BTreeMap<PathBuf, PathBuf>,
+    resolved: BTreeMap<PathBuf, ResolvedSource>,
+}
+
+/// File to which the name of a source led.
+struct ResolvedSource {
+    path: PathBuf,
+    /// Device and number of the inode.
+    identity: Option<(u64, u64)>,
+}
+
+impl ResolvedSource {
+    fn new(path: PathBuf) -> Self {
+        Self { identity: identity_of(&path), path }
+    }
+
+    /// Returns whether `name` leads to this file. One call of the system answers this for a file that is the same; a
+    /// path is resolved by one call per folder, which takes seconds for thousands of sources before every read.
+    fn is_at(&self, name: &Path) -> bool {
+        self.identity.is_some() && identity_of(name) == self.identity
+            || name.canonicalize().is_ok_and(|now| now == self.path)
+    }
+}
+
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl SourceFiles {
     /// Fails unless all names still lead to the same files.
     pub(super) fn check_again(&self, call: Call<'_>) -> Result<()> {
-        let is_same = |path: &Path, resolved: &Path| path.canonicalize().is_ok_and(|now| now == resolved);
-        match self.resolved.iter().find(|(path, resolved)| !is_same(path, resolved)) {
+        match self.resolved.iter().find(|(path, resolved)| !resolved.is_at(path)) {
             Some((path, _)) => {
                 let missing = path.as_os_str().as_bytes().escape_ascii().to_string();
                 Err(Hdf5Error::MissingSource { path: call.path.to_path_buf(), missing })
@@ -75,7 +99,7 @@ struct Checks<'a> {
     /// Sources already followed, identified by file and dataset. The set also ends cycles.
     seen: HashSet<(PathBuf, Vec<u8>)>,
     /// Paths of the sources, as in [`SourceFiles`].
-    resolved: BTreeMap<PathBuf, PathBuf>,
+    resolved: BTreeMap<PathBuf, ResolvedSource>,
 }
 
 impl Checks<'_> {
@@ -175,7 +199,7 @@ impl Checks<'_> {
             }
             // A FIFO or a device would block libhdf5.
             Ok(resolved) if resolved.is_file() => {
-                self.resolved.insert(path.clone(), resolved);
+                self.resolved.insert(path.clone(), ResolvedSource::new(resolved));
                 Ok(path)
             }
             _ => Err(self.missing(escaped)),

@@ -183,7 +183,7 @@ impl Source<'_> {
         let (Some(len_bytes), Layout::Contiguous { address, .. }) =
             (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
         else {
-            return Err(refuse("has other dimensions or another layout than raddle writes"));
+            return Err(refuse("does not have the dimensions and layout that raddle writes"));
         };
         let mut stored = vec![0; len_bytes as usize];
         if len_bytes > 0 {
@@ -197,7 +197,7 @@ impl Source<'_> {
         let (mut resolver, mut value) = (Resolver::new(self.file, self.tree), Vec::new());
         for element in stored.chunks_exact(class.len_bytes().max(1) as usize) {
             resolver.canonical(&class, element, &mut value).map_err(|error| refuse(&error.to_string()))?;
-            // Each text is stored once; elements that share one text could expand to any length.
+            // Each string is stored once; elements that share one string could expand to any length.
             if value.len() as u64 > self.file.len_bytes() {
                 return Err(refuse("holds more text than the file"));
             }
@@ -219,7 +219,7 @@ impl Source<'_> {
 
     fn table(&self, inside: &str, class: &TypeClass) -> Result<&DigestTable> {
         let table = self.tables.get(&provenance_path(inside)).filter(|table| *table.class == *class);
-        table.ok_or_else(|| self.damaged(format!("{inside} is missing or of another type")))
+        table.ok_or_else(|| self.damaged(format!("{inside} is missing or of the wrong type")))
     }
 
     fn numbers(&self, inside: &str) -> Result<Vec<u64>> {

@@ -17,6 +17,7 @@ use raddle_core::digest::Digest;
 use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{CreationOrder, Dataset, Dataspace, InlineData, TypeClass};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Digested properties of an object.
 #[derive(Serialize)]
@@ -33,7 +34,7 @@ struct DigestedObject<'p> {
 enum ObjectStructure<'p> {
     Group(CreationOrder),
     Column {
-        class: &'p TypeClass,
+        class: Cow<'p, TypeClass>,
         committed: &'p Option<Vec<u8>>,
         dims: &'p [u64],
         max_dims: &'p [u64],
@@ -41,12 +42,12 @@ enum ObjectStructure<'p> {
         fill_is_undefined: bool,
     },
     Constant {
-        class: &'p TypeClass,
+        class: Cow<'p, TypeClass>,
         committed: &'p Option<Vec<u8>>,
         dataspace: &'p Dataspace,
         value: &'p [u8],
     },
-    CommittedDatatype(&'p TypeClass),
+    CommittedDatatype(Cow<'p, TypeClass>),
     HardLink(&'p [u8]),
     SoftLink(&'p [u8]),
     ExternalLink(&'p [u8], &'p [u8]),
@@ -57,7 +58,7 @@ enum ObjectStructure<'p> {
 struct AttributeStructure<'p> {
     name: &'p [u8],
     utf8: bool,
-    class: &'p TypeClass,
+    class: Cow<'p, TypeClass>,
     committed: &'p Option<Vec<u8>>,
     dataspace: &'p Dataspace,
     value: &'p [u8],
@@ -132,7 +133,7 @@ fn of_entry(plan: &MergePlan, entry: &SchemaEntry, rows: &dyn Fn(u32) -> u64) ->
         .map(|attribute| AttributeStructure {
             name: &attribute.name,
             utf8: attribute.utf8,
-            class: &attribute.datatype.class,
+            class: attribute.datatype.class.with_long_addresses(),
             committed: &attribute.committed,
             dataspace: &attribute.dataspace,
             value: &attribute.value,
@@ -158,7 +159,7 @@ fn of_entry(plan: &MergePlan, entry: &SchemaEntry, rows: &dyn Fn(u32) -> u64) ->
             // Axis 0 is unlimited, or its maximum is its length.
             max_dims = with_rows(planned.file_max_dims(), planned.max_dims.first() == Some(&u64::MAX));
             ObjectStructure::Column {
-                class: &model.datatype.class,
+                class: model.datatype.class.with_long_addresses(),
                 committed: &scanned.committed,
                 dims: &dims,
                 max_dims: &max_dims,
@@ -167,12 +168,12 @@ fn of_entry(plan: &MergePlan, entry: &SchemaEntry, rows: &dyn Fn(u32) -> u64) ->
             }
         }
         Role::Constant { dataset, committed, value } => ObjectStructure::Constant {
-            class: &dataset.datatype.class,
+            class: dataset.datatype.class.with_long_addresses(),
             committed,
             dataspace: &dataset.dataspace,
             value,
         },
-        Role::CommittedDatatype(class) => ObjectStructure::CommittedDatatype(class),
+        Role::CommittedDatatype(class) => ObjectStructure::CommittedDatatype(class.with_long_addresses()),
         Role::HardLink { target } => ObjectStructure::HardLink(target),
         Role::SoftLink(target) => ObjectStructure::SoftLink(target),
         Role::ExternalLink { file, path } => ObjectStructure::ExternalLink(file, path),
@@ -195,7 +196,7 @@ fn of_facts(facts: &DigestedObject<'_>) -> u64 {
 }
 
 /// Returns the fill value, unless it is the default of zeros, which writers either store or omit. In canonical form,
-/// zeros are null references and null texts.
+/// zeros are null references and null strings.
 fn fill_value(dataset: &Dataset) -> Option<&[u8]> {
     let value = dataset.fill.value.as_ref()?;
     let is_default = match value {
@@ -221,7 +222,7 @@ mod tests {
         let attribute = AttributeStructure {
             name: b"unit",
             utf8: false,
-            class: &text,
+            class: Cow::Borrowed(&text),
             committed: &None,
             dataspace: &Dataspace::Scalar,
             value: b"\x02\0\0\0\0\0\0\0cm",
@@ -229,7 +230,7 @@ mod tests {
         let facts = |dims| DigestedObject {
             utf8: true,
             kind: ObjectStructure::Column {
-                class: &class,
+                class: Cow::Borrowed(&class),
                 committed: &None,
                 dims,
                 max_dims: &[u64::MAX, 3],

@@ -1,4 +1,4 @@
-//! Dimensions of the tables of `/_raddle` in netCDF files, because some readers of netCDF refuse files with a variable
+//! Dimensions of the tables of `/_raddle` in netCDF files, because some netCDF readers refuse files with a variable
 //! that has an axis without a dimension.
 //!
 //! The dimensions have no variables, and names that no other dimension has. They are not part of the seal. Source: the
