@@ -185,3 +185,19 @@ def test_nothing_is_appended_if_no_input_can_be_read(raddle, tmp_path):
     before = file.read_bytes()
     assert "bad.h5" in raddle("append", file, bad, "--skip-bad", expect=3).stderr
     assert file.read_bytes() == before
+
+
+def test_advice_is_accepted_by_a_file_of_stacked_scalars(raddle, tmp_path):
+    """Its scalars are recorded as stacked, so that an append with --scalars first is refused."""
+    inputs = [tmp_path / f"in{number}.h5" for number in range(3)]
+    for number, path in enumerate(inputs):
+        with h5py.File(path, "w") as file:
+            file["run"] = number
+            file["grid"] = np.arange(3) + number // 2
+            file.create_dataset("rows", data=np.arange(4), maxshape=(None,))
+    output = tmp_path / "out.h5"
+    raddle("merge", *inputs[:2], "-o", output, "--scalars", "stack", "--keep", "grid")
+    advice = raddle("append", output, inputs[2], expect=3).stderr.split("what to do:")[1]
+    assert "--scalars" not in advice and "merge all inputs into a new file" in advice, advice
+    raddle("merge", *inputs[:2], "-o", output, "--force", "--scalars", "first", "--keep", "grid")
+    raddle("append", output, inputs[2])

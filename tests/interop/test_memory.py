@@ -67,6 +67,17 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path, stored, command):
     assert not (tmp_path / "out.h5").exists()
 
 
+def test_a_union_is_not_advised_to_choose_chunks(tmp_path):
+    """It keeps those of its inputs, and refuses options of layouts."""
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        file["deep/wide"] = np.zeros((1 << 19, 4))
+    for options, offered in (["--union"], False), (["--chunk", "65536rows"], True):
+        code, text, _ = peak("merge", path, "-o", tmp_path / "out.h5", "--memory", "1MiB", *options)
+        assert code == 6 and "/deep/wide" in text and "raise --memory" in text, text
+        assert ("--chunk" in text.split("what to do:")[1]) == offered, text
+
+
 def test_the_rest_of_a_worker_is_counted(tmp_path, stored):
     """Memory for a chunk, but not for a tile next to it: detected by the engine and reported with the dataset."""
     path = write_long_chunks(tmp_path / "in.h5", stored, False)

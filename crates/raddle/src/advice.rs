@@ -4,12 +4,13 @@
 //! option, or a value of one, that the command does not accept.
 
 use raddle_hdf5::Hdf5Error;
+use raddle_merge::append::StackedScalars;
 use raddle_merge::schema::join::{Difference, DifferenceKind};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// Choice of an option that the table of differences names.
-const BY_TABLE: &str = "choose an option that the table names";
+const BY_TABLE: &str = "choose an option from the table";
 /// Choice of the objects that any input has.
 const JOIN_OUTER: &str = "--join outer (objects of any input)";
 /// Choice of the scalars of the first input.
@@ -59,24 +60,21 @@ impl Advice {
         self
     }
 
-    /// Returns the advice for an append with these differences. It lacks most of the options that the table of
-    /// differences names, and cannot add objects to its file.
+    /// Returns the advice for an append with these differences to a file with `stacked` scalars. It lacks most of the
+    /// options that the table of differences names, and cannot add objects to its file.
     #[must_use]
-    pub fn for_append(mut self, differences: &[Difference]) -> Self {
+    pub fn for_append(mut self, differences: &[Difference], stacked: StackedScalars) -> Self {
+        const MERGE_AGAIN: &str = "to merge all inputs into a new file";
         let has_extra = differences.iter().any(|difference| difference.kind == DifferenceKind::Extra);
-        // A file of stacked scalars has no dataset for one that was equal in all of its inputs.
-        let is_stacked = |difference: &Difference| {
-            difference.kind == DifferenceKind::Value && difference.found.ends_with("merge all inputs again")
-        };
-        let has_stacked = differences.iter().any(is_stacked);
         for choice in self.0.iter_mut().flat_map(|clause| &mut clause.choices) {
             match *choice {
-                BY_TABLE => *choice = "merge all inputs into a new file with an option that the table names",
+                BY_TABLE => *choice = "merge all inputs into a new file with an option from the table",
+                JOIN_OUTER if stacked == StackedScalars::Fixed => *choice = MERGE_AGAIN,
                 JOIN_OUTER if has_extra => *choice = "to merge all inputs into a new file with an inner or outer join",
                 JOIN_OUTER => {
                     *choice = "--join outer (objects of any input), unless the file was merged with an inner join"
                 }
-                SCALARS_FIRST if has_stacked => *choice = "to merge all inputs into a new file",
+                SCALARS_FIRST if stacked != StackedScalars::No => *choice = MERGE_AGAIN,
                 ATTRIBUTES_FIRST => {
                     *choice =
                         "--attributes first (the first input's), unless the file has only those that all inputs have"
@@ -126,7 +124,7 @@ impl Advice {
                 && difference.found.contains("; --")
         };
         let by_option = differences.iter().any(is_decided).then_some(BY_TABLE);
-        let others = ["leave out the files that differ", "leave out the objects that differ with --exclude"];
+        let others = ["leave out these files", "exclude these objects with --exclude"];
         let choices: Vec<&str> = by_option.into_iter().chain(others).collect();
         let mut advice = Self::one_of(&choices);
         for (kinds, lead, choices) in [
@@ -261,7 +259,7 @@ mod tests {
         ]);
         assert_eq!(
             Advice::on_differences(&differences).offered_by(&available).text().unwrap(),
-            "leave out the files that differ; where objects are missing, choose --join outer (objects of any input); \
+            "leave out these files; where objects are missing, choose --join outer (objects of any input); \
              where scalars differ, choose --scalars first (the first input's)"
         );
     }

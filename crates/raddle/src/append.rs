@@ -8,7 +8,9 @@ use crate::text::quantity;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::MergeError;
 use raddle_merge::append::redo::Recovery;
-use raddle_merge::append::{AppendLock, AppendReport, append_collective, open_for_append_collective, plan_collective};
+use raddle_merge::append::{
+    AppendLock, AppendReport, StackedScalars, append_collective, open_for_append_collective, plan_collective,
+};
 use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::{Compress, MergeOptions};
 use raddle_merge::plan::MergePlan;
@@ -209,7 +211,10 @@ impl AppendRequest {
     fn error(&self, error: &MergeError, files: &[PathBuf]) -> Error {
         let all: Vec<PathBuf> = std::iter::once(&self.file).chain(files).cloned().collect();
         match error {
-            MergeError::Differences { differences } => Error::of_merge(error, &all).for_append(differences),
+            MergeError::Differences { differences } => {
+                let stacked = self.options(1).map_or(StackedScalars::No, |options| StackedScalars::of(&self.file, &options));
+                Error::of_merge(error, &all).for_append(differences, stacked)
+            }
             // The file records how its keys are made, so an append has no options for them.
             MergeError::KeyFaults { .. } => Error::of_merge(error, files).hint(
                 "leave out the inputs with these rows, or merge all inputs into a new file with other ids or options of keys",

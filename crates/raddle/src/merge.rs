@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::error::Error;
 use crate::merge_index::{self, MergeIndex, Observers};
+use crate::options::output::refuse_replacing;
 use crate::options::{
     ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergeIndexOptions, MergePreviewOptions, OutputOptions,
     PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
@@ -132,7 +133,7 @@ impl MergeRequest {
     /// # Errors
     /// If options conflict, a pattern is not a valid glob, or a file of options cannot be read.
     pub fn options(&self, default_jobs: usize) -> Result<MergeOptions, Error> {
-        self.placing.check(&self.schema, &self.layout, !self.keys.is_empty())?;
+        self.placing.check(&self.schema, (&self.layout, &self.stripes), !self.keys.is_empty())?;
         self.check_part()?;
         let mut options = MergeOptions::new(&self.output.output);
         self.output.apply(&mut options);
@@ -190,6 +191,9 @@ impl MergeRequest {
         if self.part.is_some() && context.ranks.size() > 1 {
             return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
         }
+        let read = [self.inputs.list_files(), self.schema.conventions.files(), self.layout.files()].concat();
+        let check = || refuse_replacing(&options.output, &read);
+        context.ranks.agree("look at the output", if context.leads() { check() } else { Ok(()) })?;
         plan_output(files, &self.sorting, options, (&self.preview, self.indexing), self.part, context)
     }
 }
@@ -267,7 +271,7 @@ pub(crate) fn plan_inputs(
     context: &Context<'_>,
 ) -> Result<(MergePlan, Vec<PathBuf>), Error> {
     let files = sorting.sort_collective(files, options, &context.watch, context.ranks)?;
-    let failed = |error| Error::of_merge(&error, &files);
+    let failed = |error| of_merge_with(options, &error, &files);
     let plan = raddle_merge::plan_collective(&files, options, &context.watch, context.ranks).map_err(failed)?;
     options.selection.check_matched(context.ranks, &context.watch).map_err(failed)?;
     if options.selection.is_partial() && plan.schema.is_empty() {
@@ -407,7 +411,9 @@ impl PlannedMerge {
         let tile_observer = (!observers.0.is_empty()).then_some(&observers as &dyn TileObserver);
         let through = MergeContext { io: io.backend, reading: io.reading, tile_observer };
         let merged = raddle_merge::merge_collective(&self.plan, &context.watch, context.ranks, through);
-        let Some(report) = merged.map_err(|error| Error::of_merge(&error, &self.files))? else { return Ok(None) };
+        let Some(report) = merged.map_err(|error| of_merge_with(&self.plan.options, &error, &self.files))? else {
+            return Ok(None);
+        };
         let preview = self.preview.and_then(MergePreview::into_report);
         let events = self.plan.options.rows.as_ref().map(|rows| rows.events);
         let index = self.index.as_ref().map(MergeIndex::path);
@@ -420,9 +426,17 @@ impl PlannedMerge {
     /// As for [`PlannedMerge::run`], or if another part has other inputs or options.
     pub fn run_part(self, context: &Context<'_>) -> Result<Option<PartReport>, Error> {
         let Some(part) = self.part else { return Ok(None) };
-        let files = self.files;
-        merge_part(self.plan, part, &context.watch).map(Some).map_err(|error| Error::of_merge(&error, &files))
+        let (files, options) = (self.files, self.plan.options.clone());
+        let written = merge_part(self.plan, part, &context.watch).map(Some);
+        written.map_err(|error| of_merge_with(&options, &error, &files))
     }
+}
+
+/// Converts the error of a merge with these options.
+fn of_merge_with(options: &MergeOptions, error: &MergeError, files: &[PathBuf]) -> Error {
+    let error = Error::of_merge(error, files);
+    // A union keeps the chunks of its inputs.
+    if options.decode_moved { error } else { error.without_option("--chunk") }
 }
 
 /// Returns warnings about filters that the output cannot keep, and about filters or inputs that its readers may be

@@ -27,7 +27,7 @@ impl Planner<'_> {
         let model = column.model();
         if column.axis > 0 || column.output.is_some() || column.conversion_of(0).is_some() {
             return Err(refuse(
-                "would grow along another axis or in another type, or its values would change; merge all inputs again"
+                "would grow along a different axis or with a different type, or its values would change; merge all inputs again"
                     .to_owned(),
             ));
         }

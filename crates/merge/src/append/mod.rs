@@ -18,7 +18,7 @@ use crate::plan::Growth;
 use crate::plan::dataset_specs::column_spec;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, OutputState, Route, plan_from};
-use crate::schema::join::Join;
+use crate::schema::join::{Join, ScalarPolicy};
 use crate::schema::{SchemaEntry, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::StoredDigests;
@@ -27,6 +27,7 @@ use crate::verify::digests::column::DigestForm;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::verify::provenance::{gather, provenance_path};
+use crate::verify::record::StoredRecord;
 use crate::verify::remembered::{self, OnConflict};
 use crate::write::commit::write_provenance;
 use crate::write::ranks::share;
@@ -226,6 +227,29 @@ pub fn plan_collective(
         }
     }
     Ok(plan)
+}
+
+/// Scalars of a file that have a value for each of its inputs (`--scalars stack`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackedScalars {
+    /// Scalars are not stacked.
+    No,
+    /// Datasets, which grow.
+    Growing,
+    /// Variables along a dimension that inputs lack, so that they cannot grow: those of netCDF.
+    Fixed,
+}
+
+impl StackedScalars {
+    /// Returns how the records of the file at `path` state that differing scalars are stacked.
+    pub fn of(path: &Path, options: &MergeOptions) -> Self {
+        let remembered = stored::records_of(path, options).ok().and_then(|records| records.remembered);
+        match remembered.filter(|remembered| remembered.options.scalars == ScalarPolicy::Stack) {
+            Some(StoredRecord { convention: Some(Choice::Cf), .. }) => Self::Fixed,
+            Some(_) => Self::Growing,
+            None => Self::No,
+        }
+    }
 }
 
 /// Completes `options` with the records of the file, and exempts the file from the selection.

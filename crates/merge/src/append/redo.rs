@@ -284,7 +284,7 @@ pub fn settle_locked(path: &Path) -> Result<Recovery> {
         && sample(&file, log.old_end, new_end).is_ok_and(|sample| sample == log.sample)
         && (is_same_inode || new_end > log.old_end);
     if !is_placed {
-        return Err(foreign(path, "belongs to another state of the file"));
+        return Err(foreign(path, "belongs to a different state of the file"));
     }
     apply(path, &file, &changes)?;
     remove(&log_path)?;
