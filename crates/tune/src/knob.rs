@@ -1,4 +1,4 @@
-//! The settings of HDF5 that are measured and applied: their names, where they are set, and their effect on files.
+//! The HDF5 settings that are measured and applied: their names, where they are set, and their effect on files.
 //!
 //! Setting them is left to `raddle_hdf5::dynamic` for a worker, and to `apply` for other programs. Invariant: a knob
 //! has the same name in workloads, profiles and reports, in every version.
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A setting of HDF5.
+/// An HDF5 setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -91,7 +91,7 @@ pub enum PropertyListKind {
     DatasetCreation,
     /// The dataset transfer property list.
     Transfer,
-    /// Hints of MPI-IO.
+    /// MPI-IO hints.
     MpiHints,
     /// The folder of the output.
     Folder,
@@ -354,12 +354,29 @@ impl fmt::Display for SettingValue {
 #[serde(try_from = "String", into = "String")]
 pub struct LibraryVersion(pub u32, pub u32);
 
-/// Error of a text that is not a version of HDF5.
+/// Error of a string that is not a version of HDF5.
 #[derive(Debug, thiserror::Error)]
-#[error("{text:?} is not a version of HDF5: give two numbers, for example 1.10")]
+#[error("{text:?} is not a version of HDF5: give {}", versions())]
 pub struct InvalidReader {
     /// Text that was parsed.
     pub text: String,
+}
+
+impl LibraryVersion {
+    /// Versions of HDF5 that have been released, without patch levels. Odd minor versions before 2.0 were never released.
+    const RELEASED: [Self; 9] =
+        [Self(1, 0), Self(1, 2), Self(1, 4), Self(1, 6), Self(1, 8), Self(1, 10), Self(1, 12), Self(1, 14), Self(2, 0)];
+
+    /// Returns whether the version exists, or may be released after this program.
+    fn may_exist(self) -> bool {
+        self > Self(2, 0) || Self::RELEASED.contains(&self)
+    }
+}
+
+/// Lists the released versions of HDF5.
+fn versions() -> String {
+    let [others @ .., last] = LibraryVersion::RELEASED.map(|version| version.to_string());
+    format!("{} or {last}", others.join(", "))
 }
 
 impl fmt::Display for LibraryVersion {
@@ -374,7 +391,7 @@ impl std::str::FromStr for LibraryVersion {
     fn from_str(text: &str) -> Result<Self, InvalidReader> {
         let parsed =
             text.split_once('.').and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
-        parsed.ok_or_else(|| InvalidReader { text: text.to_owned() })
+        parsed.filter(|version| version.may_exist()).ok_or_else(|| InvalidReader { text: text.to_owned() })
     }
 }
 
@@ -521,6 +538,9 @@ mod tests {
         let latest = paged.and(Knob::Libver, SettingValue::Text("latest".to_owned()));
         assert_eq!(latest.readable_by(), Some(LibraryVersion(2, 0)));
         assert!("1.10".parse::<LibraryVersion>().unwrap() > LibraryVersion(1, 8));
-        assert!("one".parse::<LibraryVersion>().is_err());
+        assert!(["one", "0.9", "1.9", "1.16"].iter().all(|text| text.parse::<LibraryVersion>().is_err()));
+        assert!(["1.6", "1.14", "2.0", "2.1"].iter().all(|text| text.parse::<LibraryVersion>().is_ok()));
+        let error = "0.9".parse::<LibraryVersion>().unwrap_err().to_string();
+        assert!(error.ends_with("1.0, 1.2, 1.4, 1.6, 1.8, 1.10, 1.12, 1.14 or 2.0"), "{error}");
     }
 }
