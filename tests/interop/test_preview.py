@@ -151,8 +151,8 @@ def test_memory_stays_within_the_budget(raddle, tmp_path, chunk):
     assert "at most 4,194,304 samples each: all must fit a quarter of --memory" in message.stderr
     found = json.loads(report.read_text())
     assert found["preview"]["held_len_bytes"] <= 32 << 20
-    # The code of a build without optimisation takes some of it, too.
-    assert found["memory"]["peak_rss_bytes"] < 1.1 * (128 << 20) + (8 << 20)
+    # The code of a build without optimisation takes up to 16 MiB more.
+    assert found["memory"]["peak_rss_bytes"] < 1.1 * (128 << 20) + (16 << 20)
     assert_is_preview(raddle, tmp_path / "out.h5.preview", output, ["cube", "again"], tmp_path / "part.npy")
 
 
