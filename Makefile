@@ -2,7 +2,7 @@
 #   make demo    generate NOvA-like files, plan, merge, verify, compare with h5py
 #   make test    everything that CI runs
 #   make test-mpi  only the tests that need MPI, if it is installed; make test-python  only the package in python/ and the documentation;
-#                make test-capi  only the C library of IDX
+#                make test-capi  only the IDX C library
 #   make test-mpich  test-mpi with MPICH, if it is installed next to another MPI; rebuilds everything
 #   make soak    the long versions of the fault tests: every call, 200 kills, 5,000 inputs; 6,400 x 12,931 datasets
 #                planned for 1,600 ranks; make judge
@@ -25,7 +25,7 @@
 #   make deb     a Debian package of the command (needs cargo-deb)
 #   make site    the documentation, in site/, with reports of the optimised command (RADDLE=COMMAND runs another, and builds none)
 #   make build   the optimised command, target/release/raddle
-#   make install-capi PREFIX=FOLDER  the C library of IDX, optimised, with headers, Fortran module and pkg-config file
+#   make install-capi PREFIX=FOLDER  the IDX C library, optimised, with headers, Fortran module and pkg-config file
 #   make python  the package in python/, with the compiled part from the test build
 #   make bench   measure against an h5py loop (CONTENDER='command {inputs} {output}' adds another)
 #   make bench-python  measure reading with the package against h5py (BENCH_PYTHON='--rounds 7 --out FOLDER')
@@ -37,7 +37,7 @@
 #   make bench-papers  measure a paper, as a table (BENCH_PAPERS='pidx-sc12 --scale small --keep FOLDER')
 #   make bench-pidx  measure writing boxes by ranks against PnetCDF, MPI-IO and raw files (BENCH_PIDX='--rounds 7 --out FOLDER')
 #   make bench-cmip7  measure packing for CMIP7 against cmip7repack (BENCH_CMIP7='--rounds 5 --out FOLDER'; needs hdf5-tools)
-#   make bench-conventions  measure merges of netCDF and of tiles against ncrcat and CDO, and of AnnData against anndata.concat
+#   make bench-conventions  measure merges of netCDF files and of tiles against ncrcat and CDO, and of AnnData against anndata.concat
 #                (BENCH_CONVENTIONS='--rounds 7 --only netcdf --out FOLDER'; 20 GB of disk and memory)
 #   make bench-transpose  measure layouts across the chunks of the input against h5repack (BENCH_TRANSPOSE='--rounds 5 --out FOLDER')
 #   make bench-query  measure cuts on a table against h5py, and Polars and DuckDB on Parquet (BENCH_QUERY='--rounds 9 --out FOLDER')
@@ -78,7 +78,7 @@ PREDICTION_FOLDER ?= target/prediction
 CASES ?= 10000
 FIRST_CASE ?= 0
 MEANING_CASES ?= 100
-FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts
+FUZZ_TARGETS ?= pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file arguments
 FUZZ_TIME_S ?= 600
 # Target and crates of test-qemu; without PACKAGES, the crates that read and write bytes.
 TARGET ?= s390x-unknown-linux-gnu

@@ -108,7 +108,7 @@ def of_polars(files, column, low, high):
 
 
 def typed(column, value):
-    """Returns a literal of SQL in the precision of the column, as numpy and Polars compare."""
+    """Returns an SQL literal in the precision of the column, as numpy and Polars compare."""
     return f"{value}::{'INTEGER' if column == 'key' else 'REAL'}"
 
 

@@ -47,7 +47,7 @@ def main():
 
 
 def events(folder):
-    """Writes the file of events, and returns its path."""
+    """Writes the event file, and returns its path."""
     path, plain = folder / "events.h5", folder / "plain.h5"
     if not path.exists():
         random = np.random.default_rng(32)

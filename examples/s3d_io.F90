@@ -45,7 +45,7 @@ program s3d_io
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, mpi_status)
     call MPI_Comm_size(MPI_COMM_WORLD, rank_count, mpi_status)
     ranks = raddle_idx_mpi_begin_fortran(MPI_COMM_WORLD)
-    if (.not. c_associated(ranks)) call stop_all("no ranks of MPI", 1)
+    if (.not. c_associated(ranks)) call stop_all("no MPI ranks", 1)
 #endif
     if (command_argument_count() < 1) then
         call stop_all("usage: s3d_io OUT.idx [steps=20] [side=30] [grid=XxYxZ] [OPTION=VALUE ...]", 2)

@@ -53,7 +53,7 @@ REPORTS = [
     ),
     Report(
         "bench",
-        "Settings of HDF5 on one machine",
+        "HDF5 settings on one machine",
         "`raddle bench` repeats an experiment of a paper in interleaved runs, and gives a verdict only if the interval of the ratio allows "
         "one. This is the smallest scale.",
         "raddle bench occam-2005 --only filters --scale tiny --blocks 5 --report bench.json\n"

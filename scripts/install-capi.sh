@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the C library of IDX: sh scripts/install-capi.sh PREFIX [FOLDER]
+# Installs the IDX C library: sh scripts/install-capi.sh PREFIX [FOLDER]
 # The library is built, or taken from the cargo build in FOLDER. DESTDIR is prepended to PREFIX, as is usual in packaging.
 set -eu
 

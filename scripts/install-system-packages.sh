@@ -15,7 +15,7 @@ command -v ncrcat >/dev/null 2>&1 || missing="$missing nco"
 command -v udunits2 >/dev/null 2>&1 || missing="$missing udunits-bin"
 # Pages are tested in a browser.
 command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
-# C and Fortran programs use the library of IDX.
+# C and Fortran programs use the IDX library.
 command -v pkg-config >/dev/null 2>&1 || missing="$missing pkg-config"
 command -v gfortran >/dev/null 2>&1 || missing="$missing gfortran"
 # Any installed MPI suffices.

@@ -278,7 +278,7 @@ OUTPUTS = [
     ),
 ]
 
-# Files of events: input and options of `events convert`, and the values.
+# Event files: input and options of `events convert`, and the values.
 FROM_STREAM = {"ints": INTS}
 EVENT_FILES = {
     "columns.h5": ("inputs/events.root", [], TREE),

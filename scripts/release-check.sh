@@ -96,7 +96,7 @@ sdist() {
     cargo metadata --locked --format-version 1 --manifest-path "$root/Cargo.toml" > "$work/metadata.json"
 }
 
-# Maturin writes the list of packages of Rust into wheels; this is the list of C libraries, which it adds.
+# Maturin writes the list of Rust packages into wheels; this is the list of C libraries, which it adds.
 bill_of_materials() {
     python3 - << 'END'
 import sys

@@ -11,7 +11,7 @@ shift
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target/wheels}"
 # Wheels are smaller this way. The last step then takes minutes on one core.
 export CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
-# C functions need no tables for unwinding: panics of Rust end where C calls it.
+# C functions need no tables for unwinding: Rust panics end where C calls it.
 export CFLAGS="${CFLAGS:-} -fno-asynchronous-unwind-tables -fno-unwind-tables"
 missing=
 failed=

@@ -79,7 +79,7 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
     """Return values as an Arrow array of the type that `arrow_type` has for them.
 
-    Raises UsageError, with the column's name, for a text that is not UTF-8.
+    Raises UsageError, with the column's name, for a string that is not UTF-8.
     """
     import pyarrow
 
@@ -94,12 +94,12 @@ def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
         if values.dtype.kind == "O":
             return pyarrow.array(values.tolist(), kind)
     except pyarrow.ArrowInvalid as error:
-        raise UsageError(f"{name}: some texts are not UTF-8; select other columns, or read it with to_numpy") from error
+        raise UsageError(f"{name}: some strings are not UTF-8; select other columns, or read it with to_numpy") from error
     return pyarrow.array(np.ascontiguousarray(values, values.dtype.newbyteorder("=")), kind)
 
 
 def _strings(values: np.ndarray[Any, Any], kind: Any) -> Any:
-    """Return texts of fixed length as strings, without trailing zeros."""
+    """Return fixed-length strings as an Arrow array of strings, without trailing zeros."""
     import pyarrow
 
     lengths = np.char.str_len(values)

@@ -29,7 +29,7 @@ REFUSED = ("_get_fragments", "filter", "get_fragments", "join", "join_asof", "re
 
 
 def dataset(scan: Scan) -> Any:
-    """Return a scan as a dataset of pyarrow."""
+    """Return a scan as a pyarrow dataset."""
     return _dataset_class()(scan)
 
 
@@ -42,7 +42,7 @@ def _dataset_class() -> type:
         raise UsageError("a scan has no fragments: use filter and select of raddle.scan, or scanner, to_table and to_batches")
 
     class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc, unused-ignore]
-        """A scan as a dataset of pyarrow. Each scanner reads the columns and blocks of rows that it needs."""
+        """A scan as a pyarrow dataset. Each scanner reads the columns and blocks of rows that it needs."""
 
         def __init__(self, scan: Scan) -> None:
             self._scan, self._schema = scan, schema(scan)
@@ -226,7 +226,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def _metadata(kind: Any) -> list[tuple[str, str]]:
-    """Return the keys and values of a schema's metadata. Keys may be repeated, which the dict of pyarrow would hide."""
+    """Return the keys and values of a schema's metadata. Keys may be repeated, which the pyarrow dict would hide."""
     capsule = kind.__arrow_c_schema__()
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -118,7 +118,7 @@ def col(name: str) -> Column:
     Returns
     -------
     Column
-        Compare it with a number, a text or another column:
+        Compare it with a number, a string or another column:
         ``(raddle.col("energy") > 2) & (raddle.col("detector") == "near")``.
     """
     if not isinstance(name, str):
@@ -166,7 +166,7 @@ def _literal(value: Any) -> dict[str, Any]:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise UsageError(f"{value!r} is not UTF-8: a condition compares texts; select the column and compare its bytes with numpy") from None
+            raise UsageError(f"{value!r} is not UTF-8: a condition compares strings; select the column and compare its bytes with numpy") from None
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, (bool, np.bool_)):
@@ -179,7 +179,7 @@ def _literal(value: Any) -> dict[str, Any]:
         return _float(_nearest_float(integer))
     if isinstance(value, (float, np.floating)):
         return _float(float(value))
-    raise UsageError(f"{value!r} cannot be compared with a column: give a number, a text or a column")
+    raise UsageError(f"{value!r} cannot be compared with a column: give a number, a string or a column")
 
 
 def _float(value: float) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _ADLER_MODULUS = 65521
 
 
 class Cuda:
-    """The current device of cupy.
+    """The current cupy device.
 
     Raises
     ------

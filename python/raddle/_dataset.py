@@ -226,7 +226,7 @@ class Dataset(HdfObject):
         selection
             The index that would be in brackets: numbers, slices with steps of at least 1, `MultiBlockSlice`, Ellipsis,
             a list or array of numbers or a mask for one axis, a mask of the dataset's shape, names of fields; or a
-            region reference of h5py.
+            h5py region reference.
         out
             Array for the values, of the selection's shape. Values are converted to its type as in libhdf5, clipped to
             its range. No copy is made if it is C-contiguous and has the dataset's type.
@@ -358,7 +358,7 @@ class Dataset(HdfObject):
         # Selecting part of a chunk decodes all of it, and for scattered rows a chunk is decoded for each row.
         decoded_len_bytes = dtype.itemsize * math.prod(shape[1:]) * (chunks[0] if chunks else 1)
         row_len_bytes = max(1, dtype.itemsize * math.prod(chosen.read_shape[1:]))
-        # Texts and sequences are longer than their descriptors.
+        # Strings and sequences are longer than their descriptors.
         rows = (_OBJECTS_LEN_BYTES if dtype.hasobject else _BLOCK_LEN_BYTES) // row_len_bytes
         if chunks is None:
             return max(1, rows), decoded_len_bytes
@@ -436,7 +436,7 @@ class Dataset(HdfObject):
         return TypeView(self, dtype)
 
     def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> TextView:
-        """A view whose values are ``str`` instead of bytes. Raises TypeError for datasets that do not hold texts.
+        """A view whose values are ``str`` instead of bytes. Raises TypeError for datasets that do not hold strings.
 
         Parameters
         ----------
@@ -447,7 +447,7 @@ class Dataset(HdfObject):
         """
         kind = self._element_type()
         if kind.route != "strings" and (kind.route != "bytes" or kind.dtype.base.kind != "S"):
-            raise TypeError(f"{self.name} does not hold texts")
+            raise TypeError(f"{self.name} does not hold strings")
         return TextView(self, encoding, errors)
 
     def fields(self, names: str | Sequence[str]) -> FieldsView:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-# An array of cupy, or of numpy in tests.
+# A cupy array, or a numpy array in tests.
 Array = Any
 
 ALIGNMENT = 16

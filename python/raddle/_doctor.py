@@ -31,7 +31,7 @@ _USAGE = 2
 
 @dataclass(frozen=True)
 class Package:
-    """A package of Python that raddle uses, or whose users read raddle's files."""
+    """A Python package that raddle uses, or whose users read raddle's files."""
 
     name: str
     without: str | None
@@ -52,7 +52,7 @@ PACKAGES = (
     Package("hdf5plugin", "read zstd and lz4 with h5py"),
     Package("xarray", "open files with xarray's engine raddle", "xarray", "2024.7"),
     Package("dask", "use datasets as dask arrays", "dask"),
-    Package("pandas", "get tables as data frames of pandas", "pandas", "2"),
+    Package("pandas", "get tables as pandas data frames", "pandas", "2"),
     Package("pyarrow", "get scans as tables and datasets of Arrow"),
     Package("polars", "use raddle.scan_polars"),
     Package("datafusion", "run SQL queries (raddle.sql, raddle sql)", "sql", "55"),

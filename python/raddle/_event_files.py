@@ -1,4 +1,4 @@
-"""Open files of events: a mapping from names of products to awkward arrays."""
+"""Open event files: a mapping from names of products to awkward arrays."""
 
 from __future__ import annotations
 
@@ -329,12 +329,12 @@ def open(
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> Events:
-    """Open one or several files of events of any format.
+    """Open one or several event files of any format.
 
     Parameters
     ----------
     paths
-        ROOT files, packed data streams, HDF5 files of events: one or several paths, in this order. Globs
+        ROOT files, packed data streams, HDF5 event files: one or several paths, in this order. Globs
         (``"run*.root"``) stand for the matching files, folders for the HDF5 files in them, in natural order.
         ``"run1.root:Events"`` also names the tree.
     tree

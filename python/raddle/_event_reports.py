@@ -1,4 +1,4 @@
-"""Reports of runs on files of events."""
+"""Reports of runs on event files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EventsReport(_Report):
 
 
 class EventsInspection(_Report):
-    """Description of a file of events."""
+    """Description of an event file."""
 
     __slots__ = ()
 

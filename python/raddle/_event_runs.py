@@ -1,4 +1,4 @@
-"""Runs that write, convert, merge and describe files of events."""
+"""Runs that write, convert, merge and describe event files."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def convert(
     batch
         Length of a batch: a number of events, or a size of their products such as ``"4MiB"``. Default: 100 events.
     compress
-        Compression of HDF5: ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``;
+        HDF5 compression: ``"fast"``, ``"balanced"`` (default), ``"small"``, ``"gzip:0"`` to ``"gzip:9"``, ``"none"``;
         ``"zstd:1"`` to ``"zstd:22"`` and ``"lz4"``, which are faster to read but need hdf5plugin in h5py.
     chunk
         Length of an HDF5 chunk before compression, in bytes, or a string such as ``"1MiB"``. Default: 1 MiB, less for
@@ -336,7 +336,7 @@ def inspect(
     jobs: int | None = None,
     memory: Size | None = None,
 ) -> EventsInspection:
-    """Describe a file of events.
+    """Describe an event file.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
         same columns in all files.
     index
         Whether to use the index of each file, ``PATH.stats``, if it exists; for a single file, also the path of its index.
-        `raddle.index` writes indexes. An index of another state of the file is not used, with a warning.
+        `raddle.index` writes indexes. An index that was written for a different state of the file is not used, with a warning.
     threads
         Number of threads. Default: the cores available to this process.
 
@@ -133,7 +133,7 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
     Warns
     -----
     raddle.errors.StaleIndexWarning
-        If the index belongs to another state of its file.
+        If the index was written for a different state of its file.
 
     Examples
     --------

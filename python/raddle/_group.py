@@ -286,7 +286,7 @@ class Group(HdfObject, Mapping[str, Any]):
             mask. Default: all.
         library
             ``"dict"``: a dict of arrays by name. ``"numpy"``: one structured array. ``"awkward"``: an awkward record
-            array. ``"pandas"``: a data frame with a column per field of a compound (``NAME.FIELD``), and texts as
+            array. ``"pandas"``: a data frame with a column per field of a compound (``NAME.FIELD``), and strings as
             ``str``. These three need columns of equal length. ``"cupy"``: a dict of GPU arrays, decoded on the GPU
             (`raddle.gpu.read_columns`); rows must be a slice.
 

@@ -58,7 +58,7 @@ _PATIENCE_S = 10.0
 # Time between the limits of the process and its end.
 _SLACK_S = 5.0
 
-# Exceptions of h5py that are raised as the same class. Others are reported as errors of the file.
+# h5py exceptions that are raised as the same class. Others are reported as errors of the file.
 _SAME = {kind.__name__: kind for kind in (IndexError, TypeError, ValueError, MemoryError, NotImplementedError)}
 
 
@@ -286,7 +286,7 @@ class _Server:
         self.channel, other = socket.socketpair()
         boot = "import sys; sys.path[:] = sys.argv[2:]; from raddle._h5py_server import serve; serve()"
         arguments = [sys.executable, "-I", "-S", "-c", boot, str(other.fileno()), *filter(None, sys.path)]
-        # Threads of numpy would not survive forking.
+        # numpy threads would not survive forking.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         silent = subprocess.DEVNULL
         with other:

@@ -1,7 +1,7 @@
 """Serialisation of h5py values and types as plain bytes, for the process that runs h5py.
 
 A message is a JSON document followed by bytes that the document splits in order. The sending process may have been
-compromised by the file it reads, so nothing is unpickled: a message becomes numpy arrays, texts, numbers and h5py
+compromised by the file it reads, so nothing is unpickled: a message becomes numpy arrays, strings, numbers and h5py
 references, or raises `MessageError`. References are sent as the bytes stored in files; h5py recreates them through a
 file in memory. Invariant: the memory that `decode` allocates is bounded by the length of the message.
 """
@@ -40,7 +40,7 @@ class Encoder:
         self.parts: list[Any] = []
 
     def value(self, value: Any) -> Any:
-        """The document of a value returned by h5py: an array, a scalar, a text, a reference, an `h5py.Empty`."""
+        """The document of a value returned by h5py: an array, a scalar, a string, a reference, an `h5py.Empty`."""
         import h5py
 
         if value is None or isinstance(value, (bool, int, str)):
@@ -71,7 +71,7 @@ class Encoder:
         if len(kinds) == 1 and document[1].get("ref") in (kind.__name__ for kind in kinds):
             return ["references", document, shape, self._cut(_stored_references(array.reshape(-1)))]
         if kinds == {bytes}:
-            return ["texts", document, shape, [self._lengths(items), self._cut(b"".join(items))]]
+            return ["strings", document, shape, [self._lengths(items), self._cut(b"".join(items))]]
         if kinds == {np.ndarray}:
             base = items[0].dtype
             if all(item.ndim == 1 and item.dtype == base and not item.dtype.hasobject for item in items):
@@ -144,7 +144,7 @@ class Decoder:
         array = np.empty(count, dtype)
         if kind == "references":
             array[:] = _references_of(self._cut(content), count, dtype)
-        elif kind == "texts":
+        elif kind == "strings":
             lengths, length = content
             ends = self._ends(lengths, count, length)
             data = bytes(self._cut(length))
@@ -241,8 +241,8 @@ def dtype_of(document: Any) -> np.dtype[Any]:
 
 def _note_of(key: str, note: Any) -> Any:
     if key == "vlen":
-        texts: dict[Any, type] = {"str": str, "bytes": bytes}
-        return texts[note] if isinstance(note, str) else dtype_of(note)
+        strings: dict[Any, type] = {"str": str, "bytes": bytes}
+        return strings[note] if isinstance(note, str) else dtype_of(note)
     if key == "ref":
         import h5py
 

@@ -33,7 +33,7 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
     for name, column in columns._columns_of(0).items():
         _check(name, column, name in axes and isinstance(axes[name], bh.axis.StrCategory), name in axes)
     if weight is not None and isinstance(axes.get(weight), bh.axis.StrCategory):
-        raise UsageError(f"{weight}: texts cannot be weights")
+        raise UsageError(f"{weight}: strings cannot be weights")
     if storage is None:
         storage = bh.storage.Int64() if weight is None else bh.storage.Weight()
     histogram = bh.Histogram(*axes.values(), storage=storage)
@@ -49,18 +49,18 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
 
 
 def _check(name: str, column: Dataset, is_text: bool, has_axis: bool) -> None:
-    """Check that a column has one number per row, or one text for an axis of texts."""
+    """Check that a column has one number per row, or one string for an axis of strings."""
     metadata: Mapping[str, Any] = column.dtype.metadata or {}
-    has_texts = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
+    has_strings = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
     shape = table_row_shape(column)
-    if shape or column.dtype.kind not in ("SO" if has_texts else "biuf"):
+    if shape or column.dtype.kind not in ("SO" if has_strings else "biuf"):
         raise UsageError(f"{name} does not have one number or text per row: {column.dtype} of shape {shape}")
-    if has_texts and not has_axis:
-        raise UsageError(f"{name} has texts: a weight is a number")
-    if has_texts and not is_text:
-        raise UsageError(f'{name} has texts: give it an axis of texts, as in {{"{name}": boost_histogram.axis.StrCategory([], growth=True)}}')
-    if is_text and not has_texts:
-        raise UsageError(f"{name} has {column.dtype}, and its axis has texts: give it an axis of numbers")
+    if has_strings and not has_axis:
+        raise UsageError(f"{name} has strings: a weight is a number")
+    if has_strings and not is_text:
+        raise UsageError(f'{name} has strings: give it an axis of strings, as in {{"{name}": boost_histogram.axis.StrCategory([], growth=True)}}')
+    if is_text and not has_strings:
+        raise UsageError(f"{name} has {column.dtype}, and its axis has strings: give it an axis of numbers")
 
 
 def _values(values: np.ndarray[Any, Any]) -> Any:

@@ -16,7 +16,7 @@ from raddle.errors import UsageError
 Path = str | os.PathLike[str]
 Inputs = Path | Iterable[Path]
 Size = int | str
-"""Number of bytes, or a text with a unit, such as ``"512MiB"`` or ``"2GB"``."""
+"""Number of bytes, or a string with a unit, such as ``"512MiB"`` or ``"2GB"``."""
 
 Attributes = Literal["first", "identical", "error", "stack"]
 By = Literal["variable"]
@@ -49,7 +49,7 @@ _ARGUMENTS = {"inputs", "input", "output", "file", "against", "progress"}
 # Values for True and False of options with more than two values. False of any other option is its default.
 _WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", False: "no"}}
 
-# Options with several values, which the command also takes as one text with commas.
+# Options with several values, which the command also takes as one string with commas.
 COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets", "select"}
 
 _LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules", "where"}
@@ -84,15 +84,15 @@ def _range(limits: slice | str | int) -> str:
 
 
 def _plain(name: str, value: object) -> object:
-    """Return a value of an option in the form of JSON: a list for several, a text for a path or a shape."""
+    """Return a value of an option as JSON: a list for several, a string for a path or a shape."""
     if name in ("layout_rules", "rule", "where") and isinstance(value, Mapping):
         value = [f"{_quoted(pattern) if name == 'where' else pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):
         value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]
     if name in _LISTS:
         values = [value] if isinstance(value, str | os.PathLike) else list(value)  # type: ignore[call-overload]
-        texts = (os.fsdecode(item) if isinstance(item, os.PathLike) else item for item in values)
-        return [part for text in texts for part in (text.split(",") if name in COMMA_SEPARATED else [text])]
+        strings = (os.fsdecode(item) if isinstance(item, os.PathLike) else item for item in values)
+        return [part for text in strings for part in (text.split(",") if name in COMMA_SEPARATED else [text])]
     if name == "chunk" and isinstance(value, Mapping):
         return ",".join(f"{dimension}={size}" for dimension, size in value.items())
     if isinstance(value, float) and not math.isfinite(value):

@@ -248,7 +248,7 @@ def merge(
         Patterns of datasets that are not concatenated: one copy is kept, and they must be equal in all inputs.
     select
         Ranges of dimensions to which the output is restricted: ``{"time": slice(0, 100), "lat": "-30..30"}`` or
-        ``"time=0:100, lat=-30..30"``. Slices select elements by number, counted from 0 in the merged output; texts with two
+        ``"time=0:100, lat=-30..30"``. Slices select elements by number, counted from 0 in the merged output; strings with two
         dots select them by values of the coordinate, both ends included: numbers, or dates such as ``"2001-01..2001-12"``.
         Default: all elements.
     convention

@@ -90,9 +90,9 @@ class AttributeManager(Mapping[str, Any]):
         if shape is None:
             return Empty(kind.dtype)
         if kind.route == "strings":
-            texts = [value.decode("utf-8", "surrogateescape") for value in values]  # type: ignore[union-attr]
+            strings = [value.decode("utf-8", "surrogateescape") for value in values]  # type: ignore[union-attr]
             array = np.empty(shape, kind.dtype)
-            array.reshape(-1)[:] = texts
+            array.reshape(-1)[:] = strings
         else:
             array = kind.array(shape, values)
         return array[()] if array.ndim == 0 else array

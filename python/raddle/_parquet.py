@@ -1,6 +1,6 @@
 """References written in kerchunk's parquet layout: a folder that readers load piece by piece.
 
-``.zmetadata`` holds all texts, and ``ARRAY/refs.N.parq`` the locations of a fixed number of an array's chunks, in
+``.zmetadata`` holds all strings, and ``ARRAY/refs.N.parq`` the locations of a fixed number of an array's chunks, in
 row-major order of their indices. Readers find rows by number, so every file has a row for each of its chunks; the rows of
 missing chunks have no values.
 """

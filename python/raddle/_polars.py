@@ -1,4 +1,4 @@
-"""Tables as lazy frames of Polars.
+"""Tables as Polars lazy frames.
 
 Polars passes on its condition and columns. The comparisons in the condition become a condition of a scan, which excludes no
 row that Polars would keep. Polars then evaluates the whole condition on what was read.
@@ -28,7 +28,7 @@ _COMPARISONS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=="}
 
 
 def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
-    """A table as a lazy frame of Polars, which passes the conditions and columns of a query on to raddle.
+    """A table as a Polars lazy frame, which passes the conditions and columns of a query on to raddle.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
     Returns
     -------
     polars.LazyFrame
-        Datasets of several dimensions are arrays, texts are strings.
+        Datasets of several dimensions are arrays, strings are ``pl.String``.
 
     Raises
     ------
@@ -96,12 +96,12 @@ def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
     values = flat(values)
     if values.dtype.kind in "SO":
         try:
-            texts = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
+            strings = [text.decode() if isinstance(text, bytes) else text for text in values.reshape(-1).tolist()]
         except UnicodeDecodeError as error:
-            raise UsageError(f"{name}: some texts are not UTF-8; select other columns, or use raddle.scan") from error
-        if values.ndim > 1 or not all(isinstance(text, str) for text in texts):
+            raise UsageError(f"{name}: some strings are not UTF-8; select other columns, or use raddle.scan") from error
+        if values.ndim > 1 or not all(isinstance(text, str) for text in strings):
             raise UsageError(f"{name}: Polars has no type for these values; use raddle.scan")
-        return pl.Series(name, texts, dtype=pl.String)
+        return pl.Series(name, strings, dtype=pl.String)
     if values.dtype.kind not in "biuf":
         raise UsageError(f"{name}: Polars has no type for {values.dtype}; use raddle.scan")
     native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
@@ -112,7 +112,7 @@ def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
 
 
 def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
-    """Return a condition that holds wherever a condition of Polars does; None if nothing is known about the latter."""
+    """Return a condition that holds wherever a Polars condition does; None if nothing is known about the latter."""
     import warnings
 
     with warnings.catch_warnings():
@@ -154,7 +154,7 @@ def _column(expression: Any) -> str | None:
 
 
 def _value(expression: Any) -> int | float | str | None:
-    """Return the number or text that a literal of Polars has; None for anything else."""
+    """Return the number or text that a Polars literal has; None for anything else."""
     try:
         [literal] = expression["Literal"].values()
         [(kind, value)] = literal.items()

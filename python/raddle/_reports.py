@@ -38,7 +38,7 @@ class Fields:
         return (type(self), (self._values,))
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain dicts, lists, texts and numbers."""
+        """The fields as plain dicts, lists, strings and numbers."""
         copied: dict[str, Any] = json.loads(json.dumps(self._values))
         return copied
 

@@ -78,7 +78,7 @@ def select(
     output
         The file to write. It gets this name when it is complete.
     where
-        Conditions by the path of the table: ``{"rec.slc": raddle.col("calE") > 2}``, or texts such as
+        Conditions by the path of the table: ``{"rec.slc": raddle.col("calE") > 2}``, or strings such as
         ``"rec.slc: calE > 2 & run == 1234"``, in which a path with a colon is in backticks. An event is selected if it has
         a row that satisfies the condition in each of these tables.
     key

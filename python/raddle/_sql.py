@@ -61,11 +61,11 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
     UserWarning
         If a table has columns for which Arrow has no type. They are left out.
     raddle.errors.StaleIndexWarning
-        If an index belongs to another state of its file.
+        If an index was written for a different state of its file.
 
     Notes
     -----
-    Each table reads the columns that the query needs. Comparisons with numbers, equality with texts of fixed length and ``isnan`` exclude
+    Each table reads the columns that the query needs. Comparisons with numbers, equality with fixed-length strings and ``isnan`` exclude
     rows and blocks. Results are those of DataFusion, where NaN is the largest number and equals itself. All NaN are passed on as the
     same one, and -0 as 0. If a column has NaN, its ``max`` and ``min`` by groups are refused.
 
@@ -111,7 +111,7 @@ def _described(query: str, error: Exception) -> RaddleError:
     """Return the error of a query that DataFusion refused."""
     if isinstance(error, RaddleError):
         return error
-    # The advice of the second line of some messages is about a setting of DataFusion.
+    # The advice of the second line of some messages is about a DataFusion setting.
     lines = [line for line in str(error).split("\n") if line not in _EMPTY and not line.startswith("Column names are case sensitive")]
     text = _PREFIXES.sub("", "\n".join(lines)).replace(f"files.{NO_FILE}.", "")
     match = _FIRST_WORD.match(query)
@@ -124,7 +124,7 @@ def _described(query: str, error: Exception) -> RaddleError:
     is_unknown = text.startswith("No field named")
     found: RaddleError = (ObjectNotFoundError if is_unknown else UsageError)(text)
     if is_unknown:
-        found.hint = "write names in their case, names that are not plain words in double quotes, and texts in single quotes"
+        found.hint = "write names in their case, names that are not plain words in double quotes, and strings in single quotes"
     elif _UNKNOWN_TABLE.search(text):
         found.hint = "write a table as its file and its group, both in quotes: FROM 'all.h5'.'rec.slc'"
     return found

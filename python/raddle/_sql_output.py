@@ -1,4 +1,4 @@
-"""Results of SQL as text or as a file: tables for a terminal, CSV, lines of JSON, Arrow and Parquet."""
+"""SQL results as text or as a file: tables for a terminal, CSV, lines of JSON, Arrow and Parquet."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_columns(kind: Any, form: str) -> None:
         _check_fields(kind)
     for name in kind.names if form == "json" else []:
         if kind.names.count(name) > 1:
-            error = UsageError(f"{name}: several columns of the result have this name, which an object of JSON has once")
+            error = UsageError(f"{name}: several columns of the result have this name, which a JSON object has once")
             error.hint = 'rename one of them (AS "other"), or write csv or arrow'
             raise error
     for field in _written_schema(kind, form) if form == "parquet" else []:
@@ -89,10 +89,10 @@ def _check_columns(kind: Any, form: str) -> None:
 
 
 def _check_fields(kind: Any) -> None:
-    """Check that the fields of each struct have different names, as objects of JSON need them."""
+    """Check that the fields of each struct have different names, as JSON objects need them."""
     for column in kind:
         if (name := _repeated_field(column.type)) is not None:
-            error = UsageError(f"{column.name}: several fields of a struct are called {name}, which an object of JSON has once")
+            error = UsageError(f"{column.name}: several fields of a struct are called {name}, which a JSON object has once")
             error.hint = f"give the fields different names, or write {' or '.join(BINARY)}"
             raise error
 
@@ -128,7 +128,7 @@ def _writer(kind: Any, output: IO[bytes], form: str, is_file: bool) -> Iterator[
 
 
 def _written_schema(kind: Any, form: str) -> Any:
-    """Return the schema of the written rows: types that few readers know are replaced, and CSV has texts for lists."""
+    """Return the schema of the written rows: types that few readers know are replaced, and CSV has strings for lists."""
     return pa.schema([(field.name, _written_type(field.type, form)) for field in kind])
 
 
@@ -154,43 +154,43 @@ def _converted(batch: Any, kind: Any) -> Any:
     columns = []
     for column, field in zip(batch.columns, kind, strict=True):
         is_text = pa.types.is_string(field.type) and not _is_castable(column.type)
-        columns.append(pa.array(_texts(column), pa.string()) if is_text else column.cast(field.type))
+        columns.append(pa.array(_strings(column), pa.string()) if is_text else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=kind)
 
 
 def _is_castable(kind: Any) -> bool:
-    """Whether Arrow has a text for each value, in the precision of its type."""
+    """Whether Arrow has a string for each value, in the precision of its type."""
     is_interval = kind == pa.month_day_nano_interval()
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or kind == pa.float16() or is_interval)
 
 
 def _cells(column: Any) -> list[str]:
-    """Return the texts of a column of a table."""
-    texts = column.cast(pa.string()).to_pylist() if _is_castable(column.type) else _texts(column)
-    return ["NULL" if text is None else _printable(text) for text in texts]
+    """Return the strings of a column of a table."""
+    strings = column.cast(pa.string()).to_pylist() if _is_castable(column.type) else _strings(column)
+    return ["NULL" if text is None else _printable(text) for text in strings]
 
 
-def _texts(column: Any) -> list[str | None]:
+def _strings(column: Any) -> list[str | None]:
     """Return values for which Arrow has no text as JSON."""
     values = (_plain(value, column.type) for value in column.to_pylist())
     return [value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
 
 
 def _printable(text: str, max_chars: int | None = MAX_CELL_CHARS) -> str:
-    """Return a text without control characters, which terminals obey, and cut where it is too long."""
+    """Return a string without control characters, which terminals obey, and cut where it is too long."""
     printable = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return printable if max_chars is None or len(printable) <= max_chars else printable[: max_chars - 1] + "…"
 
 
 def _json_lines(batch: Any) -> bytes:
-    """Return a batch as an object of JSON per row."""
+    """Return a batch as a JSON object per row."""
     columns = [[_plain(value, column.type) for value in column.to_pylist()] for column in batch.columns]
     rows = (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Return a value in the form of JSON. Numbers that JSON cannot represent are texts, as in ``raddle events dump``."""
+    """Return a value as JSON. Numbers that JSON cannot represent are strings, as in ``raddle events dump``."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -201,7 +201,7 @@ def _plain(value: Any, kind: Any) -> Any:
     if isinstance(value, pa.MonthDayNano):
         return _duration(*value)
     if pa.types.is_map(kind):
-        # Keys need not be texts, and may be repeated.
+        # Keys need not be strings, and may be repeated.
         return [{"key": _plain(key, kind.key_type), "value": _plain(item, kind.item_type)} for key, item in value]
     if isinstance(value, list):
         return [_plain(item, kind.value_type) for item in value]

@@ -1,4 +1,4 @@
-"""Plans of DataFusion: which rows of each table a query can need, and which results would depend on the order of rows.
+"""DataFusion plans: which rows of each table a query can need, and which results would depend on the order of rows.
 
 Invariant: what is not understood excludes nothing.
 """

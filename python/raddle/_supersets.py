@@ -27,14 +27,14 @@ MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "=="}
 """Comparison of the exchanged operands."""
 
 MAX_VALUES = 1000
-"""Maximum number of values in a condition that is passed on: texts and floats of a row are compared with each of them."""
+"""Maximum number of values in a condition that is passed on: strings and floats of a row are compared with each of them."""
 
 MAX_EXACT_FLOAT = 1 << 24
 """Limit of floats to which integers are compared: a library may convert the integers to floats, which have larger ones exactly."""
 
 
 class Columns:
-    """Columns that can be compared: those of numbers and of texts of fixed length, with one value per row."""
+    """Columns that can be compared: those of numbers and of fixed-length strings, with one value per row."""
 
     dtypes: Mapping[str, np.dtype[Any]]
     """Type of each of these columns."""

@@ -58,7 +58,7 @@ def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values of the columns for a data frame: one per field of a compound, called ``NAME.FIELD``.
 
-    Texts become ``str``, numbers get the byte order of the machine, and rows with several elements become arrays.
+    Strings become ``str``, numbers get the byte order of the machine, and rows with several elements become arrays.
     """
     if array.dtype.names is not None:
         for field in array.dtype.names:
@@ -70,17 +70,17 @@ def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, An
 
 
 def as_str(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return texts as ``str`` in an array of objects; all other values as they are."""
+    """Return strings as ``str`` in an array of objects; all other values as they are."""
     metadata: Mapping[str, Any] = array.dtype.metadata or {}
     if array.dtype.kind != "S" and metadata.get("vlen") not in (str, bytes):
         return array
-    texts = np.empty(array.shape, object)
-    texts.reshape(-1)[:] = [text.decode("utf-8", "surrogateescape") for text in array.reshape(-1).tolist()]
-    return texts
+    strings = np.empty(array.shape, object)
+    strings.reshape(-1)[:] = [text.decode("utf-8", "surrogateescape") for text in array.reshape(-1).tolist()]
+    return strings
 
 
 def awkward_column(array: npt.NDArray[Any], name: str = "a column") -> Any:
-    """A column as an awkward layout of the same types, including texts, lists of variable length and compounds.
+    """A column as an awkward layout of the same types, including strings, lists of variable length and compounds.
 
     Raises UsageError, with the column's name, for a type that awkward cannot represent.
     """

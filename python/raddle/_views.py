@@ -89,7 +89,7 @@ class TypeView(View):
 
 
 class TextView(View):
-    """Texts as ``str``."""
+    """Strings as ``str``."""
 
     __slots__ = ("_encoding", "_errors")
 
@@ -103,9 +103,9 @@ class TextView(View):
         return np.dtype(object)
 
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        texts = np.empty(values.shape, object)
-        texts.reshape(-1)[:] = [value.decode(self._encoding, self._errors) for value in values.reshape(-1)]
-        return texts
+        strings = np.empty(values.shape, object)
+        strings.reshape(-1)[:] = [value.decode(self._encoding, self._errors) for value in values.reshape(-1)]
+        return strings
 
 
 class FieldsView(View):

@@ -1,6 +1,6 @@
 """The xarray engine ``"raddle"``: netCDF-4 and other HDF5 files, with variables read on demand.
 
-Texts of variable length become ``str``, as in other engines.
+Variable-length strings become ``str``, as in other engines.
 
 Dimensions are named after dimension scales, as in netCDF-4. An axis without a scale gets a dimension of the group with
 the same length or, if there is none, a dimension named ``phony_dim_0`` and so on, as in other xarray engines.
@@ -203,7 +203,7 @@ def _enumerations(group: Group) -> dict[int, str]:
 
 
 def _attributes(owner: HdfObject) -> dict[str, Any]:
-    """Attributes in xarray's form: texts as ``str``, arrays of one element as that element."""
+    """Attributes in xarray's form: strings as ``str``, arrays of one element as that element."""
     found = {}
     for name in owner.attrs:
         if name in _HIDDEN:

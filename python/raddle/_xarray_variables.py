@@ -26,11 +26,11 @@ class Values(BackendArray):
     """
 
     def __init__(self, dataset: Dataset, shape: tuple[int, ...]) -> None:
-        texts = has_texts(dataset)
-        self._read_from = dataset.asstr(errors="surrogateescape") if texts else dataset
+        strings = has_strings(dataset)
+        self._read_from = dataset.asstr(errors="surrogateescape") if strings else dataset
         self._dataset = dataset
         self.shape = shape
-        self.dtype = create_vlen_dtype(str) if texts else dataset.dtype
+        self.dtype = create_vlen_dtype(str) if strings else dataset.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         support = indexing.IndexingSupport.OUTER_1VECTOR
@@ -43,7 +43,7 @@ class Values(BackendArray):
             _split(index, stored, extent)
             for index, stored, extent in zip(key, self._dataset.shape or (), self.shape, strict=True)
         ]
-        fill = "" if has_texts(self._dataset) else self._dataset.fillvalue
+        fill = "" if has_strings(self._dataset) else self._dataset.fillvalue
         values = np.full([count for count, _, _ in axes if count is not None], fill, self.dtype)
         if all(index is not None for _, index, _ in axes):
             place = tuple(place for _, _, place in axes if place is not None)
@@ -68,8 +68,8 @@ def _split(index: Any, stored: int, extent: int) -> tuple[int | None, Any, Any]:
     return None, number if number < stored else None, None
 
 
-def has_texts(dataset: Dataset) -> bool:
-    """Return whether the elements are texts of variable length."""
+def has_strings(dataset: Dataset) -> bool:
+    """Return whether the elements are variable-length strings."""
     return dataset._element_type().route == "strings"
 
 
@@ -96,7 +96,7 @@ def encoding(
 
 
 def _type(dataset: Dataset, enumerations: Mapping[int, str]) -> npt.DTypeLike:
-    if has_texts(dataset):
+    if has_strings(dataset):
         return str
     dtype = dataset.dtype
     metadata = dict(dtype.metadata or {})

@@ -166,7 +166,7 @@ class RankFailedError(RaddleError):
 
 
 class RaddleWarning(UserWarning):
-    """Base class of raddle's warnings that carry more than a text."""
+    """Base class of raddle's warnings that carry more than a message."""
 
 
 class DifferencesWarning(RaddleWarning):
@@ -181,7 +181,7 @@ class DifferencesWarning(RaddleWarning):
 
 
 class StaleIndexWarning(RaddleWarning):
-    """The index of a file belongs to another state of the file, and was not used."""
+    """The index of a file was written for a different state of the file, and was not used."""
 
 
 _SHOWN_DIFFERENCES = 20

@@ -50,7 +50,7 @@ def read_columns(
         Bytes of device memory for batches, in addition to the arrays and nvCOMP's own memory. At most the same amount
         of pinned host memory holds stored bytes.
     device
-        The device that decodes, for tests. Default: the current device of cupy.
+        The device that decodes, for tests. Default: the current cupy device.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def read_columns(
     Raises
     ------
     raddle.errors.UsageError
-        If cupy or nvCOMP is not installed, or cupy cannot represent the type of a column (texts, compounds, references,
+        If cupy or nvCOMP is not installed, or cupy cannot represent the type of a column (strings, compounds, references,
         floats of 16 bytes): all such columns are named.
     raddle.errors.UnsupportedError
         If there is no CUDA device.

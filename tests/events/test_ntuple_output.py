@@ -51,7 +51,7 @@ def trees(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ntuples(tmp_path_factory):
-    """Texts, lists of lists, records, in several clusters."""
+    """Strings, lists of lists, records, in several clusters."""
     path = tmp_path_factory.mktemp("ntuples") / "ntuple.root"
     batches = [test_ntuples.columns(1, 50), test_ntuples.columns(2, 1), test_ntuples.columns(3, 117)]
     with uproot.recreate(path) as file:

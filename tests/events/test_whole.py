@@ -96,7 +96,7 @@ def test_random_classes(tmp_path, seed):
 
 
 def test_objects_of_root_are_read_by_uproot(tmp_path):
-    """Objects with bases of ROOT's own, from a file of ROOT."""
+    """Objects with bases of ROOT's own, from a ROOT file."""
     path = SAMPLES / "products.root"
     cells, names = blobs(path, "cell", "--whole"), blobs(path, "named", "--whole")
     for entry, (cell, name) in enumerate(zip(cells, names)):
@@ -134,7 +134,7 @@ def test_products_come_back_from_every_format(tmp_path, layout):
 
 
 def test_the_framework_takes_split_and_unsplit_objects_alike(tmp_path):
-    """Trees of ROOT with the same objects, stored in four ways, become the same stream."""
+    """ROOT trees with the same objects, stored in four ways, become the same stream."""
     products = [option for name in ("hit", "hits", "cluster", "clusters", "tracks", "pairs", "shapes") for option in ("--products", name)]
     written = []
     for name in ("split", "unsplit", "objectwise", "embedded"):

@@ -1,4 +1,4 @@
-"""Compares OpenVisus, the usual reader of IDX, with raddle in both directions, at every resolution.
+"""Compares OpenVisus, the usual IDX reader, with raddle in both directions, at every resolution.
 
 Skipped if OpenVisus is not installed: there are wheels for CPython 3.11 only.
 """

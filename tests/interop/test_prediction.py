@@ -100,7 +100,7 @@ def test_a_refused_memory_limit_is_predicted(raddle, fields, tmp_path):
 
 @pytest.mark.parametrize("options", [[], ["-c", "keep"], ["--chunk", "700rows"]])
 def test_all_chunks_are_counted(raddle, fields, tmp_path, options):
-    """Previously those of texts and references were left out."""
+    """Previously those of strings and references were left out."""
     output = tmp_path / "all.nc"
     plan = json.loads(raddle("plan", *fields, "--json", *options).stdout)
     raddle("merge", *fields, "-o", output, *options)

@@ -109,7 +109,7 @@ def test_idx_is_read(raddle, kept):
 def test_the_index_is_used(kept):
     path = kept.path(kept["indexed"]["file"])
     with warnings.catch_warnings():
-        # An index of another state of the file is not used, with a warning.
+        # An index that was written for a different state of the file is not used, with a warning.
         warnings.simplefilter("error")
         table = package.scan(path)["trk"]
         assert table.filter(package.col("x") > 200.5).select("x").to_numpy()["x"].tolist() == [[201.0], [202.0]]

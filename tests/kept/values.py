@@ -4,7 +4,7 @@ import numpy as np
 
 
 def plain(values: object) -> object:
-    """Returns arrays as nested lists of numbers and texts, and compound elements as lists of their fields."""
+    """Returns arrays as nested lists of numbers and strings, and compound elements as lists of their fields."""
     match values:
         case np.ndarray() if values.dtype.names:
             return [[plain(element[name]) for name in values.dtype.names] for element in values.reshape(-1)]

@@ -1,5 +1,5 @@
 """Files of formats that a merge refuses by name, and that rules of the user can describe: experiments, recordings and
-libraries of Python.
+Python libraries.
 
 A function writes the marks of its format and the dataset that a concatenation would make wrong. ``KINDS`` maps each of
 them to a user block and to words of the refusal.
@@ -317,7 +317,7 @@ KINDS = {
 
 
 def texts_of_vaex(path):
-    """Returns the texts of the column that `vaex` writes."""
+    """Returns the strings of the column that `vaex` writes."""
     with h5py.File(path) as file:
         column = file["table/columns/name"]
         data, ends = column["data"][:].tobytes(), column["indices"][:]

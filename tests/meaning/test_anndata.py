@@ -540,11 +540,11 @@ UNS = {
     "ordered otherwise": (letters("ab", "ab", True), letters("ab", "ba")),
     "other categories": (letters("ab", "ab"), letters("ba", "ab")),
     "texts": (letters("ab", "ab"), np.array(["a", "b"], object)),
-    "categories of texts": (np.array(["a", "b"], object), letters("ab", "ba")),
+    "categories of strings": (np.array(["a", "b"], object), letters("ab", "ba")),
     "missing": (letters(["a", None], "a"), letters(["a", None], "ab")),
     "types of nullable": (pd.array([1, None], dtype="Int32"), pd.array([1, None], dtype="Int64")),
     "other nullable": (pd.array([1, None], dtype="Int32"), pd.array([1, 2], dtype="Int32")),
-    "nullable texts": (pd.array(["a", "b"], dtype="string"), letters("ab", "ab")),
+    "nullable strings": (pd.array(["a", "b"], dtype="string"), letters("ab", "ab")),
     "numbers": (pd.Categorical([3, 4]), pd.Categorical([3, 4], categories=[4, 3])),
     "by column": (of_one([[1.0, 0], [2, 3]]), of_one([[1.0, 0], [2, 3]]).tocsc()),
     "by row": (of_one([[1.0, 0], [2, 3]]).tocsc(), of_one([[1.0, 0], [2, 3]])),
@@ -573,8 +573,8 @@ def test_equal_values_of_other_kinds(tmp_path, policy, case):
 
 
 @pytest.mark.parametrize("policy", ["same", "unique"])
-def test_texts_of_other_types_are_equal(tmp_path, policy):
-    """anndata reads all of them as texts."""
+def test_strings_of_other_types_are_equal(tmp_path, policy):
+    """anndata reads all of them as strings."""
     objects = pair(plain())
     for made in objects:
         made.uns = {"kept": np.array(["a", "bcd"], object)}

@@ -143,7 +143,7 @@ def test_a_variable_may_be_named_as_a_coordinate_in_some_files_only(tmp_path, ho
     MERGING.equal(inputs, judge=None)
     files[1].variables["area"].values = [2.0, 1.0]
     (tmp_path / "other").mkdir()
-    MERGING.refused(write_all(tmp_path / "other", *files), "--scalars", "first", names=["/area", "other coordinates"])
+    MERGING.refused(write_all(tmp_path / "other", *files), "--scalars", "first", names=["/area", "different coordinates"])
 
 
 LATITUDES = {
@@ -171,9 +171,9 @@ def test_reversed_coordinates_are_refused_whatever_scalars_says(tmp_path, raddle
         inputs.append(tmp_path / f"{number}.nc")
         dataset.to_netcdf(inputs[-1], unlimited_dims=["time"])
     name = {"bounds": "/lat_bnds", "curvilinear": "/lat2d"}.get(place, "/lat")
-    message = MERGING.refused(inputs, names=[name, "other coordinates", "/height", "/mask", "cdo invertlat"])
+    message = MERGING.refused(inputs, names=[name, "different coordinates", "/height", "/mask", "cdo invertlat"])
     assert "--scalars first" in message
-    message = MERGING.refused(inputs, "--scalars", "first", names=[name, "other coordinates"])
+    message = MERGING.refused(inputs, "--scalars", "first", names=[name, "different coordinates"])
     assert "what to do" in message and "--scalars" not in message
     raddle("merge", *inputs, "-o", tmp_path / "first.nc", "--exclude", name, "--scalars", "first")
     raddle("merge", *inputs, "-o", tmp_path / "named.nc", "--rule", f"{name}: once", "--scalars", "first")
@@ -188,7 +188,7 @@ def test_members_of_an_ensemble_name_their_dimension(tmp_path, count):
         file.variables["member"] = Variable(("member",), 7 * number + np.arange(count))
         file.variables["rain"] = Variable(("member", "time"), np.full((count, 3), 1.0 + number))
     inputs = write_all(tmp_path, *files)
-    message = MERGING.refused(inputs, names=["/member", "other coordinates", "--dim member"][: 3 if count == 1 else 2])
+    message = MERGING.refused(inputs, names=["/member", "different coordinates", "--dim member"][: 3 if count == 1 else 2])
     assert count == 1 or "--dim" not in message
     MERGING.equal(inputs, "--dim", "member", dim="member", ordered=False)
 
@@ -238,7 +238,7 @@ def test_an_input_without_rows(tmp_path):
     MERGING.equal(write_all(tmp_path, simple(), simple(3, 0), simple(3)))
 
 
-def test_texts_of_other_lengths(tmp_path):
+def test_strings_of_other_lengths(tmp_path):
     files = [simple(), simple(3)]
     for file, width in zip(files, [3, 7]):
         file.dims["letters"] = width
@@ -258,7 +258,7 @@ def test_groups(tmp_path):
     MERGING.equal(write_all(tmp_path, *files))
 
 
-def test_texts_without_the_record_dimension_next_to_groups(tmp_path):
+def test_strings_without_the_record_dimension_next_to_groups(tmp_path):
     files = [simple(), simple(3)]
     for file in files:
         file.variables["names"] = Variable(("x",), ["a", ""], type=str)

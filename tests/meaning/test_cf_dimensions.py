@@ -35,7 +35,7 @@ SETS = {
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
 @pytest.mark.parametrize("join", ["exact", "outer", "inner"])
 @pytest.mark.parametrize("texts", SETS.values(), ids=SETS.keys())
-def test_lengths_of_texts_that_xarray_names(tmp_path, raddle, texts, join, engine):
+def test_lengths_of_strings_that_xarray_names(tmp_path, raddle, texts, join, engine):
     paths = []
     for number, (names, notes) in enumerate(texts):
         paths.append(tmp_path / f"{number}.nc")
@@ -55,7 +55,7 @@ def test_lengths_of_texts_that_xarray_names(tmp_path, raddle, texts, join, engin
         }
 
 
-def test_a_length_of_texts_that_is_another_variable_s_too_is_refused(tmp_path):
+def test_a_length_of_strings_that_is_another_variable_s_too_is_refused(tmp_path):
     files = [simple(), simple(3)]
     for file, (first, second) in zip(files, [("short", "short"), ("short", "long")]):
         file.dims |= {"short": 2, "long": 4}
@@ -185,7 +185,7 @@ def test_other_dimensions_of_the_same_length_are_refused(tmp_path):
     MERGING.refused(write_all(tmp_path, *files), names=["/field (dimensions)", "(/time, /x)", "(/time, /y)"])
 
 
-def test_an_append_of_shorter_texts(tmp_path, raddle):
+def test_an_append_of_shorter_strings(tmp_path, raddle):
     output, paths = tmp_path / "all.nc", []
     for number, names in enumerate([["abc", "ab"], ["xyz", "x"], ["ab", "a"], ["abcd", "a"]]):
         paths.append(tmp_path / f"{number}.nc")

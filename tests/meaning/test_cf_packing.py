@@ -176,4 +176,4 @@ def test_an_append_names_no_option_that_it_lacks(tmp_path, raddle):
     output = tmp_path / "merged.nc"
     raddle("merge", *inputs[:2], "-o", output)
     refused = raddle("append", output, inputs[2], expect=3).stderr
-    assert "--packing unpack" in refused and "merge all inputs into a new file with an option that the table names" in refused
+    assert "--packing unpack" in refused and "merge all inputs into a new file with an option from the table" in refused

@@ -1,5 +1,5 @@
 """Values of netCDF-4 variables that depend on attributes: packed times, limits, fill values, references before the
-first year, units of bounds, encodings of texts. xarray judges: a merge reads as the concatenation of its inputs, or is
+first year, units of bounds, encodings of strings. xarray judges: a merge reads as the concatenation of its inputs, or is
 refused."""
 
 import cf_judge
@@ -229,7 +229,7 @@ def test_a_time_zone_without_a_sign(tmp_path):
 @pytest.mark.parametrize("kind", ["i2", "i4", "i8", "f4", "f8"])
 @pytest.mark.parametrize("has_marker", [True, False])
 def test_times_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, has_marker):
-    """Without an attribute that names it, the fill value of netCDF is a missing value for netCDF4 only."""
+    """Without an attribute that names it, the netCDF default fill value is a missing value for netCDF4 only."""
     inputs = write_all(tmp_path, simple(), simple(3))
     fill = netCDF4.default_fillvals[kind]
     for path, day in zip(inputs, [1, 3]):
@@ -260,7 +260,7 @@ def unwritten(folder, kind, fill, *attributes):
 @pytest.mark.parametrize(("kind", "how"), [("i2", "unpack"), ("i2", "repack"), ("i4", "repack"), ("u2", "unpack"), ("f4", "unpack")])
 @pytest.mark.parametrize("marker", [None, "_FillValue", "missing_value"])
 def test_packed_values_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, how, marker):
-    """netCDF4 masks the fill value of netCDF unless ``_FillValue`` names another; xarray masks only what attributes name."""
+    """netCDF4 masks the netCDF default fill value unless ``_FillValue`` names another; xarray masks only what attributes name."""
     fill = np.dtype(kind).type(netCDF4.default_fillvals[kind])
     attributes = [{"scale_factor": scale} | ({marker: fill} if marker == "missing_value" else {}) for scale in [0.5, 0.25]]
     inputs = unwritten(tmp_path, kind, fill if marker == "_FillValue" else None, *attributes)
@@ -315,7 +315,7 @@ def test_bytes_have_no_fill_value_of_netcdf(tmp_path, kind):
 )
 @pytest.mark.parametrize("has_marker", [True, False])
 def test_converted_values_that_were_never_written_stay_missing_or_are_refused(tmp_path, kind, units, has_marker):
-    """A shift does not change the fill value of netCDF, because it is a large number."""
+    """A shift does not change the netCDF default fill value, because it is a large number."""
     fill = netCDF4.default_fillvals[kind]
     inputs = unwritten(tmp_path, kind, fill if has_marker else None, *({"units": unit} for unit in units))
     if not has_marker and units[0] != "degC":
@@ -404,7 +404,7 @@ def test_differences_of_temperatures_are_not_joined_to_temperatures(tmp_path, op
 
 
 @pytest.mark.parametrize("encodings", [("latin-1", "utf-8"), ("utf-8", "latin-1"), ("utf-8", None), (None, "utf-8")])
-def test_other_encodings_of_texts_are_refused(tmp_path, encodings):
+def test_other_encodings_of_strings_are_refused(tmp_path, encodings):
     def write(encodings):
         files = [simple(), simple(3)]
         for file, encoding in zip(files, encodings):

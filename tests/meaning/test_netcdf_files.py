@@ -59,7 +59,7 @@ def test_a_merged_classic_file_can_be_copied(tmp_path, tool):
 
 
 @pytest.mark.parametrize("texts", [["ru29"], ["ru29", "b"]])
-def test_a_text_whose_length_is_a_dimension_of_its_own(tmp_path, raddle, texts):
+def test_a_string_whose_length_is_a_dimension_of_its_own(tmp_path, raddle, texts):
     """Files of gliders have the name of their trajectory in such a variable."""
     files = [simple(), simple(3)]
     for file in files:

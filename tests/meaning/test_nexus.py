@@ -320,7 +320,7 @@ def test_other_pixels_are_refused_whatever_scalars_says(tmp_path, raddle, name):
             bank[name] = np.arange(4)[:: 1 - 2 * number]
             bank["efficiency"] = np.full(4, 0.5 + number)
     path = f"/entry/instrument/bank/{name}"
-    message = MERGING.refused(inputs, "--scalars", "first", names=[path, "other coordinates"])
+    message = MERGING.refused(inputs, "--scalars", "first", names=[path, "different coordinates"])
     assert "efficiency" not in message
     raddle("merge", *inputs, "-o", tmp_path / "named.nxs", "--rule", f"{path}: once", "--scalars", "first")
 
@@ -477,9 +477,9 @@ def test_other_axes_are_refused_whatever_scalars_says(tmp_path, raddle, place):
             data = file["entry/data"]
             data.pop(name, None)
             data[name] = values + number
-    message = MERGING.refused(inputs, names=[f"/entry/data/{name}", "other coordinates", "/entry/data/background"])
+    message = MERGING.refused(inputs, names=[f"/entry/data/{name}", "different coordinates", "/entry/data/background"])
     assert "--scalars first" in message
-    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/entry/data/{name}", "other coordinates"])
+    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/entry/data/{name}", "different coordinates"])
     assert "--scalars" not in message and "background" not in message and "temperature" not in message
     raddle("merge", *inputs, "-o", tmp_path / "named.nxs", "--rule", f"/entry/data/{name}: once", "--scalars", "first")
 

@@ -345,7 +345,7 @@ def aligned_table(number):
 
 
 def read_table(path):
-    """Returns the rows of a table of HDMF with those of its categories."""
+    """Returns the rows of an HDMF table with those of its categories."""
     with HDF5IO(path, manager=hdmf.common.get_manager(), mode="r") as io:
         root = io.read()
         tables = [root, *getattr(root, "category_tables", {}).values()]
@@ -606,7 +606,7 @@ def test_other_channels_are_refused_whatever_scalars_says(tmp_path, raddle, path
                 file[path] = np.ones(3) + np.arange(3) * number
             elif number:
                 file[path][:] = file[path][:][::-1]
-    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/{path}", "other coordinates"])
+    message = MERGING.refused(inputs, "--scalars", "first", names=[f"/{path}", "different coordinates"])
     assert "what to do" in message and "--scalars" not in message
     raddle("merge", *inputs, "-o", tmp_path / "named.nwb", "--rule", f"/{path}: once", "--scalars", "first")
 
@@ -620,7 +620,7 @@ def test_other_channels_are_refused_whatever_scalars_says(tmp_path, raddle, path
         ("subject_id", "/general/subject/subject_id"),
     ],
 )
-def test_texts_of_the_file_that_differ_are_not_stacked(tmp_path, name, path):
+def test_strings_of_the_file_that_differ_are_not_stacked(tmp_path, name, path):
     """pynwb does not read a list in their place."""
     texts = ["of one", "of two"]
     for number, file in write_each(tmp_path, **({} if name == "subject_id" else {name: texts})):

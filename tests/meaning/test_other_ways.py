@@ -100,7 +100,7 @@ def test_append(tmp_path, convention, files):
 
 
 def test_a_file_keeps_a_dimension_that_later_inputs_lack(tmp_path, raddle):
-    """The length of a text is a dimension, which xarray names after it, and which no variable may use."""
+    """The length of a string is a dimension, which xarray names after it, and which no variable may use."""
     files = [cf_files.simple(), cf_files.simple(3)]
     for file, name in zip(files, ["string4", "string5"]):
         file.dims[name] = int(name[-1])
@@ -226,7 +226,7 @@ def test_verify_finds_what_is_wrong(tmp_path, convention, files):
 
 @each_convention
 def test_judges_see_what_is_wrong(tmp_path, raddle, convention, files):
-    """Rows concatenated as stored have another meaning."""
+    """Rows concatenated as stored have a different meaning."""
     inputs, judge = files
     output = tmp_path / f"out{inputs[0].suffix}"
     options = ["--convention", "none", "--scalars", "first"]

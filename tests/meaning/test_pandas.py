@@ -269,7 +269,7 @@ def test_another_text_for_missing_values_is_refused(tmp_path):
     MERGING.refused(inputs, names=["/data", "nan_rep", "nil"])
 
 
-def test_longer_texts(tmp_path):
+def test_longer_strings(tmp_path):
     inputs = [
         write(tmp_path / f"{number}.h5", {"data": frame(number, 3)}, min_itemsize={"values": width})
         for number, width in enumerate([4, 9])

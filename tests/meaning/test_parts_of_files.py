@@ -12,7 +12,7 @@ MERGING = Merging("parts of files", None)
 
 
 def with_table(path, number):
-    """Writes an image, and a table of HDMF with a ragged column and rows of another table in a group."""
+    """Writes an image, and an HDMF table with a ragged column and rows of another table in a group."""
     table = DynamicTable(name="table", description="spikes")
     table.add_column("spikes", "times", index=True)
     for count in range(1, 3 + number):
@@ -32,7 +32,7 @@ def with_table(path, number):
 
 
 def with_events(path, number):
-    """Writes events of NeXus in an entry that is not in the root group."""
+    """Writes NeXus events in an entry that is not in the root group."""
     with h5py.File(path, "w") as file:
         group = file.create_group("scan/entry/detector")
         group.attrs["NX_class"] = "NXevent_data"

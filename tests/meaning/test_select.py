@@ -323,7 +323,7 @@ def test_region_references_to_restricted_datasets_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2"])
-def test_texts_that_are_no_ranges_are_refused(tmp_path, raddle, select):
+def test_strings_that_are_no_ranges_are_refused(tmp_path, raddle, select):
     [path, *_] = write(tmp_path, grid())
     refused = raddle("merge", path, "-o", tmp_path / "out.nc", "--select", select, expect=2)
     assert "is not a range of a dimension" in refused.stderr

@@ -419,7 +419,7 @@ def test_numbers_in_names_are_sorted_as_numbers(tmp_path, raddle, numbers):
 
 
 @pytest.mark.parametrize("texts", [["ok"] * 3, ["a", "b", "c"]])
-def test_texts_along_a_tiled_dimension_are_refused(tmp_path, texts):
+def test_strings_along_a_tiled_dimension_are_refused(tmp_path, texts):
     inputs = [tmp_path / f"{number}.nc" for number in range(2)]
     for number, path in enumerate(inputs):
         with netCDF4.Dataset(path, "w") as file:

@@ -96,7 +96,7 @@ PAPERS = {
         works("section 5.9: serial and parallel library, interleaved", bench("occam-2005", "libraries"), test("tests/apply/test_tune.py", "test_interleaved_libraries")),
         works("data set of 1.97 GB", run("full_field")),
         not_shown("section 5.10: libraries of 32 and 64 bits", "no 32-bit library is supported"),
-        not_shown("appendix A: profile by function", "raddle times calls of HDF5, not its internal functions; it compares gzip on and off by processor time"),
+        not_shown("appendix A: profile by function", "raddle times HDF5 calls, not its internal functions; it compares gzip on and off by processor time"),
     ],
     "Kumar et al. 2012": [
         works("figures 1, 2, table I: order of samples", test("tests/interop/test_openvisus.py", "test_openvisus_reads_what_raddle_writes", "test_files_are_those_of_openvisus")),
@@ -124,12 +124,12 @@ PAPERS = {
     ],
     "Bashyal et al. 2024": [
         not_shown("files of experiments", "the repository does not contain them; tests/events writes files of every kind with uproot and reads them back"),
-        works("trees of ROOT", test("tests/events/test_trees.py", "test_columns_of_every_kind", "test_bytes_of_what_root_wrote")),
+        works("ROOT trees", test("tests/events/test_trees.py", "test_columns_of_every_kind", "test_bytes_of_what_root_wrote")),
         works("RNTuples", test("tests/events/test_ntuples.py", "test_fields_are_those_of_uproot", "test_fields_that_were_added_later_begin_with_zeros")),
         works("branches of packed numbers, arrays, references", test("tests/events/test_packed_numbers.py", "test_leaves_of_packed_numbers"), test("tests/events/test_branches.py", "test_arrays_behind_pointers", "test_references")),
         works("section 2: the framework's layouts by product, event and batch", test("tests/events/test_layouts.py", "test_the_framework_s_product_layout", "test_the_framework_s_event_and_batch_layouts")),
         works("packed data streams, converted to every layout and back", run("streams"), test("tests/events/test_layouts.py", "test_a_stream_comes_back_through_every_layout")),
-        works("products of the framework from split branches of ROOT", test("tests/events/test_whole.py", "test_random_classes", "test_products_come_back_from_every_format", "test_the_framework_takes_split_and_unsplit_objects_alike")),
+        works("products of the framework from split ROOT branches", test("tests/events/test_whole.py", "test_random_classes", "test_products_come_back_from_every_format", "test_the_framework_takes_split_and_unsplit_objects_alike")),
         works("sources that wait, also for the times recorded in a file", test("tests/events/test_bench.py", "test_events_wait_as_long_as_a_file_says")),
         works("values of events as text", test("tests/events/test_dump.py", "test_json_has_the_values_of_uproot")),
         works("figure 2: rates of formats by threads", bench("hep-cce-2023", "formats", "threads")),
@@ -155,7 +155,7 @@ PAPERS = {
         works("settings found for a program", test("tests/apply/test_tune.py", "test_a_program_that_writes_row_by_row")),
         works("future work: chunk caches chosen at run time", test("tests/apply/test_adapt.py", "test_rows_of_later_datasets_get_the_cache_that_the_first_lacked", "test_readers_get_it_while_the_dataset_is_open", "test_any_accesses_read_and_write_the_same")),
         not_shown("future work: alignment chosen at run time", "tests on ext4 found no gain, and Lustre and GPFS were not available; `apply --adapt` aligns to their stripes"),
-        not_shown("the cost of the superblock", "the paper took it from Darshan; raddle times calls of HDF5"),
+        not_shown("the cost of the superblock", "the paper took it from Darshan; raddle times HDF5 calls"),
         not_shown("Summit and Cori", "parallel file systems and hundreds of nodes were not available"),
     ],
     "Beyond the papers": [

@@ -126,7 +126,7 @@ def columns(number, rows):
 
 @pytest.fixture(scope="module", params=["tree", "ntuple"])
 def tree(tmp_path_factory, request):
-    """A file of events, with a tree or an RNTuple."""
+    """An event file, with a tree or an RNTuple."""
     from event_files import columns, write_root
 
     path = tmp_path_factory.mktemp("events") / f"{request.param}.root"

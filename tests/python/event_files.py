@@ -1,4 +1,4 @@
-"""Files of events that several tests read."""
+"""Event files that several tests read."""
 
 import awkward as ak
 import numpy as np

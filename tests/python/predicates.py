@@ -1,4 +1,4 @@
-"""Conditions of SQL, drawn for property tests."""
+"""SQL conditions, drawn for property tests."""
 
 from hypothesis import strategies as st
 

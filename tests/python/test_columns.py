@@ -114,7 +114,7 @@ def test_columns_of_long_chunks(pair, rows, shuffle):
             assert np.array_equal(ours[f"t/{name}"][part], values[part]), (name, part)
 
 
-def test_a_data_frame_has_fields_and_texts(pair):
+def test_a_data_frame_has_fields_and_strings(pair):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     point = np.dtype([("x", "f4"), ("y", ">f4")])
 

@@ -162,7 +162,7 @@ def parameters(function):
 
 
 def test_the_stub_is_that_of_the_compiled_part():
-    # mypy's own comparison rereads the stubs of numpy at each call, which takes half a minute.
+    # mypy's own comparison rereads the numpy stubs at each call, which takes half a minute.
     stub = ast.parse((PACKAGES / "raddle/_core.pyi").read_text())
     functions = [node for node in stub.body if isinstance(node, ast.FunctionDef)]
     classes = [node for node in stub.body if isinstance(node, ast.ClassDef)]

@@ -1,4 +1,4 @@
-"""References for readers of Zarr: zarr reads through them the values that h5py reads."""
+"""References for Zarr readers: zarr reads through them the values that h5py reads."""
 
 import json
 import subprocess

@@ -99,7 +99,7 @@ def test_rows_and_values_are_those_of_numpy(data):
 
 @pytest.fixture
 def table(tmp_path):
-    """A sorted key, an unsorted value, a wide column, an enumeration and texts, in chunks of 1,000 rows."""
+    """A sorted key, an unsorted value, a wide column, an enumeration and strings, in chunks of 1,000 rows."""
     path, rows = tmp_path / "all.h5", 100_000
     random = np.random.default_rng(0)
     columns = {
@@ -183,7 +183,7 @@ def test_an_index_of_another_state_is_not_used(table):
     with h5py.File(path, "a") as file:
         file["rec.slc/evt"][:10] = 99_000
     os.utime(path, ns=(1, 1))
-    with pytest.warns(errors.StaleIndexWarning, match="another state"):
+    with pytest.warns(errors.StaleIndexWarning, match="a different state"):
         tables = raddle.scan(path)
     assert tables["rec.slc"].filter(col("evt") == 99_000).count() == 11
     raddle.index(path, progress=False)
@@ -215,9 +215,9 @@ def test_an_index_replaces_only_an_index(table, tmp_path):
     [
         (lambda: col("energi") > 2, r"no column \"energi\"; did you mean energy"),
         (lambda: col("wide") > 2, "several values per row"),
-        (lambda: col("note") == 3, "holds texts"),
+        (lambda: col("note") == 3, "holds strings"),
         (lambda: col("energy") == "high", "holds numbers"),
-        (lambda: col("name") > 3, "holds texts"),
+        (lambda: col("name") > 3, "holds strings"),
         (lambda: col("colour") == "green", "its values are blue, red"),
     ],
 )
@@ -354,7 +354,7 @@ def blocks_of(path, index, text):
 
 
 def spaces_in(group, name, texts):
-    """Writes texts that are padded with spaces in the file."""
+    """Writes strings that are padded with spaces in the file."""
     kind = h5py.h5t.C_S1.copy()
     kind.set_size(texts.itemsize)
     kind.set_strpad(h5py.h5t.STR_SPACEPAD)
@@ -430,7 +430,7 @@ def test_verify_compares_the_index_with_the_values(tmp_path):
     found = [one.what for one in raddle.verify(path, progress=False).mismatches if "index" in one.what]
     assert found == ["has other limits in rows 50000 to 59999 in the index all.h5.stats"]
     os.utime(path)
-    with pytest.warns(UserWarning, match="belongs to another state of the file, and is not checked"):
+    with pytest.warns(UserWarning, match="was written for a different state of the file, and is not checked"):
         raddle.verify(path, progress=False)
 
 

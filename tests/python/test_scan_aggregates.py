@@ -193,7 +193,7 @@ def test_sums_beyond_the_largest_float_are_infinite(tmp_path):
 def test_aggregates_are_of_numbers(table):
     path, _ = table
     scan = raddle.scan(path)["rec"]
-    with pytest.raises(errors.UsageError, match="holds texts, and only numbers have a sum"):
+    with pytest.raises(errors.UsageError, match="holds strings, and only numbers have a sum"):
         scan.sum("text")
     with pytest.raises(errors.UsageError, match="variable length"):
         scan.max("long")

@@ -39,7 +39,7 @@ def test_an_open_scan_does_not_use_the_index_of_an_earlier_state(changing):
     change()
     with h5py.File(path) as file:
         x = file["t/x"][()]
-    with pytest.warns(errors.StaleIndexWarning, match=r"changing\.h5\.stats belongs to another state") as warned:
+    with pytest.warns(errors.StaleIndexWarning, match=r"changing\.h5\.stats was written for a different state") as warned:
         assert found.rows().tolist() == np.flatnonzero(x == 5).tolist() == [5, 90_000]
     assert [one.filename for one in warned] == [__file__]
     assert found.explain()["pruned_blocks"] == 0
@@ -69,7 +69,7 @@ def test_every_search_of_an_open_file_notices_a_change(changing, how):
 
     assert count() == 1
     change()
-    with pytest.warns(errors.StaleIndexWarning, match="another state"):
+    with pytest.warns(errors.StaleIndexWarning, match="a different state"):
         assert count() == 2
 
 

@@ -148,6 +148,6 @@ def test_types_that_are_not_compared_are_named_with_those_that_are(tmp_path):
         file["t/half"], file["t/long"], file["t/x"] = np.arange(3, dtype="f2"), np.arange(3).astype("g"), np.arange(3)
     table = raddle.scan(path)["t"]
     for name in ("half", "long"):
-        with pytest.raises(errors.UsageError, match=f"{name} holds values of another type than integers .* floats of 32 or 64 bits"):
+        with pytest.raises(errors.UsageError, match=f"{name} holds values that are not integers .* floats of 32 or 64 bits"):
             table.filter(col(name) > 1).count()
         assert table.filter("x > 1").select(name).to_numpy()[name].tolist() == [2]

@@ -1,4 +1,4 @@
-"""Scans as datasets of pyarrow: what DuckDB and pyarrow find in the same values."""
+"""Scans as pyarrow datasets: what DuckDB and pyarrow find in the same values."""
 
 import math
 
@@ -21,7 +21,7 @@ ROWS = 20_000
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Returns a scan of a table with an index, and the same table of Arrow."""
+    """Returns a scan of a table with an index, and the same Arrow table."""
     path = tmp_path_factory.mktemp("dataset") / "all.h5"
     random = np.random.default_rng(0)
     columns = {

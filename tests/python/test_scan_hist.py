@@ -86,10 +86,10 @@ def test_mistakes_in_histograms_are_explained(tmp_path, monkeypatch):
         ({}, None, "name the column of each axis"),
         (axis, None, "name the column of each axis"),
         ({"wide": axis}, None, r"wide does not have one number or text per row: float64 of shape \(2,\)"),
-        ({"t": axis}, None, "t has texts"),
-        ({"x": texts}, None, "x has float64, and its axis has texts"),
-        ({"x": axis}, "t", "t has texts"),
-        ({"t": texts}, "t", "texts cannot be weights"),
+        ({"t": axis}, None, "t has strings"),
+        ({"x": texts}, None, "x has float64, and its axis has strings"),
+        ({"x": axis}, "t", "t has strings"),
+        ({"t": texts}, "t", "strings cannot be weights"),
     ]:
         with pytest.raises(errors.UsageError, match=said):
             table.hist(axes, weight=weight)
@@ -179,8 +179,8 @@ def test_ranks_of_mpi(on_three_ranks, events):
     on_three_ranks(RANKS, events[0])
 
 
-def test_texts_as_weights_are_explained(tmp_path):
-    """An axis of texts would not help."""
+def test_strings_as_weights_are_explained(tmp_path):
+    """An axis of strings would not help."""
     with h5py.File(tmp_path / "all.h5", "w") as file:
         file["rec/x"], file["rec/t"], file["rec/note"] = np.arange(3.0), np.array([b"a", b"b", b"a"]), ["a", "b", "b"]
     table = raddle.scan(tmp_path / "all.h5")["rec"]

@@ -106,7 +106,7 @@ def test_tables_that_polars_cannot_hold_are_refused(tmp_path):
         file["rec/text"], file["rec/x"] = np.array([b"caf\xe9", b"ok"]), np.arange(2)
     frame = raddle.scan_polars(tmp_path / "latin.h5", "rec")
     assert frame.select("x").collect()["x"].to_list() == [0, 1]
-    with pytest.raises(raddle.errors.UsageError, match="text: some texts are not UTF-8"):
+    with pytest.raises(raddle.errors.UsageError, match="text: some strings are not UTF-8"):
         frame.collect()
 
 

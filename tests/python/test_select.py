@@ -19,7 +19,7 @@ TABLES = {"rec.slc": 4, "rec.trk": 9, "unsorted": 3}
 
 
 def write(path, seed=4, events=300, options=None):
-    """Writes a file of events with tables of numbers, texts, arrays and compounds, with keys; returns the arrays."""
+    """Writes an event file with tables of numbers, strings, arrays and compounds, with keys; returns the arrays."""
     random = np.random.default_rng(seed)
     options = options or {"chunks": True, "compression": "gzip"}
     run = np.sort(random.integers(10, 14, events))
@@ -121,7 +121,7 @@ def test_events_are_those_of_numpy(data):
 
 @pytest.fixture(scope="module")
 def all_events(tmp_path_factory):
-    """Returns a file of events and its arrays."""
+    """Returns an event file and its arrays."""
     path = tmp_path_factory.mktemp("events") / "all.h5"
     return path, write(path)
 
@@ -181,7 +181,7 @@ def test_a_changed_value_is_found_against_the_input(all_events, tmp_path):
         ("rec.slcs: e > 1", r'no group "rec.slcs"'),
         ("rec.slc e > 1", "name the table first"),
         ("rec.slc: e >", "ends where a column or value is expected"),
-        ("rec.slc: text == 3", "holds texts"),
+        ("rec.slc: text == 3", "holds strings"),
         ("rec.slc: pair > 1", "holds compounds"),
         ("exposure: pot > 0", r"has no partition keys \(NAME.seq\)"),
         ([], "no condition"),

@@ -1,4 +1,4 @@
-"""Queries of SQL on tables of files: `raddle.sql`."""
+"""SQL queries on tables of files: `raddle.sql`."""
 
 import gc
 import os
@@ -435,7 +435,7 @@ def test_queries_cannot_write(file, query):
         ("SELECT evt FROM '{path}'.'rec'", errors.UsageError, "rec has no datasets that can be columns"),
         ("SELECT event FROM '{path}'.'rec.slc'", errors.ObjectNotFoundError, "No field named event. Did you mean .*evt"),
         ("SELECT Evt FROM '{path}'.'rec.slc'", errors.ObjectNotFoundError, "(?s)No field named .*Evt.*names in their case"),
-        ("SELECT evt FROM '{path}'.'rec.slc' WHERE name = \"near\"", errors.ObjectNotFoundError, "texts in single quotes"),
+        ("SELECT evt FROM '{path}'.'rec.slc' WHERE name = \"near\"", errors.ObjectNotFoundError, "strings in single quotes"),
         ("SELECT evt FROM '{path}.none'.'rec.slc'", errors.InputNotFoundError, "No such file"),
         ("SELECT evt FROM '{path}.none*'.'rec.slc'", errors.InputNotFoundError, "no file matches"),
         ("SELECT evt FROM '{text}'.'rec.slc'", errors.DamagedError, "not an HDF5 file"),

@@ -116,7 +116,7 @@ def texts(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
-def test_xarray_shows_texts_as_its_other_engines_do(xarray, texts, engine):
+def test_xarray_shows_strings_as_its_other_engines_do(xarray, texts, engine):
     from raddle._xarray import RaddleBackend
 
     with xarray.open_dataset(texts, engine=RaddleBackend) as ours, xarray.open_dataset(texts, engine=engine) as theirs:
@@ -132,7 +132,7 @@ def test_xarray_shows_texts_as_its_other_engines_do(xarray, texts, engine):
             xarray.testing.assert_identical(ours.isel(selection).load(), theirs.isel(selection).load())
 
 
-def test_xarray_shows_texts_of_other_programs_as_netcdf4_does(xarray, tmp_path):
+def test_xarray_shows_strings_of_other_programs_as_netcdf4_does(xarray, tmp_path):
     pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
     from raddle._xarray import RaddleBackend
 
@@ -375,7 +375,7 @@ def test_a_dimension_may_repeat(xarray, tmp_path):
         np.testing.assert_array_equal(ours["covariance"].values, theirs["covariance"].values)
 
 
-def test_texts_of_attributes_that_are_not_utf_8_stay_bytes(xarray, tmp_path):
+def test_strings_of_attributes_that_are_not_utf_8_stay_bytes(xarray, tmp_path):
     from raddle._xarray import RaddleBackend
 
     with h5py.File(tmp_path / "file.h5", "w") as file:

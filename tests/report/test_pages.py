@@ -16,7 +16,7 @@ import pytest
 
 RADDLE = str(Path(os.environ.get("RADDLE", Path(__file__).parents[2] / "target/debug/raddle")).resolve())
 
-# Inspects a page from inside: widths, and texts of figures that leave them or overlap.
+# Inspects a page from inside: widths, and labels of figures that leave them or overlap.
 LOOK = """<!DOCTYPE html><iframe id="frame" src="page.html" style="width:WIDTHpx;height:900px;border:0"></iframe><pre id="out"></pre>
 <script>
 frame.onload = () => {

@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "python")]
 import links  # noqa: E402
 
 MODULES = ["errors", "events", "gpu", "idx"]
-# Described with the errors, and a text.
+# Described with the errors, and a string.
 ELSEWHERE = {"RaddleError", "__version__"}
 PHONE, DESK = 390, 1280
 

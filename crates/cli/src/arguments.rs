@@ -99,7 +99,7 @@ pub enum Command {
     Demo(command::demo::DemoArgs),
     /// Show what this machine has and lacks, and how to get what is missing
     Doctor(command::doctor::DoctorArgs),
-    /// Check that this raddle works on this machine, on generated files
+    /// Check that raddle works on this machine, with generated files
     SelfTest(command::self_test::SelfTestArgs),
     /// Write a shell completion script to standard output
     Completions(command::completions::CompletionsArgs),

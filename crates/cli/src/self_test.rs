@@ -357,7 +357,7 @@ impl Files<'_> {
         let readers = Readers { jobs, cancel: watch.cancel };
         let whole = ReadRequest::default().query(&dataset).map_err(failed)?;
         if dataset.read_by(&whole, &readers).map_err(failed)? != samples {
-            return Err(wrong("the samples of IDX are not those that were written"));
+            return Err(wrong("the IDX samples are not those that were written"));
         }
         // Three levels below the highest, every second sample of each axis remains.
         let coarse = ReadRequest { resolution: Some(whole.resolution.saturating_sub(3)), ..ReadRequest::default() };
@@ -373,7 +373,7 @@ impl Files<'_> {
             })
             .collect();
         if counts != [z_count, y_count, x_count] || dataset.read_by(&coarse, &readers).map_err(failed)? != expected {
-            return Err(wrong("the samples of IDX at a lower resolution are not every second one"));
+            return Err(wrong("the IDX samples at a lower resolution are not every second one"));
         }
         Ok(format!("{shape} samples, read at two resolutions"))
     }

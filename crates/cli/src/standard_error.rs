@@ -5,7 +5,7 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Prints a text. If it cannot be written, it is lost.
+/// Prints a string. If it cannot be written, it is lost.
 pub fn print(text: Arguments<'_>) {
     let _ = anstream::stderr().lock().write_fmt(text);
 }

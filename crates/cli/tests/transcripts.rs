@@ -1,6 +1,6 @@
 //! Printed output as transcripts: help, usage errors, and runs on generated files.
 //!
-//! After a change of texts, run `TRYCMD=overwrite cargo test -p raddle-cli --test transcripts` and check the
+//! After a change of messages or help, run `TRYCMD=overwrite cargo test -p raddle-cli --test transcripts` and check the
 //! difference.
 
 #[test]

@@ -1,6 +1,6 @@
 //! Compression of tiles: deflate at a chosen effort, or one of the other registered filters that raddle can write.
 //!
-//! The whole workspace names the compression of HDF5 chunks with these types and words. Blocks of IDX, chunks of
+//! The whole workspace names the compression of HDF5 chunks with these types and words. IDX blocks, chunks of
 //! OME-Zarr, ROOT files and packed data streams have their own types, because each format defines other codecs, names
 //! and levels. Uncompressed data is the absence of a [`Compression`].
 
@@ -129,7 +129,7 @@ impl Default for Compression {
     }
 }
 
-/// Error for a text that does not name a compression.
+/// Error for a string that does not name a compression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid compression {text:?}; expected {}", Compression::WORDS)]
 pub struct ParseCompressionError {

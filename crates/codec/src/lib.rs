@@ -1,6 +1,6 @@
 //! The HDF5 filter pipeline on byte buffers: pure functions with fixed output buffers and exact lengths.
 //!
-//! [`Pipeline`] decodes all filters of HDF5 itself and the usual registered ones. [`Encoder`] writes deflate, shuffle
+//! [`Pipeline`] decodes all HDF5 filters itself and the usual registered ones. [`Encoder`] writes deflate, shuffle
 //! and fletcher32, with the fastest of several deflate encoders for the data. [`RawStreamCodec`] and
 //! [`RawStreamEncoder`] handle streams of other formats, which no filter pipeline describes. Files, chunk indexes and
 //! threads are outside of this crate. Nothing in it panics on malicious bytes, returns short data, or writes beyond a

@@ -43,7 +43,7 @@ enum FilterStage {
     Bitshuffle(Bitshuffle),
     Zstd,
     /// An optional filter whose parameters are wrong. libhdf5 stores none for data to which a filter does not apply,
-    /// such as texts of variable length, and skips it in every chunk.
+    /// such as variable-length strings, and skips it in every chunk.
     Unusable {
         filter: KnownFilter,
         fault: &'static str,

@@ -1,7 +1,7 @@
 //! Columns of entries in memory, and the interfaces of the file formats that store them.
 //!
 //! An entry is one event, or one row of a table. All entries of a source have the same products, and a [`Form`]
-//! describes the values of each: numbers, texts, records, and lists of any depth. A [`Block`] holds the columns of
+//! describes the values of each: numbers, strings, records, and lists of any depth. A [`Block`] holds the columns of
 //! consecutive entries as values and offsets, as awkward-array and Arrow do.
 //!
 //! - [`block`], [`schema`], [`event_id`]: columns and what they hold. [`awkward`]: names of columns in awkward-array.

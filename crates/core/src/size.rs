@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// Reason why a text is not a valid size.
+/// Reason why a string is not a valid size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SizeError {
@@ -83,7 +83,7 @@ impl Serialize for Size {
 }
 
 impl<'de> Deserialize<'de> for Size {
-    /// Reads a number of bytes, or a text with a unit.
+    /// Reads a number of bytes, or a string with a unit.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
 
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for Size {
             type Value = Size;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a number of bytes, or a text such as 512MiB")
+                formatter.write_str("a number of bytes, or a string such as 512MiB")
             }
 
             fn visit_u64<E: de::Error>(self, len_bytes: u64) -> Result<Size, E> {

@@ -1,4 +1,4 @@
-//! Errors of conversions and of HDF5 files of events. Errors that any source or sink may have are those of
+//! Errors of conversions and of HDF5 event files. Errors that any source or sink may have are those of
 //! [`raddle_columns`].
 
 use crate::sources::generated::EventTimesError;
@@ -21,7 +21,7 @@ pub enum EventsError {
     #[error(transparent)]
     Columns(ColumnsError),
     /// Text output could not be written.
-    #[error("the text cannot be written: {source}")]
+    #[error("the output cannot be written: {source}")]
     Text {
         /// Cause.
         source: std::io::Error,

@@ -18,7 +18,7 @@
 //! - [`collect`]: reading of entries into memory. [`sources::baskets`]: decompressed baskets.
 //! - [`formats`]: the registry of formats; opening and writing of files in any of them. [`request`]: what the command
 //!   does (convert, merge, inspect, write), as plain data.
-//! - [`sinks`]: sinks that write nothing or a text, keep columns in memory, or compare with another source.
+//! - [`sinks`]: sinks that write nothing or text, keep columns in memory, or compare with another source.
 //!
 //! This crate does not depend on MPI or a terminal. Invariants: the output of a sink depends only on the source and the
 //! options, not on threads; no input bytes make a reader panic, or allocate more memory than the file could fill.

@@ -203,7 +203,7 @@ impl Meta {
 /// Reads types and names of the products: pairs in a single branch, or one branch for each half.
 fn products_of(column: impl Fn(&str) -> Result<Option<Column>>) -> Result<Option<Vec<(String, String)>>> {
     let halves = match column(PRODUCTS)? {
-        // A list, and the texts of both halves.
+        // A list, and the strings of both halves.
         Some(Column { buffers }) if buffers.len() == 5 => [buffers[1..3].to_vec(), buffers[3..5].to_vec()],
         _ => {
             let half = |name: &str| {
@@ -218,11 +218,11 @@ fn products_of(column: impl Fn(&str) -> Result<Option<Column>>) -> Result<Option
             }
         }
     };
-    let [classes, names] = halves.map(|buffers| texts_of(&Column { buffers }));
+    let [classes, names] = halves.map(|buffers| strings_of(&Column { buffers }));
     Ok(Some(classes.into_iter().zip(names).collect()))
 }
 
-fn texts_of(column: &Column) -> Vec<String> {
+fn strings_of(column: &Column) -> Vec<String> {
     let Some((offsets, bytes)) = column.as_bytes() else { return Vec::new() };
     let text = |pair: &[u64]| String::from_utf8_lossy(&bytes[pair[0] as usize..pair[1] as usize]).into_owned();
     offsets.windows(2).map(text).collect()
@@ -418,9 +418,9 @@ fn ids_of(stored: &Block, events: u64) -> Result<Vec<EventId>, UnlocatedError> {
 mod tests {
     use super::*;
 
-    fn texts(texts: [&str; 2]) -> [Buffer; 2] {
+    fn strings(strings: [&str; 2]) -> [Buffer; 2] {
         let mut column = Column::new(&Form::String);
-        texts.iter().for_each(|text| column.push_bytes(text.as_bytes()));
+        strings.iter().for_each(|text| column.push_bytes(text.as_bytes()));
         let [offsets, bytes] = <[Buffer; 2]>::try_from(column.buffers).unwrap();
         [offsets, bytes]
     }
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn products_are_pairs_whole_or_in_halves() {
         let list = || Buffer::Offsets(vec![0, 2]);
-        let ([a, b], [c, d]) = (texts(["vector<int>", "float"]), texts(["ints", "x"]));
+        let ([a, b], [c, d]) = (strings(["vector<int>", "float"]), strings(["ints", "x"]));
         let column =
             |buffers: &[&Buffer]| Some(Column { buffers: buffers.iter().map(|&buffer| buffer.clone()).collect() });
         let whole = |name: &str| Ok(if name == PRODUCTS { column(&[&list(), &a, &b, &c, &d]) } else { None });

@@ -86,7 +86,7 @@ pub(crate) fn stream(bytes: &[u8]) {
     }
 }
 
-/// Runs the target whose input is an HDF5 file of events.
+/// Runs the target whose input is an HDF5 event file.
 pub(crate) fn event_file(bytes: &[u8]) {
     if let Ok(file) = Hdf5Source::open(&scratch::write("events.h5", bytes)) {
         read(&file);

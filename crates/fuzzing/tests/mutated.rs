@@ -97,7 +97,7 @@ macro_rules! targets {
     };
 }
 
-targets! { pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file texts }
+targets! { pipeline deflate encode file edited_file library merge digests journal protocol idx_header idx_blocks index zarr_folder tree stream event_file arguments }
 
 /// The reader process of other tests; not a test itself.
 #[test]

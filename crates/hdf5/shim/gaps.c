@@ -1,4 +1,4 @@
-/* Calls of libhdf5 that the Rust bindings do not provide, or provide in a form that Rust must not use.
+/* libhdf5 calls that the Rust bindings do not provide, or provide in a form that Rust must not use.
  *
  * User-defined links: the bindings define the link class as an enumeration without the numbers 65 to 255, which Rust
  * must therefore never hold, and use the class structure of an older version. Comments: marked deprecated in the

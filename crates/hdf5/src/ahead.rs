@@ -42,7 +42,7 @@ const MAX_WAITING: usize = 256;
 /// Length of values that justifies starting a thread: reading fewer values takes no longer than starting one.
 const MIN_THREAD_LEN_BYTES: u64 = 128 << 10;
 
-/// Number of datasets that a program may leave out without ending a prediction, such as texts among numbers.
+/// Number of datasets that a program may leave out without ending a prediction, such as strings among numbers.
 const MAX_LEFT_OUT: usize = 4;
 
 /// Limit of the difference of the numbers of two datasets that are read in order. Empty datasets lie between them.

@@ -30,7 +30,7 @@ pub mod read;
 pub mod references;
 pub mod reuse;
 pub mod source;
-pub mod text_forms;
+pub mod string_forms;
 pub mod wire_error;
 pub mod write;
 

@@ -16,7 +16,7 @@ use crate::native::{Encoding, HeaderTemplateCache, ReadLimits};
 use crate::paths::{ResolvedPath, find};
 use crate::read::{DatasetSource, ReaderLimits, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
-use crate::text_forms::TextForms;
+use crate::string_forms::StringForms;
 use crate::{Hdf5Error, Result};
 use raddle_codec::Pipeline;
 use raddle_core::engine::default_jobs;
@@ -50,7 +50,7 @@ pub struct PreparedDataset {
     pub dataset: Dataset,
     /// Filters; `None` if one is unknown.
     pipeline: Option<Pipeline>,
-    texts: TextForms,
+    strings: StringForms,
 }
 
 impl PreparedDataset {
@@ -63,7 +63,7 @@ impl PreparedDataset {
 
     /// Normalises fixed-length strings among values as stored.
     pub fn normalise(&self, values: &mut [u8]) {
-        self.texts.apply(values);
+        self.strings.apply(values);
     }
 }
 
@@ -195,8 +195,8 @@ impl OpenFile {
         };
         let class = &dataset.datatype.class;
         let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();
-        let texts = TextForms::of(class);
-        let prepared = Arc::new(PreparedDataset { dataset, pipeline, texts });
+        let strings = StringForms::of(class);
+        let prepared = Arc::new(PreparedDataset { dataset, pipeline, strings });
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).insert(index, Arc::clone(&prepared));
         Ok(prepared)
     }
@@ -220,7 +220,7 @@ impl OpenFile {
             return Ok(None);
         }
         for ((_, _, out), prepared) in wanted.iter_mut().zip(&prepared) {
-            prepared.texts.apply(out);
+            prepared.strings.apply(out);
         }
         Ok(Some(()))
     }
@@ -242,7 +242,7 @@ impl OpenFile {
         if self.bulk.read_with(threads, vec![request], go_on)? == ReadOutcome::Stopped {
             return Ok(None);
         }
-        prepared.texts.apply(out);
+        prepared.strings.apply(out);
         Ok(Some(()))
     }
 
@@ -283,7 +283,7 @@ impl OpenFile {
         let mut values = child.read_values(self.file.path(), ObjectName::Path(path.to_vec()), rows)?;
         let prepared = self.prepared(index)?;
         if !prepared.dataset.datatype.class.is_file_local() {
-            prepared.texts.apply(&mut values);
+            prepared.strings.apply(&mut values);
         }
         Ok(values)
     }
@@ -293,7 +293,7 @@ impl OpenFile {
         let mut resolver = self.resolver();
         let mut values = resolver.canonical_inline(class, data)?.into_owned();
         if !class.is_file_local() {
-            TextForms::of(class).apply(&mut values);
+            StringForms::of(class).apply(&mut values);
         }
         Ok(values)
     }

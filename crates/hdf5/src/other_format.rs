@@ -68,7 +68,7 @@ const SIGNATURES: [(&[u8], OtherFormat); 16] = [
     (b"\x28\xb5\x2f\xfd", OtherFormat::Zstd),
 ];
 
-/// Beginnings of texts and their formats, in lower case.
+/// Beginnings of text files and their formats, in lower case.
 const BEGINNINGS: [(&str, OtherFormat); 4] = [
     ("<!doctype html", OtherFormat::WebPage),
     ("<html", OtherFormat::WebPage),
@@ -80,7 +80,7 @@ const BEGINNINGS: [(&str, OtherFormat); 4] = [
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
 impl OtherFormat {
-    /// Number of bytes that suffice to recognise a format: the header of a tar archive, and texts after blank lines.
+    /// Number of bytes that suffice to recognise a format: the header of a tar archive, and text after blank lines.
     pub const SIGNATURE_LEN_BYTES: usize = 512;
 
     /// Returns the format of a file that begins with `start`: the whole file or its first [`Self::SIGNATURE_LEN_BYTES`]
@@ -96,7 +96,7 @@ impl OtherFormat {
         by_bytes.or_else(|| Self::of_text(start))
     }
 
-    /// Returns the format of a text; a byte order mark, blanks and the case of letters are ignored.
+    /// Returns the format of text; a byte order mark, blanks and the case of letters are ignored.
     fn of_text(start: &[u8]) -> Option<Self> {
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
         let begins_with =

@@ -1,7 +1,7 @@
 /* A file driver that aligns raw data and places metadata in separate regions, for programs with a statically linked
  * HDF5, which a preloaded object cannot reach. HDF5 (1.13.0 or later) loads it as a plugin.
  *
- * It calls no function of HDF5, so that one object works with every HDF5, static or not, and can be built without one:
+ * It calls no HDF5 function, so that one object works with every HDF5, static or not, and can be built without one:
  * the structures below are those of H5FDdevelop.h, class version 1, unchanged from 1.14 to 2.x. Only placement is
  * changed; caches and formats are left to HDF5. It reads and writes like HDF5's default driver, so files are ordinary.
  * */

@@ -20,7 +20,7 @@ const hdf5 *library_of(const void *caller) {
     if (!library) {
         line out;
         line_begin(&out);
-        line_add(&out, "a call of HDF5 came from code without a libhdf5");
+        line_add(&out, "an HDF5 call came from code without a libhdf5");
         line_end(&out);
     }
     return library;

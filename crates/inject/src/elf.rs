@@ -72,13 +72,13 @@ fn has_interpreter(head: &[u8]) -> Option<bool> {
 /// Traces of an HDF5 in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Inside {
-    /// Version, from the text that every libhdf5 contains.
+    /// Version, from the string that every libhdf5 contains.
     pub version: Option<String>,
     /// Whether this libhdf5 reads the driver from the environment: version 1.13 or later.
     pub takes_drivers: bool,
 }
 
-/// Searches the file at `path` for the texts of a libhdf5.
+/// Searches the file at `path` for the strings of a libhdf5.
 pub(crate) fn hdf5_inside(path: &Path) -> std::io::Result<Inside> {
     let bytes = std::fs::read(path)?;
     let mut inside = Inside::default();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_found_by_its_texts() {
+    fn a_library_is_found_by_its_strings() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, b"..HDF5 library version: %d.%d\0HDF5 library version: 1.14.6\0HDF5_DRIVER\0").unwrap();

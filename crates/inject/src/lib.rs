@@ -1,4 +1,4 @@
-//! Applies measured settings of HDF5 to unmodified programs.
+//! Applies measured HDF5 settings to unmodified programs.
 //!
 //! Two C objects embedded here do the work: one is preloaded and intercepts HDF5's functions; the other is a file
 //! driver for programs with a statically linked HDF5. This crate decides which of them reaches a program ([`program`])

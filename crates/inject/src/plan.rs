@@ -123,7 +123,7 @@ pub struct ApplyPlan {
 }
 
 impl ApplyPlan {
-    /// Plans `wishes` for `program`, with the objects at `objects`. `inherited` returns variables of the environment.
+    /// Plans `wishes` for `program`, with the objects at `objects`. `inherited` returns environment variables.
     pub fn new(
         wishes: &ApplyRequest,
         program: &Program,

@@ -67,7 +67,7 @@ pub enum MergeError {
         "no object of the inputs matches --include {patterns}; a pattern with a slash is matched from the root, one without matches a whole name"
     )]
     NothingIncluded {
-        /// The patterns, joined into one text.
+        /// The patterns, joined into one string.
         patterns: String,
     },
     /// The include and exclude patterns leave no object of the inputs.
@@ -152,7 +152,7 @@ pub enum MergeError {
         lock: PathBuf,
     },
     /// A part next to the output belongs to a different merge.
-    #[error("{}: part {part} is of a different merge: {subject} changed since ({})", output.display(), path.display())]
+    #[error("{}: part {part} belongs to a different merge: {subject} changed since ({})", output.display(), path.display())]
     PartDiffers {
         /// Path of the output.
         output: PathBuf,

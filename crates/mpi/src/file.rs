@@ -180,7 +180,7 @@ fn steps<'a>(runs: &[OutputRun<'a>], limit_bytes: usize) -> Vec<Vec<(u64, &'a [u
     steps
 }
 
-/// Converts a failure of MPI to an error of the corresponding kind of the operating system.
+/// Converts an MPI failure to an error of the corresponding kind of the operating system.
 fn to_io(failed: MpiFailure) -> Error {
     let kind = match failed.class {
         MPI_ERR_NO_SPACE => ErrorKind::StorageFull,

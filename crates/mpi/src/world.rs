@@ -26,7 +26,7 @@ pub struct World {
     /// Separate communicator for the end, so that it does not interfere with a collective that others are still in.
     ending: MpiCommunicator,
     all: SimpleCommunicator,
-    /// Whether a call of libhdf5 has failed. MPI is then not finalised, because that would shut down libhdf5 in an
+    /// Whether a libhdf5 call has failed. MPI is then not finalised, because that would shut down libhdf5 in an
     /// inconsistent state.
     is_unsound: Cell<bool>,
     /// Guard that finalises MPI when it is dropped, after the communicators.

@@ -94,7 +94,7 @@ pub fn of_hdf5(py: Python<'_>, error: &Hdf5Error) -> PyErr {
     of_error(py, &Error::of_file(error))
 }
 
-/// Creates the exception for a file of events that could not be opened.
+/// Creates the exception for an event file that could not be opened.
 pub fn of_events(py: Python<'_>, error: &EventsError) -> PyErr {
     of_error(py, &Error::of_events(error, None))
 }

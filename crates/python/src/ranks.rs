@@ -42,7 +42,7 @@ impl<'a> PythonRanks<'a> {
         self.cancel.cancel();
     }
 
-    /// Calls a collective of Python that returns one `bytes` per rank.
+    /// Calls a Python collective that returns one `bytes` per rank.
     fn collective<'py, A: pyo3::call::PyCallArgs<'py>>(
         &self,
         py: Python<'py>,

@@ -142,7 +142,7 @@ fn aggregated<'py>(py: Python<'py>, aggregate: &Aggregate) -> PyResult<Bound<'py
             (nans, (min + 0.0).into_pyobject(py)?.into_any(), (max + 0.0).into_pyobject(py)?.into_any())
         }
         Limits::Floats { nans, .. } => (nans, nothing(), nothing()),
-        Limits::Empty | Limits::Texts { .. } => (0, nothing(), nothing()),
+        Limits::Empty | Limits::Strings { .. } => (0, nothing(), nothing()),
     };
     let (sum, infinity) = match &aggregate.sum {
         Sum::Integers(sum) => (sum.to_le_bytes().to_vec(), None),

@@ -6,11 +6,11 @@
 use crate::distinct::MAX_DISTINCT;
 use crate::index::{ColumnStatistics, Index};
 use crate::statistics::{BlockStatistics, OrderedType};
+use crate::strings::StringForm;
 use crate::table::{ColumnKind, block_rows};
-use crate::texts::TextForm;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::model::TypeClass;
-use raddle_hdf5::text_forms::TextForms;
+use raddle_hdf5::string_forms::StringForms;
 use std::sync::{Mutex, PoisonError};
 
 /// Dataset to be written.
@@ -37,7 +37,7 @@ pub struct IndexBuilder {
 struct NewColumn {
     path: String,
     values: OrderedType,
-    texts: TextForms,
+    strings: StringForms,
     rows: u64,
     row_len_bytes: u64,
     block_rows: u64,
@@ -47,10 +47,12 @@ struct NewColumn {
 impl NewColumn {
     fn statistics(&self, stored: &[u8]) -> BlockStatistics {
         match self.values {
-            OrderedType::Number(_) | OrderedType::Text(TextForm::Canonical) => BlockStatistics::of(self.values, stored),
-            OrderedType::Text(TextForm::Padded { .. }) => {
+            OrderedType::Number(_) | OrderedType::String(StringForm::Canonical) => {
+                BlockStatistics::of(self.values, stored)
+            }
+            OrderedType::String(StringForm::Padded { .. }) => {
                 let mut normalised = stored.to_vec();
-                self.texts.apply(&mut normalised);
+                self.strings.apply(&mut normalised);
                 BlockStatistics::of(self.values, &normalised)
             }
         }
@@ -78,12 +80,12 @@ impl IndexBuilder {
             let (&rows, others) = dataset.dims.split_first()?;
             let elements = others.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
             let values = ColumnKind::of(dataset.class, elements).ordered()?;
-            let texts = TextForms::of(dataset.class);
+            let strings = StringForms::of(dataset.class);
             let row_len_bytes = dataset.class.len_bytes();
             let block_rows = block_rows(dataset.chunk_rows, row_len_bytes);
             let blocks = Mutex::new(vec![BlockStatistics::EMPTY; usize::try_from(rows.div_ceil(block_rows)).ok()?]);
             let path = std::str::from_utf8(dataset.path).ok()?.to_owned();
-            Some(NewColumn { path, values, texts, rows, row_len_bytes, block_rows, blocks })
+            Some(NewColumn { path, values, strings, rows, row_len_bytes, block_rows, blocks })
         };
         Self { columns: datasets.into_iter().map(|dataset| dataset.and_then(column)).collect() }
     }
@@ -117,16 +119,16 @@ impl IndexBuilder {
         column.unite(found);
     }
 
-    /// Adds texts of variable length of rows from `first_row`, as canonical bytes.
+    /// Adds variable-length strings of rows from `first_row`, as canonical bytes.
     pub fn add_canonical(&self, column: u32, first_row: u64, canonical: &[u8]) {
-        let is_text = |column: &&NewColumn| column.values == OrderedType::Text(TextForm::Canonical);
+        let is_text = |column: &&NewColumn| column.values == OrderedType::String(StringForm::Canonical);
         let Some(column) = self.column(column).filter(is_text) else { return };
-        let (mut row, texts) = (first_row, TextForm::Canonical.texts(canonical));
-        let (mut rest, mut found) = (texts.as_slice(), Vec::new());
+        let (mut row, strings) = (first_row, StringForm::Canonical.strings(canonical));
+        let (mut rest, mut found) = (strings.as_slice(), Vec::new());
         while !rest.is_empty() {
             let in_block = column.block_rows - row % column.block_rows;
             let (part, behind) = rest.split_at(rest.len().min(in_block as usize));
-            found.push((row / column.block_rows, BlockStatistics::of_texts(part)));
+            found.push((row / column.block_rows, BlockStatistics::of_strings(part)));
             (row, rest) = (row + part.len() as u64, behind);
         }
         column.unite(found);

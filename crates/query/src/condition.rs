@@ -7,13 +7,13 @@
 mod tests;
 
 use crate::expression::{Expression, Literal, Operator};
-use crate::lists::{FloatList, TextList};
+use crate::lists::{FloatList, StringList};
 use crate::numbers::{Number, with_words};
 use crate::pair::Pair;
 use crate::ranges::Ranges;
-use crate::statistics::{BlockStatistics, Limits, TextPrefix};
+use crate::statistics::{BlockStatistics, Limits, StringPrefix};
+use crate::strings::StringForm;
 use crate::table::{ColumnKind, TableColumn};
-use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
 use std::collections::BTreeMap;
 
@@ -72,12 +72,12 @@ pub(crate) enum Test {
     Ranges { number: NumberType, ranges: Ranges },
     /// Comparison of a float with a value of the column's precision.
     Floats { number: NumberType, operator: Operator, value: f64 },
-    /// Comparison of a text, byte by byte.
-    Texts { form: TextForm, operator: Operator, value: Vec<u8> },
+    /// Comparison of a string, byte by byte.
+    Strings { form: StringForm, operator: Operator, value: Vec<u8> },
     /// Whether a float is one of several.
     FloatList(FloatList),
-    /// Whether a text is one of several.
-    TextList(TextList),
+    /// Whether a string is one of several.
+    StringList(StringList),
 }
 
 impl Condition {
@@ -214,18 +214,18 @@ impl Test {
             (ColumnKind::Number(number) | ColumnKind::Enumeration { base: number, .. }, Literal::Float(value)) => {
                 Ok(Self::of_float(*number, operator, *value))
             }
-            (ColumnKind::Enumeration { base, symbols }, Literal::Text(name)) => {
+            (ColumnKind::Enumeration { base, symbols }, Literal::String(name)) => {
                 let known = symbols.iter().find(|(known, _)| known == name.as_bytes());
                 known.map(|(_, value)| Self::of_integer(*base, operator, *value)).ok_or_else(|| {
                     let names = symbols.iter().map(|(name, _)| String::from_utf8_lossy(name)).collect::<Vec<_>>();
                     format!("has no value {name:?}; its values are {}", names.join(", "))
                 })
             }
-            (ColumnKind::Text(form), Literal::Text(value)) => {
-                Ok(Self::Texts { form: *form, operator, value: value.as_bytes().to_vec() })
+            (ColumnKind::String(form), Literal::String(value)) => {
+                Ok(Self::Strings { form: *form, operator, value: value.as_bytes().to_vec() })
             }
-            (ColumnKind::Number(_), Literal::Text(text)) => Err(format!("holds numbers, which {text:?} is not")),
-            (ColumnKind::Text(_), _) => Err(format!("holds texts, which {value} is not; put it in quotes")),
+            (ColumnKind::Number(_), Literal::String(text)) => Err(format!("holds numbers, which {text:?} is not")),
+            (ColumnKind::String(_), _) => Err(format!("holds strings, which {value} is not; put it in quotes")),
             // Compared elsewhere.
             (_, Literal::Column(other)) => Err(format!("is compared with the column {other}")),
             (ColumnKind::Other(what), _) => Err(format!("holds {what}, which cannot be compared")),
@@ -272,31 +272,31 @@ impl Test {
         }
     }
 
-    /// Returns whether the test asks for a range of integers, for one float, or for one text.
+    /// Returns whether the test asks for a range of integers, for one float, or for one string.
     fn is_listed(&self) -> bool {
         match self {
             Self::Integers { is_inside, .. } => *is_inside,
-            Self::Floats { operator, .. } | Self::Texts { operator, .. } => *operator == Operator::Equal,
-            Self::Ranges { .. } | Self::FloatList(_) | Self::TextList(_) => false,
+            Self::Floats { operator, .. } | Self::Strings { operator, .. } => *operator == Operator::Equal,
+            Self::Ranges { .. } | Self::FloatList(_) | Self::StringList(_) => false,
         }
     }
 
     /// Creates the test that any of `tests` holds. They are tests of one column, at least one, and all are listed.
     fn any_of(tests: Vec<Self>) -> Self {
-        let (mut ranges, mut floats, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ranges, mut floats, mut strings) = (Vec::new(), Vec::new(), Vec::new());
         let mut any = tests[0].clone();
         for test in tests {
             match test {
                 Self::Integers { low, high, .. } => ranges.push((low, high)),
                 Self::Floats { value, .. } => floats.push(value),
-                Self::Texts { value, .. } => texts.push(value),
+                Self::Strings { value, .. } => strings.push(value),
                 listed => any = listed,
             }
         }
         match any {
             Self::Integers { number, .. } => Self::Ranges { number, ranges: Ranges::union(ranges) },
             Self::Floats { number, .. } => Self::FloatList(FloatList::new(number, floats)),
-            Self::Texts { form, .. } => Self::TextList(TextList::new(form, texts)),
+            Self::Strings { form, .. } => Self::StringList(StringList::new(form, strings)),
             listed => listed,
         }
     }
@@ -310,7 +310,7 @@ impl Test {
             }
             (Self::Ranges { ranges, .. }, Limits::Integers { min, max }) => ranges.judge(min, max),
             (Self::FloatList(list), limits) => list.judge(limits),
-            (Self::TextList(list), limits) => list.judge(limits),
+            (Self::StringList(list), limits) => list.judge(limits),
             (Self::Floats { operator, value, .. }, Limits::Floats { min, max, nans }) => {
                 let of_nans = operator.holds(&f64::NAN, value);
                 let of_numbers = judge_floats(*operator, *value, min, max);
@@ -321,8 +321,8 @@ impl Test {
                     (true, true) => Matches::Some,
                 }
             }
-            (Self::Texts { form, operator, value }, Limits::Texts { min, max }) => {
-                judge_texts(*operator, TextPrefix::of(value), min, max, TextPrefix::is_whole(value, *form))
+            (Self::Strings { form, operator, value }, Limits::Strings { min, max }) => {
+                judge_strings(*operator, StringPrefix::of(value), min, max, StringPrefix::is_whole(value, *form))
             }
             _ => Matches::Some,
         }
@@ -337,13 +337,13 @@ impl Test {
             Self::Floats { number, operator, value } => {
                 with_words!(*number, bytes, |words| compared(words, *operator, *value))
             }
-            Self::Texts { form, operator, value } => {
+            Self::Strings { form, operator, value } => {
                 let mut holds = Vec::new();
                 form.for_each(bytes, |text| holds.push(operator.holds(text, value.as_slice())));
                 holds
             }
             Self::FloatList(list) => list.contain(bytes),
-            Self::TextList(list) => list.contain(bytes),
+            Self::StringList(list) => list.contain(bytes),
         }
     }
 }
@@ -363,10 +363,16 @@ fn judge_floats(operator: Operator, value: f64, min: f64, max: f64) -> Matches {
     }
 }
 
-/// Judges texts by the limits of their prefixes. `is_whole` states whether a text with the prefix of the value is equal
-/// to it; otherwise they may differ.
-fn judge_texts(operator: Operator, value: TextPrefix, min: TextPrefix, max: TextPrefix, is_whole: bool) -> Matches {
-    // Of all texts.
+/// Judges strings by the limits of their prefixes. `is_whole` states whether a string with the prefix of the value is
+/// equal to it; otherwise they may differ.
+fn judge_strings(
+    operator: Operator,
+    value: StringPrefix,
+    min: StringPrefix,
+    max: StringPrefix,
+    is_whole: bool,
+) -> Matches {
+    // Of all strings.
     let (are_less, are_greater) = (max < value, min > value);
     let (are_not_greater, are_not_less) =
         (are_less || is_whole && max <= value, are_greater || is_whole && min >= value);

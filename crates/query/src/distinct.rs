@@ -3,7 +3,7 @@
 //! Invariant: the distinct values of two blocks together are the union of both, so that a block may be assembled from
 //! parts in any order.
 
-use crate::limits::{Limits, TextPrefix};
+use crate::limits::{Limits, StringPrefix};
 use crate::numbers::Number;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +21,8 @@ pub enum DistinctValues {
     Integers(Vec<i128>),
     /// Floating-point numbers without NaN. 0 stands for -0, too.
     Floats(Vec<f64>),
-    /// Prefixes of texts.
-    Texts(Vec<TextPrefix>),
+    /// Prefixes of strings.
+    Strings(Vec<StringPrefix>),
 }
 
 impl DistinctValues {
@@ -33,7 +33,7 @@ impl DistinctValues {
             (one, other) if one == *other => Some(one),
             (Self::Integers(one), Self::Integers(other)) => united(one, other).map(Self::Integers),
             (Self::Floats(one), Self::Floats(other)) => united(one, other).map(Self::Floats),
-            (Self::Texts(one), Self::Texts(other)) => united(one, other).map(Self::Texts),
+            (Self::Strings(one), Self::Strings(other)) => united(one, other).map(Self::Strings),
             _ => None,
         }
     }
@@ -43,7 +43,7 @@ impl DistinctValues {
         match self {
             Self::Integers(values) => values.iter().map(|&one| Limits::Integers { min: one, max: one }).collect(),
             Self::Floats(values) => values.iter().map(|&one| Limits::Floats { min: one, max: one, nans: 0 }).collect(),
-            Self::Texts(values) => values.iter().map(|&one| Limits::Texts { min: one, max: one }).collect(),
+            Self::Strings(values) => values.iter().map(|&one| Limits::Strings { min: one, max: one }).collect(),
         }
     }
 
@@ -53,7 +53,7 @@ impl DistinctValues {
             (Self::Integers(values), Limits::Integers { min, max }) => ascend(values) && are_ends(values, min, max),
             (Self::Floats(values), Limits::Floats { nans, .. }) if values.is_empty() => *nans > 0,
             (Self::Floats(values), Limits::Floats { min, max, .. }) => ascend(values) && are_ends(values, min, max),
-            (Self::Texts(values), Limits::Texts { min, max }) => ascend(values) && are_ends(values, min, max),
+            (Self::Strings(values), Limits::Strings { min, max }) => ascend(values) && are_ends(values, min, max),
             _ => false,
         }
     }
@@ -169,17 +169,17 @@ fn slot_of(word: u64) -> usize {
     (word.wrapping_mul(MULTIPLIER) >> (u64::BITS - SLOTS.ilog2())) as usize
 }
 
-/// Collector of the distinct prefixes of the texts of a block, until there are too many.
+/// Collector of the distinct prefixes of the strings of a block, until there are too many.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixCollector {
-    known: Vec<TextPrefix>,
+    known: Vec<StringPrefix>,
     /// The previous prefix, which is often repeated.
-    last: Option<TextPrefix>,
+    last: Option<StringPrefix>,
     is_full: bool,
 }
 
 impl PrefixCollector {
-    pub fn add(&mut self, prefix: TextPrefix) {
+    pub fn add(&mut self, prefix: StringPrefix) {
         if self.is_full || self.last == Some(prefix) {
             return;
         }
@@ -196,7 +196,7 @@ impl PrefixCollector {
     /// Returns the prefixes; `None` if there are too many.
     pub fn finish(mut self) -> Option<DistinctValues> {
         self.known.sort_unstable();
-        (!self.is_full).then_some(DistinctValues::Texts(self.known))
+        (!self.is_full).then_some(DistinctValues::Strings(self.known))
     }
 }
 

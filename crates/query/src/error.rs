@@ -56,7 +56,7 @@ pub enum QueryError {
         /// Reason and remedy.
         reason: String,
     },
-    /// A text is not a condition.
+    /// A string is not a condition.
     #[error("{text:?} is not a condition: {reason}")]
     Condition {
         /// Text of the condition.

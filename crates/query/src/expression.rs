@@ -106,8 +106,9 @@ pub enum Literal {
     /// Floating-point number, written as its bits in JSON, which has no NaN and no infinities.
     #[serde(with = "as_bits")]
     Float(f64),
-    /// Text, or the name of a value of an enumeration.
-    Text(String),
+    /// String, or the name of a value of an enumeration.
+    #[serde(rename = "text")]
+    String(String),
     /// Value of another column in the same row; the column is given by its name.
     Column(String),
 }
@@ -155,7 +156,7 @@ impl fmt::Display for Literal {
         match self {
             Self::Integer(value) => value.fmt(f),
             Self::Float(value) => fmt::Debug::fmt(value, f),
-            Self::Text(value) => fmt::Debug::fmt(value, f),
+            Self::String(value) => fmt::Debug::fmt(value, f),
             Self::Column(name) => Name(name).fmt(f),
         }
     }
@@ -188,7 +189,7 @@ mod tests {
         let condition = Expression::And(vec![
             compare("a", Operator::Less, Literal::Integer(i128::from(u64::MAX))),
             Expression::Not(Box::new(compare("b", Operator::NotEqual, Literal::Float(f64::INFINITY)))),
-            Expression::Or(vec![compare("a", Operator::Equal, Literal::Text("x\"".to_owned()))]),
+            Expression::Or(vec![compare("a", Operator::Equal, Literal::String("x\"".to_owned()))]),
         ]);
         let text = serde_json::to_string(&condition).unwrap();
         assert_eq!(serde_json::from_str::<Expression>(&text).unwrap(), condition);

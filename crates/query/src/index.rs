@@ -1,8 +1,8 @@
 //! Statistics of every block of rows of the columns of a file, kept next to the file.
 //!
 //! The file of an index has a magic number, a version, the contents in postcard, and a CRC-64 of everything before it.
-//! Version 1 has limits of numbers, version 2 also limits of texts, and version 3 distinct values and sums. An index
-//! belongs to one state of one file, by length and modification time, and is not used for any other. Invariant: an
+//! Version 1 has limits of numbers, version 2 also limits of strings, and version 3 distinct values and sums. An index
+//! describes one state of one file, given by length and modification time, and is not used for any other. Invariant: an
 //! index that is read describes blocks without gaps, and the parts of the statistics of a block do not contradict each
 //! other.
 
@@ -105,7 +105,7 @@ impl Index {
         path.into()
     }
 
-    /// Computes the statistics of all datasets with one number or one text per row.
+    /// Computes the statistics of all datasets with one number or one string per row.
     ///
     /// # Errors
     /// If values cannot be read, or the run is cancelled.
@@ -185,9 +185,9 @@ impl Index {
         let right = Self::compute(file, threads, cancel)?;
         let difference = |(path, known): (&String, &ColumnStatistics)| {
             let what = match right.columns.get(path) {
-                None => "is not a dataset with one number or text per row".to_owned(),
+                None => "is not a dataset with one number or string per row".to_owned(),
                 Some(right) if (known.rows, known.block_rows) != (right.rows, right.block_rows) => {
-                    "has another number of rows or of rows per block".to_owned()
+                    "has a different number of rows, or of rows per block".to_owned()
                 }
                 Some(right) => {
                     let pairs = known.blocks.iter().zip(&right.blocks);
@@ -394,7 +394,7 @@ impl OrderedColumn<'_> {
         reader: &mut BlockReader<'f>,
     ) -> raddle_hdf5::Result<Vec<BlockStatistics>> {
         let BlockReader { reader, resolver, values } = reader;
-        // Texts of variable length are found one block after the other: their length is not known before.
+        // Variable-length strings are found one block after the other: their length is not known before.
         let step = if self.column.is_variable() { self.block_rows } else { rows.end - rows.start };
         let block_len = (self.block_rows * self.column.row_len_bytes) as usize;
         let mut statistics = Vec::new();
@@ -425,13 +425,13 @@ mod tests {
             distinct: Some(DistinctValues::Integers(values.to_vec())),
             sum: Some(values.iter().sum()),
         };
-        let texts: [&[u8]; 2] = [b"far", b"near"];
+        let strings: [&[u8]; 2] = [b"far", b"near"];
         let floats = Limits::Floats { min: -1.5, max: 2.0, nans: 3 };
         let column = |blocks| ColumnStatistics { rows: 7, row_len_bytes: 8, block_rows: 5, blocks };
         let columns = [
             ("/t/a", column(vec![block(&[0, 2, 4]), block(&[5, 9])])),
             ("/t/b", column(vec![BlockStatistics::of_limits(floats), BlockStatistics::EMPTY])),
-            ("/t/c", column(vec![BlockStatistics::of_texts(&texts), BlockStatistics::of_texts(&texts[..1])])),
+            ("/t/c", column(vec![BlockStatistics::of_strings(&strings), BlockStatistics::of_strings(&strings[..1])])),
         ];
         let columns = columns.map(|(path, column)| (path.to_owned(), column));
         Index { len_bytes: 3, modified_ns: 4, columns: BTreeMap::from(columns) }

@@ -25,9 +25,9 @@ mod ranges;
 pub mod scan;
 pub mod search;
 pub mod statistics;
+pub mod strings;
 pub mod sum;
 pub mod table;
-pub mod texts;
 
 pub use aggregate::{Aggregate, AggregateKind, Sum};
 pub use builder::{IndexBuilder, NewDataset};

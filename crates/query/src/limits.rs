@@ -1,8 +1,9 @@
 //! Limits of the values of a block, and the types of values that have limits.
 //!
-//! Invariant: limits of texts are those of their first bytes. Limits of two blocks together follow from those of each.
+//! Invariant: limits of strings are those of their first bytes. Limits of two blocks together follow from those of
+//! each.
 
-use crate::texts::{TextForm, unpadded};
+use crate::strings::{StringForm, unpadded};
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +12,19 @@ use serde::{Deserialize, Serialize};
 pub enum OrderedType {
     /// Numbers.
     Number(NumberType),
-    /// Texts.
-    Text(TextForm),
+    /// Strings.
+    String(StringForm),
 }
 
-/// First bytes of a text, as a number of the same order: of two texts, the smaller one has no greater prefix.
+/// First bytes of a string, as a number of the same order: of two strings, the smaller one has no greater prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct TextPrefix(u128);
+pub struct StringPrefix(u128);
 
-impl TextPrefix {
-    /// Number of bytes. Texts of this length and shorter ones differ if their prefixes do not.
+impl StringPrefix {
+    /// Number of bytes. Strings of this length and shorter ones differ if their prefixes do not.
     pub const LEN_BYTES: usize = 16;
 
-    /// Returns the prefix of a text, whose padding does not matter.
+    /// Returns the prefix of a string, whose padding does not matter.
     pub fn of(text: &[u8]) -> Self {
         let mut first = [0; Self::LEN_BYTES];
         let len = text.len().min(Self::LEN_BYTES);
@@ -31,15 +32,15 @@ impl TextPrefix {
         Self(u128::from_be_bytes(first))
     }
 
-    /// Returns whether a text that is stored in this form and has the prefix of `value` is equal to it; otherwise they
-    /// may differ.
-    pub(crate) fn is_whole(value: &[u8], form: TextForm) -> bool {
+    /// Returns whether a string that is stored in this form and has the prefix of `value` is equal to it; otherwise
+    /// they may differ.
+    pub(crate) fn is_whole(value: &[u8], form: StringForm) -> bool {
         match form {
-            TextForm::Padded { len_bytes } => {
+            StringForm::Padded { len_bytes } => {
                 value.len().max(len_bytes) <= Self::LEN_BYTES && unpadded(value).len() == value.len()
             }
-            // A text without zeros that has the prefix of a shorter one, also without zeros, is equal to it.
-            TextForm::Canonical => value.len() < Self::LEN_BYTES && !value.contains(&0),
+            // A string without zeros that has the prefix of a shorter one, also without zeros, is equal to it.
+            StringForm::Canonical => value.len() < Self::LEN_BYTES && !value.contains(&0),
         }
     }
 }
@@ -65,12 +66,12 @@ pub enum Limits {
         /// Number of values that are not numbers.
         nans: u64,
     },
-    /// Texts.
-    Texts {
+    /// Strings.
+    Strings {
         /// Smallest prefix.
-        min: TextPrefix,
+        min: StringPrefix,
         /// Largest prefix.
-        max: TextPrefix,
+        max: StringPrefix,
     },
 }
 
@@ -85,8 +86,8 @@ impl Limits {
             (Self::Floats { min, max, nans }, Self::Floats { min: low, max: high, nans: more }) => {
                 Self::Floats { min: min.min(low), max: max.max(high), nans: nans.saturating_add(more) }
             }
-            (Self::Texts { min, max }, Self::Texts { min: low, max: high }) => {
-                Self::Texts { min: min.min(low), max: max.max(high) }
+            (Self::Strings { min, max }, Self::Strings { min: low, max: high }) => {
+                Self::Strings { min: min.min(low), max: max.max(high) }
             }
             (Self::Empty, other) | (other, _) => other,
         }
@@ -100,7 +101,7 @@ impl Limits {
             (Self::Floats { min, max, .. }, OrderedType::Number(number)) => {
                 !number.is_integer() && !min.is_nan() && !max.is_nan()
             }
-            (Self::Texts { min, max }, OrderedType::Text(_)) => min <= max,
+            (Self::Strings { min, max }, OrderedType::String(_)) => min <= max,
             _ => false,
         }
     }
@@ -111,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_have_the_order_of_their_texts() {
-        let [far, near] = [b"far".as_slice(), b"near"].map(TextPrefix::of);
-        assert_eq!(far, TextPrefix::of(b"far\0"));
-        assert!(TextPrefix::of(b"fas") > far && TextPrefix::of(b"") < far && TextPrefix::of(b"\xff") > near);
-        assert_eq!(TextPrefix::of(b"0123456789abcdefgh"), TextPrefix::of(b"0123456789abcdef"));
+    fn prefixes_have_the_order_of_their_strings() {
+        let [far, near] = [b"far".as_slice(), b"near"].map(StringPrefix::of);
+        assert_eq!(far, StringPrefix::of(b"far\0"));
+        assert!(StringPrefix::of(b"fas") > far && StringPrefix::of(b"") < far && StringPrefix::of(b"\xff") > near);
+        assert_eq!(StringPrefix::of(b"0123456789abcdefgh"), StringPrefix::of(b"0123456789abcdef"));
     }
 }

@@ -1,11 +1,11 @@
-//! Sorted lists of floats or texts, one of which a value must equal.
+//! Sorted lists of floats or strings, one of which a value must equal.
 //!
 //! Invariant: the values of a list are in ascending order, and none of them is NaN.
 
 use crate::condition::Matches;
-use crate::limits::{Limits, TextPrefix};
+use crate::limits::{Limits, StringPrefix};
 use crate::numbers::{Number, with_words};
-use crate::texts::TextForm;
+use crate::strings::StringForm;
 use raddle_hdf5::number::NumberType;
 
 /// Floats in the precision of a column.
@@ -38,30 +38,30 @@ impl FloatList {
     }
 }
 
-/// Texts, compared byte by byte.
+/// Strings, compared byte by byte.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TextList {
-    form: TextForm,
+pub(crate) struct StringList {
+    form: StringForm,
     values: Vec<Vec<u8>>,
 }
 
-impl TextList {
+impl StringList {
     /// Creates the list.
-    pub fn new(form: TextForm, mut values: Vec<Vec<u8>>) -> Self {
+    pub fn new(form: StringForm, mut values: Vec<Vec<u8>>) -> Self {
         values.sort_unstable();
         Self { form, values }
     }
 
-    /// Judges the texts of a block.
+    /// Judges the strings of a block.
     pub fn judge(&self, limits: Limits) -> Matches {
-        let Limits::Texts { min, max } = limits else { return Matches::Some };
-        let from = self.values.partition_point(|value| TextPrefix::of(value) < min);
-        let between = || self.values[from..].iter().take_while(|value| TextPrefix::of(value) <= max);
-        let is_every = min == max && between().any(|value| TextPrefix::is_whole(value, self.form));
+        let Limits::Strings { min, max } = limits else { return Matches::Some };
+        let from = self.values.partition_point(|value| StringPrefix::of(value) < min);
+        let between = || self.values[from..].iter().take_while(|value| StringPrefix::of(value) <= max);
+        let is_every = min == max && between().any(|value| StringPrefix::is_whole(value, self.form));
         Matches::of(is_every, between().next().is_none())
     }
 
-    /// Returns whether each text is in the list.
+    /// Returns whether each string is in the list.
     pub fn contain(&self, bytes: &[u8]) -> Vec<bool> {
         let mut are_in = Vec::new();
         self.form.for_each(bytes, |text| {

@@ -7,8 +7,8 @@ use crate::condition::Matches;
 use crate::expression::Operator;
 use crate::numbers::{Number, with_words};
 use crate::statistics::Limits;
+use crate::strings::StringForm;
 use crate::table::ColumnKind;
-use crate::texts::TextForm;
 use raddle_hdf5::number::NumberType;
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ pub(crate) struct Pair {
 #[derive(Debug, Clone, PartialEq)]
 enum Kinds {
     Numbers(NumberType, NumberType),
-    Texts(TextForm, TextForm),
+    Strings(StringForm, StringForm),
 }
 
 /// A number of any type.
@@ -71,7 +71,7 @@ impl Pair {
         let (name, right) = right;
         let kinds = match (left.number(), right.number(), left, right) {
             (Some(left), Some(right), _, _) => Kinds::Numbers(left, right),
-            (_, _, ColumnKind::Text(left), ColumnKind::Text(right)) => Kinds::Texts(*left, *right),
+            (_, _, ColumnKind::String(left), ColumnKind::String(right)) => Kinds::Strings(*left, *right),
             _ => {
                 return Err(format!(
                     "holds {}, which cannot be compared with {name}, which holds {}",
@@ -113,8 +113,8 @@ impl Pair {
                 (false, false) => self.each(&floats(one, left), &floats(other, right)),
                 _ => self.each(&values(one, left), &values(other, right)),
             },
-            Kinds::Texts(one, other) => {
-                let pairs = one.texts(left).into_iter().zip(other.texts(right));
+            Kinds::Strings(one, other) => {
+                let pairs = one.strings(left).into_iter().zip(other.strings(right));
                 pairs.map(|(left, right)| self.operator.holds(left, right)).collect()
             }
         }
@@ -157,7 +157,7 @@ impl Bounds {
             Limits::Floats { min, max, nans } if min <= max => {
                 Some(Self { min: AnyNumber::Float(min), max: AnyNumber::Float(max), has_nans: nans > 0 })
             }
-            Limits::Empty | Limits::Floats { .. } | Limits::Texts { .. } => None,
+            Limits::Empty | Limits::Floats { .. } | Limits::Strings { .. } => None,
         }
     }
 }
@@ -166,7 +166,7 @@ impl Bounds {
 mod tests {
     use super::*;
     use crate::statistics::{BlockStatistics, OrderedType};
-    use crate::texts::canonical_of;
+    use crate::strings::canonical_of;
     use proptest::prelude::*;
 
     fn column() -> impl Strategy<Value = (NumberType, Vec<u8>)> {
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_compared_without_padding_and_only_with_texts() {
-        let text = |len_bytes| ColumnKind::Text(TextForm::Padded { len_bytes });
+    fn texts_are_compared_without_padding_and_only_with_strings() {
+        let text = |len_bytes| ColumnKind::String(StringForm::Padded { len_bytes });
         let pair = Pair::new(&text(2), Operator::Less, ("other", &text(3))).unwrap();
         assert_eq!(pair.evaluate(b"a\0b\0", b"ab\0a\0\0"), [true, false]);
-        let longer = ColumnKind::Text(TextForm::Canonical);
+        let longer = ColumnKind::String(StringForm::Canonical);
         let pair = Pair::new(&text(2), Operator::Equal, ("other", &longer)).unwrap();
         assert_eq!(pair.evaluate(b"a\0b\0", &canonical_of([b"a".as_slice(), b"bc"])), [true, false]);
         let refused = Pair::new(&text(2), Operator::Less, ("n", &ColumnKind::Number(NumberType::int64()))).unwrap_err();
-        assert_eq!(refused, "holds texts, which cannot be compared with n, which holds numbers");
+        assert_eq!(refused, "holds strings, which cannot be compared with n, which holds numbers");
     }
 }

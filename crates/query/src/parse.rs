@@ -84,7 +84,7 @@ fn tokens(text: &str) -> ParseResult<Vec<Token>> {
             '!' => Token::Not,
             '=' if follows('=') => Token::Operator(Operator::Equal),
             '=' => return Err("write == to compare".to_owned()),
-            '"' | '\'' => Token::Value(Literal::Text(quoted(&mut chars, one)?)),
+            '"' | '\'' => Token::Value(Literal::String(quoted(&mut chars, one)?)),
             '`' => Token::Name(quoted(&mut chars, one)?),
             '-' | '+' | '.' | '0'..='9' => {
                 let is_in_number = |one: char, before: char| {
@@ -117,7 +117,7 @@ fn while_matching<'t>(
     &text[start..chars.peek().map_or(text.len(), |(at, _)| *at)]
 }
 
-/// Returns a quoted text, with the escapes of Rust's debug format.
+/// Returns a quoted string, with the escapes of Rust's debug format.
 pub(crate) fn quoted(chars: &mut Peekable<CharIndices<'_>>, quote: char) -> ParseResult<String> {
     let mut found = String::new();
     let unfinished = || format!("a {quote} is missing");
@@ -321,7 +321,7 @@ mod tests {
         let values = prop_oneof![
             (i128::MIN + 1..i128::MAX).prop_map(Literal::Integer),
             any::<f64>().prop_filter("NaN differs from itself", |value| !value.is_nan()).prop_map(Literal::Float),
-            any::<String>().prop_map(Literal::Text),
+            any::<String>().prop_map(Literal::String),
             any::<String>().prop_map(Literal::Column),
         ];
         let names = prop_oneof![

@@ -385,7 +385,7 @@ impl<'f> Scan<'f> {
 struct BlockReader<'s, 'f> {
     scan: &'s Scan<'f>,
     reader: DatasetReader,
-    /// Finder of texts of variable length; created for the first one.
+    /// Finder of variable-length strings; created for the first one.
     resolver: Option<Resolver<'f>>,
     /// Values of each column in the current block.
     values: Vec<Vec<u8>>,

@@ -1,10 +1,10 @@
 //! Statistics of a block of rows of a column: limits and sum of its values, and the values if few are distinct.
 //!
 //! Invariant: every value of the block lies within the limits, or is NaN and counted. Limits and distinct values of
-//! texts are those of their first bytes. Statistics of two blocks together follow from those of each.
+//! strings are those of their first bytes. Statistics of two blocks together follow from those of each.
 
 use crate::distinct::{DistinctValues, NumberCollector, PrefixCollector};
-pub use crate::limits::{Limits, OrderedType, TextPrefix};
+pub use crate::limits::{Limits, OrderedType, StringPrefix};
 use crate::numbers::{Number, with_words};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ impl BlockStatistics {
         Self { limits, distinct: None, sum: None }
     }
 
-    /// Determines the statistics of values: numbers as stored, texts in their form.
+    /// Determines the statistics of values: numbers as stored, strings in their form.
     pub fn of(values: OrderedType, bytes: &[u8]) -> Self {
         match values {
             OrderedType::Number(number) => {
@@ -47,19 +47,19 @@ impl BlockStatistics {
                 let limits = each.reduce(Limits::union).unwrap_or(Limits::Empty);
                 Self::with(limits, collector.finish(number.is_integer()), number.is_integer().then_some(sum))
             }
-            OrderedType::Text(form) => {
-                let mut texts = OfTexts::default();
-                form.for_each(bytes, |text| texts.add(text));
-                texts.finish()
+            OrderedType::String(form) => {
+                let mut strings = OfStrings::default();
+                form.for_each(bytes, |text| strings.add(text));
+                strings.finish()
             }
         }
     }
 
-    /// Determines the statistics of texts.
-    pub(crate) fn of_texts(some: &[&[u8]]) -> Self {
-        let mut texts = OfTexts::default();
-        some.iter().for_each(|text| texts.add(text));
-        texts.finish()
+    /// Determines the statistics of strings.
+    pub(crate) fn of_strings(some: &[&[u8]]) -> Self {
+        let mut strings = OfStrings::default();
+        some.iter().for_each(|text| strings.add(text));
+        strings.finish()
     }
 
     fn with(limits: Limits, distinct: Option<DistinctValues>, sum: Option<i128>) -> Self {
@@ -119,29 +119,29 @@ impl BlockStatistics {
         match (self.limits == other.limits, are_other_values, is_other_sum) {
             (false, ..) => Some("other limits"),
             (_, true, _) => Some("other distinct values"),
-            (.., true) => Some("another sum"),
+            (.., true) => Some("a different sum"),
             _ => None,
         }
     }
 }
 
-/// Statistics of texts that are added one by one.
+/// Statistics of strings that are added one by one.
 #[derive(Debug, Default)]
-struct OfTexts {
-    limits: Option<(TextPrefix, TextPrefix)>,
+struct OfStrings {
+    limits: Option<(StringPrefix, StringPrefix)>,
     distinct: PrefixCollector,
 }
 
-impl OfTexts {
+impl OfStrings {
     fn add(&mut self, text: &[u8]) {
-        let prefix = TextPrefix::of(text);
+        let prefix = StringPrefix::of(text);
         let (min, max) = self.limits.unwrap_or((prefix, prefix));
         self.limits = Some((min.min(prefix), max.max(prefix)));
         self.distinct.add(prefix);
     }
 
     fn finish(self) -> BlockStatistics {
-        let limits = self.limits.map_or(Limits::Empty, |(min, max)| Limits::Texts { min, max });
+        let limits = self.limits.map_or(Limits::Empty, |(min, max)| Limits::Strings { min, max });
         BlockStatistics::with(limits, self.distinct.finish(), None)
     }
 }
@@ -187,7 +187,7 @@ fn of_words<N: Number>(words: impl Iterator<Item = N>, collector: &mut NumberCol
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::texts::TextForm;
+    use crate::strings::StringForm;
     use proptest::prelude::*;
     use raddle_hdf5::number::NumberType;
 
@@ -196,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_limited_by_their_prefixes() {
-        let limits = |texts: &[u8], len_bytes| {
-            BlockStatistics::of(OrderedType::Text(TextForm::Padded { len_bytes }), texts).limits
+    fn strings_are_limited_by_their_prefixes() {
+        let limits = |strings: &[u8], len_bytes| {
+            BlockStatistics::of(OrderedType::String(StringForm::Padded { len_bytes }), strings).limits
         };
-        let [far, near] = [b"far\0".as_slice(), b"near"].map(TextPrefix::of);
-        assert_eq!(limits(b"nearfar\0near", 4), Limits::Texts { min: far, max: near });
+        let [far, near] = [b"far\0".as_slice(), b"near"].map(StringPrefix::of);
+        assert_eq!(limits(b"nearfar\0near", 4), Limits::Strings { min: far, max: near });
         assert_eq!((limits(b"", 4), limits(b"", 0)), (Limits::Empty, Limits::Empty));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{QueryError, Result};
 use crate::statistics::OrderedType;
-use crate::texts::TextForm;
+use crate::strings::StringForm;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
@@ -31,7 +31,7 @@ const PROVENANCE_GROUP: &[u8] = b"_raddle";
 pub(crate) const IS_VARIABLE: &str = "holds values of variable length; read it with the row numbers of the scan";
 /// Description of values of a type that is not compared, with the types that are.
 const UNORDERED_TYPE: &str =
-    "values of another type than integers of 8 to 64 bits, floats of 32 or 64 bits, enumerations or texts";
+    "values that are not integers of 8 to 64 bits, floats of 32 or 64 bits, enumerations or strings";
 /// Maximum number of names offered.
 const MAX_OFFERED: usize = 3;
 
@@ -52,7 +52,7 @@ pub(crate) struct TableColumn {
     pub prepared: Arc<PreparedDataset>,
     /// Number of rows.
     pub rows: u64,
-    /// Length of a row in bytes, as stored; for texts of variable length, the length of the pointer to the text.
+    /// Length of a row in bytes, as stored; for variable-length strings, the length of the pointer to the string.
     pub row_len_bytes: u64,
     /// Kind of values, for comparisons.
     pub kind: ColumnKind,
@@ -65,20 +65,20 @@ pub(crate) enum ColumnKind {
     Number(NumberType),
     /// Named integers, among them the Booleans of h5py.
     Enumeration { base: NumberType, symbols: Vec<(Vec<u8>, i128)> },
-    /// Texts.
-    Text(TextForm),
+    /// Strings.
+    String(StringForm),
     /// Values that are not compared, with a description.
     Other(&'static str),
 }
 
 impl TableColumn {
-    /// Returns whether rows are pointers to texts of variable length.
+    /// Returns whether rows are pointers to variable-length strings.
     pub fn is_variable(&self) -> bool {
-        self.kind == ColumnKind::Text(TextForm::Canonical)
+        self.kind == ColumnKind::String(StringForm::Canonical)
     }
 
     /// Replaces the contents of `out` with rows that can be compared: values as from [`TableColumn::read`] or, for
-    /// texts of variable length, their canonical bytes, which `resolver` finds.
+    /// variable-length strings, their canonical bytes, which `resolver` finds.
     pub fn read_comparable<'f>(
         &self,
         file: &'f OpenFile,
@@ -153,8 +153,10 @@ impl ColumnKind {
                 let symbols = symbols.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();
                 Self::Enumeration { base, symbols }
             }
-            TypeClass::FixedString { len_bytes, .. } => Self::Text(TextForm::Padded { len_bytes: *len_bytes as usize }),
-            TypeClass::VariableString { .. } => Self::Text(TextForm::Canonical),
+            TypeClass::FixedString { len_bytes, .. } => {
+                Self::String(StringForm::Padded { len_bytes: *len_bytes as usize })
+            }
+            TypeClass::VariableString { .. } => Self::String(StringForm::Canonical),
             TypeClass::Compound { .. } => Self::Other("compounds"),
             class => NumberType::of(class).map_or(Self::Other(UNORDERED_TYPE), Self::Number),
         }
@@ -165,7 +167,7 @@ impl ColumnKind {
         match self {
             Self::Number(_) => "numbers",
             Self::Enumeration { .. } => "named values",
-            Self::Text(_) => "texts",
+            Self::String(_) => "strings",
             Self::Other(what) => what,
         }
     }
@@ -173,8 +175,8 @@ impl ColumnKind {
     /// Returns the type of the values; `None` if values of this type have no limits.
     pub fn ordered(&self) -> Option<OrderedType> {
         match self {
-            Self::Text(TextForm::Padded { len_bytes: 0 }) => None,
-            Self::Text(form) => Some(OrderedType::Text(*form)),
+            Self::String(StringForm::Padded { len_bytes: 0 }) => None,
+            Self::String(form) => Some(OrderedType::String(*form)),
             _ => self.number().map(OrderedType::Number),
         }
     }
@@ -183,7 +185,7 @@ impl ColumnKind {
     pub fn number(&self) -> Option<NumberType> {
         match self {
             Self::Number(number) | Self::Enumeration { base: number, .. } => Some(*number),
-            Self::Text(_) | Self::Other(_) => None,
+            Self::String(_) | Self::Other(_) => None,
         }
     }
 }

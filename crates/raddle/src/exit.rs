@@ -67,7 +67,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table of exit codes for the help texts and the manual page.
+/// The table of exit codes for the help and the manual page.
 pub const HELP: &str = "\
 Exit codes:
   0  done

@@ -1,4 +1,4 @@
-//! Conversion of number types of HDF5 to those of IDX.
+//! Conversion of HDF5 number types to IDX number types.
 
 use raddle_hdf5::model::TypeClass;
 use raddle_hdf5::number::NumberType;

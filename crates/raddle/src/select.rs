@@ -47,8 +47,8 @@ pub struct SelectRequest {
     pub file: PathBuf,
     /// Keep events that have a row in TABLE that satisfies CONDITION; may be given several times
     ///
-    /// 'rec.slc: calE > 2 & run == 1234' names the path of a group, and compares its datasets with numbers, or texts in
-    /// quotes, by <, <=, ==, !=, >= and >. Comparisons are combined by & (and), | (or), ~ (not) and parentheses. An
+    /// 'rec.slc: calE > 2 & run == 1234' names the path of a group, and compares its datasets with numbers, or strings
+    /// in quotes, by <, <=, ==, !=, >= and >. Comparisons are combined by & (and), | (or), ~ (not) and parentheses. An
     /// event must satisfy all conditions given.
     #[cfg_attr(
         feature = "clap",
@@ -226,7 +226,7 @@ pub(crate) fn select(
         FoundIndex::Usable(index) => Some(index),
         FoundIndex::Stale if context.leads() => {
             let path = Index::default_path(file.path());
-            context.warn(format!("{} belongs to another state of the file, and is not used", path.display()));
+            context.warn(format!("{} was written for a different state of the file, and is not used", path.display()));
             None
         }
         FoundIndex::Stale | FoundIndex::Missing => None,

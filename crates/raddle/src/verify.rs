@@ -146,7 +146,10 @@ impl VerifyRequest {
         let index = match Index::find(&file).map_err(|error| Error::of_query(&error))? {
             FoundIndex::Missing => return Ok(Vec::new()),
             FoundIndex::Stale => {
-                context.warn(format!("{} belongs to another state of the file, and is not checked", path.display()));
+                context.warn(format!(
+                    "{} was written for a different state of the file, and is not checked",
+                    path.display()
+                ));
                 return Ok(Vec::new());
             }
             FoundIndex::Usable(index) => index,

@@ -4,7 +4,7 @@
 //! ([`measured`]), and of `verify` ([`verified`]). The output is one page ([`page`]) or its separate figures
 //! ([`figures`] and [`measured::comparisons`], drawn with [`svg`]). Nothing here reads HDF5, depends on a terminal, or
 //! needs a network or a script: a page is a single file for phones, printers and browsers without JavaScript.
-//! Invariant: every text from a report or a file is escaped.
+//! Invariant: every string from a report or a file is escaped.
 #![forbid(unsafe_code)]
 
 mod compared;

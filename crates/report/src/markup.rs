@@ -22,7 +22,7 @@ pub(crate) fn table(titles: &[&str], rows: &[Vec<String>]) -> String {
     table_of("numbers", titles, rows)
 }
 
-/// Returns a table of texts.
+/// Returns a table of plain text.
 pub(crate) fn text_table(titles: &[&str], rows: &[Vec<String>]) -> String {
     table_of("texts", titles, rows)
 }

@@ -1,6 +1,6 @@
 //! Details of a run: its inputs, their differences, files left out, and warnings.
 //!
-//! Lists may be long; entries that are not shown are counted. Invariant: a run without details gives an empty text.
+//! Lists may be long; entries that are not shown are counted. Invariant: a run without details gives an empty string.
 
 use crate::markup::{part, table, text_table};
 use crate::quantity;

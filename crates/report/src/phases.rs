@@ -3,7 +3,7 @@
 //!
 //! Follows figures 4 and 5 of Kumar et al., SC12: throughput and memory by phases, messages by size. Stages have the
 //! same names as in every report: regroup stands for the messages that aggregate parts of blocks, place for the writes.
-//! Invariant: a run without phases gives an empty text.
+//! Invariant: a run without phases gives an empty string.
 
 use crate::histogram::histogram;
 use crate::markup::{part, table};

@@ -1,7 +1,7 @@
-//! Figures as SVG, limited to the rectangles, texts and lines needed here.
+//! Figures as SVG, limited to the rectangles, labels and lines needed here.
 //!
-//! Figures have a width at which a phone shows them without shrinking the text. Texts and lines use the page's colours;
-//! a separate figure file contains light and dark colours.
+//! Figures have a width at which a phone shows them without shrinking the text. Labels and lines use the page's
+//! colours; a separate figure file contains light and dark colours.
 
 use crate::escape;
 use std::fmt::Write;
@@ -33,14 +33,14 @@ pub struct Figure {
     body: String,
 }
 
-/// Alignment of a text relative to its position.
+/// Alignment of a label relative to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// The text begins there.
+    /// The label begins there.
     Start,
-    /// The text is centred there.
+    /// The label is centred there.
     Middle,
-    /// The text ends there.
+    /// The label ends there.
     End,
 }
 
@@ -62,12 +62,12 @@ impl Figure {
         );
     }
 
-    /// Adds a text with its baseline at `y`, cut to the width `room`.
+    /// Adds a label with its baseline at `y`, cut to the width `room`.
     pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, room: f64, text: &str) {
         self.coloured_text([x, y], anchor, room, text, "currentColor");
     }
 
-    /// Adds a text in another colour than the page's.
+    /// Adds a label in another colour than the page's.
     pub fn coloured_text(&mut self, [x, y]: [f64; 2], anchor: Anchor, room: f64, text: &str, colour: &str) {
         self.height = self.height.max(y + 4.0);
         let text = fit(text, room);

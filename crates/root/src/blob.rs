@@ -30,7 +30,7 @@ pub struct BlobDecoder {
 }
 
 impl BlobDecoder {
-    /// Creates a decoder for `class`; returns `None` unless it is a collection of numbers, texts, pairs and
+    /// Creates a decoder for `class`; returns `None` unless it is a collection of numbers, strings, pairs and
     /// collections.
     pub fn of_class(class: &str, serialization: Serialization) -> Option<Self> {
         let layout = layout::of_collection(class).ok()?;

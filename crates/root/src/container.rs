@@ -58,11 +58,11 @@ struct Payload {
 fn key(address: u64, [class, name, title]: [&str; 3], payload: Payload) -> Vec<u8> {
     // Lengths, version, time, length of the key, cycle and addresses.
     const FIXED_LEN_BYTES: usize = 34;
-    let mut texts = Vec::new();
+    let mut strings = Vec::new();
     for text in [class, name, title] {
-        push_text(&mut texts, text);
+        push_text(&mut strings, text);
     }
-    let key_len_bytes = FIXED_LEN_BYTES + texts.len();
+    let key_len_bytes = FIXED_LEN_BYTES + strings.len();
     let mut bytes = Vec::with_capacity(key_len_bytes);
     bytes.extend_from_slice(&((key_len_bytes as u64 + payload.stored_len_bytes) as u32).to_be_bytes());
     bytes.extend_from_slice(&KEY_VERSION.to_be_bytes());
@@ -75,7 +75,7 @@ fn key(address: u64, [class, name, title]: [&str; 3], payload: Payload) -> Vec<u
     // The first key describes the file itself and is not in any directory.
     let folder = if address == FIRST_ADDRESS { 0 } else { FIRST_ADDRESS };
     bytes.extend_from_slice(&folder.to_be_bytes());
-    bytes.extend_from_slice(&texts);
+    bytes.extend_from_slice(&strings);
     bytes
 }
 
@@ -89,7 +89,7 @@ fn first_key(payload_len_bytes: u64) -> Vec<u8> {
     key(FIRST_ADDRESS, ["TFile", FILE_NAME, ""], payload)
 }
 
-/// Appends a text of less than 255 bytes.
+/// Appends a string of less than 255 bytes.
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.push(text.len() as u8);
     bytes.extend_from_slice(text.as_bytes());

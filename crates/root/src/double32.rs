@@ -125,7 +125,7 @@ fn limit(text: &str) -> f64 {
     if text.contains('-') { -size } else { size }
 }
 
-/// Parses the number at the beginning of a text.
+/// Parses the number at the beginning of a string.
 fn number(text: &str) -> f64 {
     /// Length that no number written by hand exceeds.
     const MAX_LETTERS: usize = 64;
@@ -134,7 +134,7 @@ fn number(text: &str) -> f64 {
     ends.into_iter().rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
 }
 
-/// Parses the integer at the beginning of a text.
+/// Parses the integer at the beginning of a string.
 fn integer(text: &str) -> Option<u32> {
     let text = text.trim_start();
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());

@@ -67,7 +67,7 @@ const MAX_DEPTH: usize = 24;
 /// other endlessly.
 const MAX_CLASSES: usize = 4096;
 
-/// Classes of ROOT that have custom streamers and are stored differently than described.
+/// ROOT classes that have custom streamers and are stored differently than described.
 const HAS_OTHER_STREAMER: [&str; 13] = [
     "TArray",
     "TBtree",

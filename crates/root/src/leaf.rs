@@ -1,4 +1,4 @@
-//! The meaning of the bytes of leaves: branches of numbers and texts without classes.
+//! The meaning of the bytes of leaves: branches of numbers and strings without classes.
 
 use super::double32::{Packing, Range};
 use super::item::Item;

@@ -51,10 +51,10 @@ pub(super) fn read_array(bytes: &mut Bytes<'_>, buffers: &mut [Buffer]) -> Resul
     if header.end.is_some_and(|end| end != bytes.position()) {
         return Err(bytes.damaged(format!("a list of {count} references is not as long as its byte count")));
     }
-    let [names, texts, sizes, ends, values, ..] = buffers else { return Ok(()) };
+    let [names, strings, sizes, ends, values, ..] = buffers else { return Ok(()) };
     push_offset(names, name.len() as u64);
-    if let Buffer::Values(texts) = texts {
-        texts.extend_from_slice(name);
+    if let Buffer::Values(strings) = strings {
+        strings.extend_from_slice(name);
     }
     push(sizes, count);
     push_offset(ends, u64::from(count));

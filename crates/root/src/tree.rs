@@ -79,7 +79,7 @@ pub(super) struct Leaf {
 
 impl Leaf {
     /// Parses the title of a branch of one leaf with the name of the branch: `x/D`, `x[3]/F`, or `x[n][2]/I` with a
-    /// count. Titles of several leaves and other texts return `None`.
+    /// count. Titles of several leaves and other strings return `None`.
     pub(super) fn of_title(branch: &str, title: &str) -> Option<Self> {
         let (title, code) = title.rsplit_once('/')?;
         let (class, is_unsigned) = match code {

@@ -31,7 +31,7 @@ pub struct WholeTree {
 /// Origin of a product.
 #[derive(Debug)]
 enum ProductOrigin {
-    /// A product of the tree: a branch of numbers or texts.
+    /// A product of the tree: a branch of numbers or strings.
     Stored(usize),
     /// Reassembled from products of the tree, one for each stored branch.
     Assembled(Assembly, Vec<usize>),
@@ -72,7 +72,7 @@ impl WholeTree {
             let making = match (&branch.element, product) {
                 (None, None) if !branch.has_branches => continue,
                 (None, Some(product)) if !branch.has_branches => ProductOrigin::Stored(product),
-                // Texts are not objects of a class.
+                // Strings are not objects of a class.
                 (Some(element), Some(product)) if is_text(&element.class) => ProductOrigin::Stored(product),
                 _ => match Assembly::of_branch(tree, number, source.infos(), &is_read) {
                     Ok(assembly) => {

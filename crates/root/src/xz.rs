@@ -19,7 +19,7 @@ pub(super) enum XzFault {
     Header,
     #[error("an XZ filter other than LZMA2 is not supported")]
     Filter,
-    #[error("XZ data is damaged, or decodes to another length")]
+    #[error("XZ data is damaged, or decodes to a different length")]
     Data,
     #[error("the XZ checksum does not match")]
     Checksum,

@@ -103,7 +103,7 @@ pub enum LayoutSpec {
     Chunked(Vec<u64>),
 }
 
-/// Built-in filters of libhdf5.
+/// Built-in libhdf5 filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterSpec {
     /// Deflate at this level.

@@ -201,10 +201,10 @@ pub enum Obstacle {
     #[error("both codings of szip are set, but a filter has only one: set one of them to 0")]
     OneSzip,
     /// The setting is only for programs with several ranks.
-    #[error("it needs several ranks of MPI")]
+    #[error("it needs several MPI ranks")]
     Ranks,
     /// The setting is not for programs with several ranks.
-    #[error("it is not available with several ranks of MPI")]
+    #[error("it is not available with several MPI ranks")]
     OneProcess,
     /// The libhdf5 is not parallel.
     #[error("HDF5 {0} was built without MPI")]
@@ -213,7 +213,7 @@ pub enum Obstacle {
     #[error("HDF5 {0} brings its own zlib: name another libhdf5 with --hdf5")]
     OwnZlib(String),
     /// The object was not loaded in place of zlib.
-    #[error("it was not loaded in place of libz.so.1: it has another soname, or does not exist")]
+    #[error("it was not loaded in place of libz.so.1: it has a different soname, or does not exist")]
     Preload,
     /// The setting is only for programs run by `raddle apply`.
     #[error("only raddle apply sets it, for other programs")]

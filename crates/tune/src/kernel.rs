@@ -131,7 +131,7 @@ pub enum Kernel {
     Nova(Nova),
     /// Boxes of samples that processes write as one dataset, without HDF5.
     Samples(SampleBoxes),
-    /// Synthetic events, written in a separate format or in a layout of HDF5.
+    /// Synthetic events, written in a separate format or in an HDF5 layout.
     Events(Events),
     /// Another program, run with the settings that `raddle apply` would give it. Its output is the contents of its
     /// folder when it ends.
@@ -299,7 +299,7 @@ impl Kernel {
             Self::Nova(ref nova) => nova.dims(),
             // Each level or dataset has its own extent.
             Self::Amrex { .. } | Self::Random { .. } | Self::Program { .. } => Vec::new(),
-            // Not for settings of HDF5.
+            // Not for HDF5 settings.
             Self::Samples(_) | Self::Events(_) => Vec::new(),
         }
     }
@@ -327,7 +327,7 @@ impl Kernel {
     }
 
     /// Returns the number of processes of a kernel that uses writers of this program instead of libhdf5; `None` for
-    /// kernels that measure settings of HDF5.
+    /// kernels that measure HDF5 settings.
     pub fn local_processes(&self) -> Option<u64> {
         match self {
             Self::Samples(samples) => Some(samples.processes),

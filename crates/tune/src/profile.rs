@@ -188,7 +188,7 @@ impl Profile {
 
     /// Serialises the profile as TOML.
     pub fn to_toml(&self) -> String {
-        let head = "# Settings of HDF5 that raddle measured on this machine. `ratio` is that of `metric` to the default,\n\
+        let head = "# HDF5 settings that raddle measured on this machine. `ratio` is that of `metric` to the default,\n\
                     # `interval` its 95 % confidence interval. What stands under [layout] changes what files hold.\n";
         // Every field is a plain value or a table with string keys, which TOML can represent.
         format!("{head}{}", toml::to_string(self).unwrap_or_else(|error| unreachable!("a profile is TOML: {error}")))

@@ -109,7 +109,7 @@ impl Workers {
     /// Executes a run on several ranks, each of which writes its answer next to the request.
     fn run_ranks(&self, request: &Request, cancel: &CancelToken) -> Result<Answer> {
         if request.library.is_none() && request.kernel.local_processes().is_none() {
-            let why = "ranks of MPI take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
+            let why = "MPI ranks take a libhdf5 that was built with it: name one with --hdf5 (Debian's package \
                        libhdf5-openmpi-103-1 has libhdf5_openmpi.so.103)";
             return Ok(Answer::NotApplicable(why.to_owned()));
         }
@@ -134,7 +134,8 @@ impl Workers {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let launcher = self.launcher.display();
                 return Ok(Answer::NotApplicable(format!(
-                    "ranks of MPI are started by {launcher}, which does not exist: install it, or name another with --mpirun"
+                    "MPI ranks are started by {launcher}, which does not exist: install it, or name another with \
+                     --mpirun"
                 )));
             }
             spawned => spawned.map_err(|source| io(&self.launcher, "starting ranks", source))?,

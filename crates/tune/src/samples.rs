@@ -57,7 +57,7 @@ impl SampleNumber {
         }
     }
 
-    /// Returns the name in types of IDX.
+    /// Returns the name of the IDX type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Float32 => "float32",

@@ -94,7 +94,7 @@ impl Abilities {
     }
 }
 
-/// Returns the hints of MPI-IO among `settings`, with ROMIO's names.
+/// Returns the MPI-IO hints among `settings`, with ROMIO's names.
 pub fn hints(settings: &Settings) -> Vec<(String, String)> {
     let of = |(knob, value): (&Knob, &SettingValue)| match knob {
         Knob::CollectiveBuffering => {

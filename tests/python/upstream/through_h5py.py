@@ -1,6 +1,6 @@
 """Plugin for pytest that repeats in raddle what tests read with h5py, and fails tests in which the results differ.
 
-After each read access of h5py, the file is flushed and copied, and the copy is read with raddle. Values, types and classes
+After each read access through h5py, the file is flushed and copied, and the copy is read with raddle. Values, types and classes
 of exceptions must be the same.
 """
 
@@ -134,7 +134,7 @@ def repeat(owner, name, check=check_value):
     call = original.__get__ if is_property else original
 
     def repeated(self, *arguments, **options):
-        # Views of h5py pass it options that are not public.
+        # h5py views pass it options that are not public.
         if getattr(state, "busy", False) or "new_dtype" in options:
             return call(self, *arguments, **options)
         state.busy = True

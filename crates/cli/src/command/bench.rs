@@ -49,7 +49,7 @@ Examples:
   raddle bench battle-layout --scratch /scratch --sync --report run.json \\
     && raddle report run.json
   raddle bench tables --hdf5 libhdf5_serial.so.103
-      a different HDF5 than raddle's own
+      an HDF5 other than raddle's own
 
 Every run is a separate process. Runs are organised in blocks in which every setting is measured once, in \
 random order; a setting is compared with the default in the same blocks. A ratio below 1 means less time. If \

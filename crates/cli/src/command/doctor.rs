@@ -30,9 +30,9 @@ Examples:
   mpirun -n 4 raddle doctor
       how ranks are started; only with a raddle that is built with MPI
 
-Each line has a mark. ok: as it should be. note: usable, but worth knowing. missing: everything that does not \
-need it works; the line says what does, and how to get it. broken: raddle needs it for any work, and the exit \
-code names its kind: 5 for the folder, 6 for open files, 2 for environment variables. The \
+Each line has a mark. ok: as it should be. note: usable, but worth knowing. missing: the line names what needs \
+it, and how to get it; everything else works. broken: raddle cannot work without it, and the exit code gives \
+its kind: 5 for the folder, 6 for open files, 2 for environment variables. The \
 command of the Python package also lists the Python packages with which it works.";
 
 /// Collective. Collects the report; the first rank prints it.

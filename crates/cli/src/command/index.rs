@@ -29,7 +29,7 @@ Examples:
       for raddle.scan(\"/data/all.h5\", index=\"all.stats\")
 
 The index has the smallest and the largest value of each block of rows, the values themselves if at most 16 are \
-distinct, and sums of integers. It belongs to one state of the file: index the file again after it was changed.";
+distinct, and sums of integers. After a change of the file, write the index again.";
 
 /// Writes the index.
 pub fn run(arguments: &IndexArgs, team: &Ranks) -> Result<Exit, Error> {

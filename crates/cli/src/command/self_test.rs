@@ -19,11 +19,11 @@ use std::time::Instant;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SelfTestArgs {
-    /// Folder in which a temporary one is made [default: that for temporary files]
+    /// Folder in which to create a temporary folder [default: the one for temporary files]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Number of worker threads of steps with several threads [default: the cores available to this process]
+    /// Number of worker threads in multithreaded steps [default: the cores available to this process]
     #[arg(short, long, value_name = "N", env = "RADDLE_JOBS", hide_env_values = true)]
     jobs: Option<NonZeroUsize>,
 

@@ -31,8 +31,8 @@ pub struct TuneArgs {
     #[arg(conflicts_with = "command")]
     workload: Option<String>,
 
-    /// Program to measure, with its arguments, as it is and with one setting after the other; its files go to a new
-    /// folder, for which {scratch} stands, or else the program runs in it
+    /// Program to measure, with its arguments, first unchanged and then with one setting at a time. It runs in a new
+    /// folder, or gets the path of that folder in place of {scratch} in its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["scale", "only", "hdf5", "ranks", "zlib"])]
     command: Vec<OsString>,
 

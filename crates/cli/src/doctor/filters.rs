@@ -1,4 +1,4 @@
-//! The section about the filters of HDF5: those of raddle, and the plugins that other programs find.
+//! The section about the HDF5 filters: those of raddle, and the plugins that other programs find.
 
 use super::{Check, Section};
 use crate::render::{escape, quantity};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Variable with the folders in which libhdf5 looks for plugins.
 const PLUGIN_PATH: &str = "HDF5_PLUGIN_PATH";
 
-/// Makes the section about the filters of HDF5.
+/// Makes the section about the HDF5 filters.
 pub(super) fn section() -> Section {
     let read = KnownFilter::ALL.map(KnownFilter::name);
     let written = written();

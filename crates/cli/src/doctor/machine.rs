@@ -21,7 +21,7 @@ struct Defaults {
 /// Returns the options of a merge without options on its command line.
 ///
 /// # Errors
-/// If a variable of the environment is not valid. The text names it and the reason.
+/// If an environment variable is not valid. The text names it and the reason.
 fn defaults(default_jobs: usize) -> Result<MergeOptions, String> {
     let parsed = Defaults::try_parse_from(std::iter::empty::<&str>()).map_err(|error| {
         let text = error.to_string();

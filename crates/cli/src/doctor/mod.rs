@@ -25,7 +25,7 @@ pub enum Mark {
     Ok,
     /// Usable, but worth knowing.
     Note,
-    /// Absent; everything that does not need it works.
+    /// Absent; only what needs it does not work.
     Missing,
     /// Fails, and raddle needs it for any work.
     Broken,
@@ -52,7 +52,7 @@ pub struct Check {
     pub mark: Mark,
     /// What was found, for people.
     pub found: String,
-    /// What was found, for programs: a number with its unit in `found`, a list, a text.
+    /// What was found, for programs: a number with its unit in `found`, a list, a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// What the user cannot do as long as it is missing.

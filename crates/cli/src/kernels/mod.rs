@@ -56,7 +56,7 @@ pub fn serve(request: &Request, file: Option<&Path>) -> raddle_tune::Result<()> 
     let launched = launcher::launched();
     let rank = launched.and_then(|launched| launched.rank).and_then(|rank| u32::try_from(rank).ok()).unwrap_or(0);
     let refused = |why: &str| worker::say_of_rank(file, rank, &Answer::NotApplicable(why.to_owned()));
-    let Some(launched) = launched else { return refused("no launcher of MPI started this process") };
+    let Some(launched) = launched else { return refused("no MPI launcher started this process") };
     let world = match World::join(&launched) {
         Ok(world) => world,
         Err(error) => return refused(&error.to_string()),

@@ -76,7 +76,7 @@ impl<'a> SamplesWork<'a> {
                 1 => self.samples.number.name().to_owned(),
                 _ => format!("{}[{components}]", self.samples.number.name()),
             };
-            let sample: SampleType = name.parse().map_err(|_| refused(&format!("{name}: not a type of IDX")))?;
+            let sample: SampleType = name.parse().map_err(|_| refused(&format!("{name}: not an IDX type")))?;
             Ok(Field::new(&format!("field{number}"), sample).with("default_layout", "hzorder"))
         };
         let fields = self.samples.components.iter().enumerate().map(field).collect::<Result<_, Error>>()?;

@@ -116,7 +116,7 @@ pub struct EventLayoutArgs {
     #[arg(long, value_name = "N|SIZE", default_value_t = Batch::default())]
     pub batch: Batch,
 
-    /// Compression of HDF5.
+    /// HDF5 compression.
     #[arg(short = 'c', long, value_name = "HOW", help = format!("{EVENTS_HELP} [default: balanced]"))]
     pub compress: Option<EventCompression>,
 

@@ -62,7 +62,7 @@ pub enum Io {
     /// Each thread of each rank separately, with pwrite
     #[default]
     Posix,
-    /// All ranks together, with the collective writes of MPI-IO; needs mpirun or srun
+    /// All ranks together, with collective MPI-IO writes; needs mpirun or srun
     Mpiio,
     /// All ranks together, with collective writes of a parallel libhdf5, one dataset after the other, as a baseline for
     /// comparison; needs mpirun or srun, and such a library

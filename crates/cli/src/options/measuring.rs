@@ -52,7 +52,7 @@ pub struct MeasurementArgs {
     #[arg(long, value_name = "LIBRARY", requires = "hdf5")]
     zlib: Vec<PathBuf>,
 
-    /// Folder for the files of runs, which are removed afterwards; the measurement is of its file system
+    /// Folder for the files of runs, which are removed afterwards; its file system is what is measured
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     scratch: PathBuf,
 

@@ -1,4 +1,4 @@
-//! A setting of HDF5 on the command line: `alignment=1MiB`, `chunk=256x16`, `defer_flush=on`.
+//! An HDF5 setting on the command line: `alignment=1MiB`, `chunk=256x16`, `defer_flush=on`.
 
 use super::size::Size;
 use raddle_tune::knob::{Knob, SettingKind, SettingValue};

@@ -41,7 +41,7 @@ pub fn text(findings: &Findings) -> String {
     }
     let note = match runs().find_map(|run| run.processes) {
         None => "",
-        Some(Processes::Ranks) => "  processes are ranks of MPI\n",
+        Some(Processes::Ranks) => "  processes are MPI ranks\n",
         Some(Processes::Threads) => {
             "  processes are threads of one: this raddle was built without MPI, or no launcher starts its ranks\n"
         }

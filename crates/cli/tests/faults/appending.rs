@@ -202,7 +202,7 @@ fn a_log_of_another_file_is_ignored() {
     std::fs::write(growing.file(), &growing.old).unwrap();
     let reported = growing.run(growing.raddle(&["verify", "out/out.h5", "-q"]));
     assert_eq!(reported.code, 5, "{}", reported.reported);
-    assert!(reported.reported.contains("belongs to another state of the file"), "{}", reported.reported);
+    assert!(reported.reported.contains("belongs to a different state of the file"), "{}", reported.reported);
     assert!(std::fs::read(growing.file()).unwrap() == growing.old);
 }
 

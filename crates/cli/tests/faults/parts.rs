@@ -213,7 +213,7 @@ fn parts_of_other_merges_are_refused_by_name() {
         command.args(option);
         let outcome = workload.run(command);
         assert_eq!(outcome.code, 3, "{outcome:?}");
-        let reported = format!("part 1 is of a different merge: {subject} changed");
+        let reported = format!("part 1 belongs to a different merge: {subject} changed");
         assert!(outcome.reported.contains(&reported) && outcome.reported.contains("--no-resume"), "{outcome:?}");
     };
     refused(part(&workload, 2, 2), &["--chunk", "8192rows"], "the options");

@@ -1,4 +1,4 @@
-//! HDF5 files of events: opening and writing in every layout, and merging.
+//! HDF5 event files: opening and writing in every layout, and merging.
 //!
 //! Files of the framework's packed layouts are merged without decompressing their events. Files of all other layouts
 //! are read, and their events are written to new chunks.

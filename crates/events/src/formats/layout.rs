@@ -62,7 +62,7 @@ impl OutputLayout {
     }
 
     /// Returns whether the format is the HEP-CCE framework's, which stores ids apart from products and needs the
-    /// serialisation of ROOT.
+    /// ROOT serialisation.
     pub fn is_of_framework(self) -> bool {
         self == Self::Pds
     }

@@ -21,7 +21,7 @@ pub struct WriteOptions {
     pub layout: OutputLayout,
     /// Length of a batch in the batch layout.
     pub batch: Batch,
-    /// Compression of HDF5; `balanced` if `None`.
+    /// HDF5 compression; `balanced` if `None`.
     pub compress: Option<EventCompression>,
     /// Length of an HDF5 chunk before compression. If `None`, 1 MiB, or less if there are thousands of datasets.
     pub chunk: Option<Size>,
@@ -239,7 +239,7 @@ impl fmt::Display for Batch {
     }
 }
 
-/// Value that JSON may give as a number or as a text.
+/// Value that JSON may give as a number or as a string.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a number of events, or a size such as \"4MiB\"")]
 enum NumberOrText {

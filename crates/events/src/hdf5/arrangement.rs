@@ -13,7 +13,7 @@ use raddle_hdf5::write::Compat;
 /// keys of 24 bytes). Elements that filters shorten by less than that are stored contiguously instead.
 pub(super) const INDEX_LEN_BYTES: usize = 24 + 64 * 8 + 65 * 24;
 
-/// Plan of an HDF5 file of events: groups, attributes and datasets.
+/// Plan of an HDF5 event file: groups, attributes and datasets.
 #[derive(Debug, Clone)]
 pub(super) struct FilePlan {
     pub compat: Compat,

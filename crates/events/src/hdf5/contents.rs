@@ -1,4 +1,4 @@
-//! Contents of a file of events: the arrays that hold the ids and the products, in any of the layouts.
+//! Contents of an event file: the arrays that hold the ids and the products, in any of the layouts.
 //!
 //! Other modules determine which arrays a file has.
 

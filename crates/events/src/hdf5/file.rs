@@ -1,4 +1,4 @@
-//! An opened HDF5 file of events: its groups, attributes, and one-dimensional arrays of numbers.
+//! An opened HDF5 event file: its groups, attributes, and one-dimensional arrays of numbers.
 //!
 //! It is read in safe Rust, with the native reader of raddle-hdf5 alone. Invariant: no array is longer than the file
 //! could fill, so that reading never allocates more memory than the file justifies.
@@ -23,7 +23,7 @@ const MAX_RATIO: u64 = 32_768;
 /// Additional length that an array may have, because one chunk need not be stored.
 const UNSTORED_LEN_BYTES: u64 = 1 << 20;
 
-/// Open HDF5 file of events.
+/// Open HDF5 event file.
 #[derive(Debug)]
 pub(super) struct EventsFile {
     input: InputFile,
@@ -161,12 +161,8 @@ impl EventsFile {
     /// Creates the error for a file without events.
     pub fn other(&self) -> EventsError {
         let found = "the HDF5 signature, but it has none of the groups and datasets of events".to_owned();
-        ColumnsError::OtherFormat {
-            path: self.path().to_path_buf(),
-            expected: "an HDF5 file of events".to_owned(),
-            found,
-        }
-        .into()
+        ColumnsError::OtherFormat { path: self.path().to_path_buf(), expected: "an HDF5 event file".to_owned(), found }
+            .into()
     }
 
     fn damaged_attribute(&self, attribute: &str, what: &str) -> EventsError {
@@ -238,19 +234,19 @@ impl<'f> GroupIn<'f> {
         self.object.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
     }
 
-    /// Reads the texts of an attribute; returns `None` if it does not exist.
-    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
+    /// Reads the strings of an attribute; returns `None` if it does not exist.
+    pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(attribute) = self.attribute(name) else { return Ok(None) };
-        texts_of(self.file, attribute).map(Some)
+        strings_of(self.file, attribute).map(Some)
     }
 
     /// Reads the text of an attribute, which must hold exactly one.
     pub fn text(&self, name: &str) -> Result<Option<String>> {
-        match self.texts(name)? {
+        match self.strings(name)? {
             None => Ok(None),
-            Some(texts) => match <[String; 1]>::try_from(texts) {
+            Some(strings) => match <[String; 1]>::try_from(strings) {
                 Ok([text]) => Ok(Some(text)),
-                Err(_) => Err(self.file.damaged_attribute(name, "it is not one text")),
+                Err(_) => Err(self.file.damaged_attribute(name, "it is not a single string")),
             },
         }
     }
@@ -270,23 +266,23 @@ impl<'f> GroupIn<'f> {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// Reads the text of the attribute `attribute` of the object `name`; returns an empty text if it does not exist.
+    /// Reads the text of the attribute `attribute` of the object `name`; returns an empty string if it does not exist.
     pub fn text_of(&self, name: &str, attribute: &str) -> Result<String> {
         let object = self.file.linked(self.group, name);
         let found = object.and_then(|object| object.attributes.iter().find(|found| found.name == attribute.as_bytes()));
         match found {
             None => Ok(String::new()),
-            Some(found) => Ok(texts_of(self.file, found)?.into_iter().next().unwrap_or_default()),
+            Some(found) => Ok(strings_of(self.file, found)?.into_iter().next().unwrap_or_default()),
         }
     }
 }
 
-fn texts_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
+fn strings_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
     use raddle_hdf5::model::TypeClass;
     let name = String::from_utf8_lossy(&attribute.name);
     let class = attribute.datatype.class.as_ref();
     let wrong = |what| file.damaged_attribute(&name, what);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| wrong("its text is not UTF-8"));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| wrong("its value is not UTF-8"));
     match class {
         TypeClass::VariableString { .. } => {
             let mut resolver = Resolver::new(&file.input, &file.tree);
@@ -300,6 +296,6 @@ fn texts_of(file: &EventsFile, attribute: &Attribute) -> Result<Vec<String>> {
             let end = |bytes: &[u8]| bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
             stored.chunks_exact((*len_bytes).max(1) as usize).map(|bytes| text(&bytes[..end(bytes)])).collect()
         }
-        _ => Err(wrong("it is not a text")),
+        _ => Err(wrong("it is not a string")),
     }
 }

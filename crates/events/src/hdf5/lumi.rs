@@ -12,7 +12,7 @@ use raddle_columns::error::ColumnsError;
 use raddle_columns::event_id::EventId;
 use raddle_columns::schema::{Form, Product, Schema, Serialization};
 
-/// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one text per
+/// Attributes of `/Lumi` in files written by raddle: names, classes and serialisations of products, one string per
 /// product.
 pub(super) const PRODUCT_NAMES: &str = "ProductNames";
 pub(super) const CLASS_NAMES: &str = "ClassNames";
@@ -33,14 +33,15 @@ pub(super) fn attributes(
 ) -> Result<Vec<(&'static str, SeriesAttribute)>> {
     let mut serializations = Vec::with_capacity(schema.products.len());
     for product in &schema.products {
-        serializations.push(serialization(product, "this layout of HDF5")?.name().to_owned());
+        serializations.push(serialization(product, "this HDF5 layout")?.name().to_owned());
     }
-    let texts = |text: fn(&Product) -> &String| SeriesValue::Texts(schema.products.iter().map(text).cloned().collect());
+    let strings =
+        |text: fn(&Product) -> &String| SeriesValue::Strings(schema.products.iter().map(text).cloned().collect());
     let mut attributes = vec![
         (LUMI, SeriesAttribute::text(LAYOUT_ATTRIBUTE, layout)),
-        (LUMI, SeriesAttribute::new(PRODUCT_NAMES, texts(|product| &product.name))),
-        (LUMI, SeriesAttribute::new(CLASS_NAMES, texts(|product| &product.class))),
-        (LUMI, SeriesAttribute::new(SERIALIZATIONS, SeriesValue::Texts(serializations))),
+        (LUMI, SeriesAttribute::new(PRODUCT_NAMES, strings(|product| &product.name))),
+        (LUMI, SeriesAttribute::new(CLASS_NAMES, strings(|product| &product.class))),
+        (LUMI, SeriesAttribute::new(SERIALIZATIONS, SeriesValue::Strings(serializations))),
     ];
     if !with_ids {
         attributes.push((LUMI, SeriesAttribute::text(IDS_ATTRIBUTE, COUNTED_IDS)));

@@ -1,4 +1,4 @@
-//! Opening of a file of events: finds its layout, products and arrays.
+//! Opening of an event file: finds its layout, products and arrays.
 //!
 //! Events are read elsewhere. Invariant: an opened file has all arrays of its layout, with the lengths that follow from
 //! its number of events. Lengths that only offsets determine are checked when the offsets are read.
@@ -150,7 +150,7 @@ fn check_ids(file: &EventsFile, ids: &Ids, len_entries: u64) -> Result<()> {
 
 /// Reads the products from the attributes of a file written by raddle.
 fn listed_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<Schema> {
-    let list = |name: &str| lumi.texts(name).map(Option::unwrap_or_default);
+    let list = |name: &str| lumi.strings(name).map(Option::unwrap_or_default);
     let (names, classes, serializations) = (list(PRODUCT_NAMES)?, list(CLASS_NAMES)?, list(SERIALIZATIONS)?);
     if names.len() != classes.len() || names.len() != serializations.len() {
         return Err(file.damaged(LUMI, "its lists of products have different lengths".to_owned()));
@@ -177,7 +177,7 @@ fn id_arrays(lumi: GroupIn<'_>, run: &str, lumisec: &str, event: &str) -> Result
 
 fn open_products(file: &EventsFile, lumi: GroupIn<'_>) -> Result<OpenedLayout> {
     let schema = listed_products(file, lumi)?;
-    let names = lumi.texts(DATASETS)?.unwrap_or_default();
+    let names = lumi.strings(DATASETS)?.unwrap_or_default();
     if names.len() != schema.products.len() {
         return Err(file.damaged(LUMI, "its lists of datasets and products have different lengths".to_owned()));
     }

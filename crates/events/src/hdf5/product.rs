@@ -51,7 +51,7 @@ impl Products {
             of_products.push(name);
         }
         let mut attributes = attributes(LAYOUT_NAME, schema, with_ids)?;
-        attributes.push((LUMI, SeriesAttribute::new(DATASETS, SeriesValue::Texts(of_products.clone()))));
+        attributes.push((LUMI, SeriesAttribute::new(DATASETS, SeriesValue::Strings(of_products.clone()))));
         let path = |name: &str| format!("{LUMI}/{name}");
         let mut series: Vec<Series> = id_series(&path(RUNS), &path(LUMIS), &path(EVENT_IDS)).into();
         series.extend(product_series(&of_products, schema, Number::Uint8));
@@ -89,7 +89,7 @@ impl Products {
 
 fn product_series(names: &[String], schema: &Schema, bytes: Number) -> Vec<Series> {
     let of_product = |(name, product): (&String, &raddle_columns::schema::Product)| {
-        let class = SeriesValue::Text(product.class.clone());
+        let class = SeriesValue::String(product.class.clone());
         let sizes = Series::values(format!("{LUMI}/{name}{SIZES}"), Number::Uint64);
         [Series::values(format!("{LUMI}/{name}"), bytes).with(CLASS_NAME, class), sizes]
     };

@@ -72,8 +72,8 @@ pub(super) struct SeriesAttribute {
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SeriesValue {
-    Text(String),
-    Texts(Vec<String>),
+    String(String),
+    Strings(Vec<String>),
     Int32(i32),
     Uint64(u64),
 }
@@ -84,17 +84,17 @@ impl SeriesAttribute {
     }
 
     pub fn text(name: &str, text: impl Into<String>) -> Self {
-        Self::new(name, SeriesValue::Text(text.into()))
+        Self::new(name, SeriesValue::String(text.into()))
     }
 
     /// Encodes the attribute for the writer of files.
     pub fn encoded(&self) -> EncodedAttribute<'_> {
-        let strings = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
+        let string = || TypeClass::VariableString { padding: 0, charset: 1, len_bytes: 16 };
         let (class, dataspace) = match &self.value {
-            SeriesValue::Text(_) => (strings(), Dataspace::Scalar),
-            SeriesValue::Texts(texts) => {
-                let dims = vec![texts.len() as u64];
-                (strings(), Dataspace::Simple { max_dims: dims.clone(), dims })
+            SeriesValue::String(_) => (string(), Dataspace::Scalar),
+            SeriesValue::Strings(strings) => {
+                let dims = vec![strings.len() as u64];
+                (string(), Dataspace::Simple { max_dims: dims.clone(), dims })
             }
             SeriesValue::Int32(_) => (integer(4, true), Dataspace::Scalar),
             SeriesValue::Uint64(_) => (integer(8, false), Dataspace::Scalar),
@@ -105,8 +105,8 @@ impl SeriesAttribute {
             value.extend_from_slice(text.as_bytes());
         };
         match &self.value {
-            SeriesValue::Text(text) => push_text(text),
-            SeriesValue::Texts(texts) => texts.iter().for_each(push_text),
+            SeriesValue::String(text) => push_text(text),
+            SeriesValue::Strings(strings) => strings.iter().for_each(push_text),
             SeriesValue::Int32(number) => value.extend_from_slice(&number.to_le_bytes()),
             SeriesValue::Uint64(number) => value.extend_from_slice(&number.to_le_bytes()),
         }

@@ -1,4 +1,4 @@
-//! HDF5 files of events as a source, in any of the layouts.
+//! HDF5 event files as a source, in any of the layouts.
 //!
 //! The layout is detected in `opening`, and its arrays are described in `contents`. Invariant: offsets are checked when
 //! they are read.
@@ -19,7 +19,7 @@ use raddle_hdf5::read::DatasetReader;
 use std::ops::Range;
 use std::path::Path;
 
-/// HDF5 file of events, as a source.
+/// HDF5 event file, as a source.
 #[derive(Debug)]
 pub struct Hdf5Source {
     file: EventsFile,
@@ -36,7 +36,7 @@ impl Hdf5Source {
     /// Opens the file at `path` and detects its layout.
     ///
     /// # Errors
-    /// If the file is not an HDF5 file of events, or contradicts its layout.
+    /// If the file is not an HDF5 event file, or contradicts its layout.
     pub fn open(path: &Path) -> Result<Self> {
         let file = EventsFile::open(path)?;
         let OpenedLayout { layout, schema, len_entries, ids, content } = OpenedLayout::of(&file)?;

@@ -70,7 +70,7 @@ pub struct BenchRequest {
     pub wait_byte: u64,
     /// Length of a batch.
     pub batch: Batch,
-    /// Compression of HDF5.
+    /// HDF5 compression.
     pub compress: EventCompression,
     /// Compression of packed data streams, RNTuples and the framework's layouts.
     pub codec: EventCodec,

@@ -23,7 +23,7 @@ impl EntryRange {
     }
 }
 
-/// Error for a text that is not a range.
+/// Error for a string that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryRangeError(String);
 

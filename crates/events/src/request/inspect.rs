@@ -1,4 +1,4 @@
-//! Description of a file of events.
+//! Description of an event file.
 
 use super::{Resources, check_bytes};
 use crate::convert::convert;
@@ -50,7 +50,7 @@ pub struct InspectRequest {
     pub resources: Resources,
 }
 
-/// Contents of a file of events.
+/// Contents of an event file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventsInspection {
     /// Path of the file.

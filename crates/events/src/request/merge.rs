@@ -42,7 +42,7 @@ pub struct EventsMergeRequest {
     pub output: PathBuf,
     /// Whether to replace an existing output.
     pub force: bool,
-    /// Compression of HDF5; `balanced` if `None`.
+    /// HDF5 compression; `balanced` if `None`.
     pub compress: Option<EventCompression>,
     /// Length of an HDF5 chunk before compression. If `None`, 1 MiB, or less if there are thousands of datasets.
     pub chunk: Option<Size>,

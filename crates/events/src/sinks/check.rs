@@ -47,7 +47,7 @@ impl<'expected> CheckSink<'expected> {
                     product: product.name.clone(),
                     form: product.form.to_string(),
                     layout: "a comparison",
-                    needed: "the other source has another form",
+                    needed: "the other source has a different form",
                 });
             }
             products.push(number);

@@ -1,7 +1,7 @@
 //! Values of columns as JSON.
 //!
-//! JSON cannot represent some values: NaN and infinities become the texts `"NaN"`, `"Infinity"` and `"-Infinity"`;
-//! bytes, and texts that are not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
+//! JSON cannot represent some values: NaN and infinities become the strings `"NaN"`, `"Infinity"` and `"-Infinity"`;
+//! bytes, and strings that are not UTF-8, become objects with hexadecimal digits, `{"bytes":"00ff"}`.
 
 use raddle_columns::block::Buffer;
 use raddle_columns::schema::{Form, Number};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// Style of the written values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    /// Maximum number of items of a list, or bytes of a text, to write; the rest is only counted.
+    /// Maximum number of items of a list, or bytes of a string, to write; the rest is only counted.
     max_items: usize,
     /// Whether to put spaces after commas and colons, and to shorten 32-bit numbers.
     is_for_people: bool,
@@ -119,7 +119,7 @@ fn push_float(value: impl std::fmt::Debug + Into<f64> + Copy, text: &mut String)
     };
 }
 
-/// Appends a text if it is valid UTF-8.
+/// Appends a string if it is valid UTF-8.
 pub(super) fn push_text(bytes: &[u8], text: &mut String) {
     text.push('"');
     for letter in String::from_utf8_lossy(bytes).chars() {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_bytes_are_whole_or_counted() {
+    fn strings_and_bytes_are_whole_or_counted() {
         let text = |bytes: &[u8], form: Form, style| {
             let buffers = [Buffer::Offsets(vec![0, bytes.len() as u64]), Buffer::Values(bytes.to_vec())];
             value_text(&form, &buffers, 0, style)

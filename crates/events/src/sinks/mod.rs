@@ -1,4 +1,4 @@
-//! Sinks that do not write an event format: for discarding, lengths, columns in memory, texts, and comparisons.
+//! Sinks that do not write an event format: for discarding, lengths, columns in memory, strings, and comparisons.
 
 mod check;
 mod collect;

@@ -28,7 +28,7 @@ pub(super) type ErrorCallback = unsafe extern "C" fn(c_uint, *const StackEntry, 
 
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// Pointers to the functions of libhdf5; each field has the name of its function.
+        /// Pointers to the libhdf5 functions; each field has the name of its function.
         #[expect(non_snake_case, reason = "the names of the library")]
         pub(super) struct Functions { $(pub $name: unsafe extern "C" fn($($argument),*) -> $result,)* }
 

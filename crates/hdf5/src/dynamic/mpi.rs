@@ -296,7 +296,7 @@ impl Functions {
         for (key, value) in hints {
             let [key, value] = [key, value].map(|text| CString::new(text.as_str()).map_err(|error| error.to_string()));
             let (key, value) = (key?, value?);
-            // SAFETY: the object is live; both texts are zero-terminated and copied.
+            // SAFETY: the object is live; both strings are zero-terminated and copied.
             self.check(unsafe { (self.info_set)(info, key.as_ptr(), value.as_ptr()) })?;
         }
         Ok(info)

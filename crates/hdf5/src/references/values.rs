@@ -14,7 +14,7 @@ const SPACE_PADDED: u8 = 2;
 /// [`crate::logical::Resolver`].
 pub(super) fn attribute(class: &TypeClass, dataspace: &Dataspace, canonical: &[u8]) -> Option<Value> {
     let elements = match class {
-        TypeClass::VariableString { .. } => texts(canonical)?,
+        TypeClass::VariableString { .. } => strings(canonical)?,
         class if class.is_file_local() => return None,
         class => {
             let len = usize::try_from(class.len_bytes()).ok().filter(|&len| len > 0)?;
@@ -39,16 +39,16 @@ fn nested(elements: &mut impl Iterator<Item = Value>, dims: &[u64]) -> Option<Va
     }
 }
 
-fn texts(mut canonical: &[u8]) -> Option<Vec<Value>> {
-    let mut texts = Vec::new();
+fn strings(mut canonical: &[u8]) -> Option<Vec<Value>> {
+    let mut strings = Vec::new();
     while let Some((len, behind)) = canonical.split_first_chunk() {
         let len = u64::from_le_bytes(*len);
         let len = if len == NULL_STRING { 0 } else { usize::try_from(len).ok()? };
         let (text, behind) = behind.split_at_checked(len)?;
-        texts.push(std::str::from_utf8(text).ok()?.into());
+        strings.push(std::str::from_utf8(text).ok()?.into());
         canonical = behind;
     }
-    Some(texts)
+    Some(strings)
 }
 
 /// Converts one stored element of a type that is not file-local.

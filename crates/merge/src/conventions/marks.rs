@@ -49,7 +49,7 @@ const FORMATS: [MarkedFormat; 60] = [
     ),
     format(
         Mark::Objects(&["/Version", "/Data", "/Operations"]),
-        "a file of Velox, whose metadata are one JSON text for each image",
+        "a Velox file, whose metadata are one JSON string for each image",
         "read the images with HyperSpy and stack them there",
     ),
     format(
@@ -223,7 +223,7 @@ const FORMATS: [MarkedFormat; 60] = [
     ),
     format(
         Mark::Any(&[Mark::Objects(&["/h5io"]), Mark::Objects(&["/mnepython"])]),
-        "objects of Python in h5io, which stores texts as arrays of their bytes",
+        "Python objects in h5io, which stores strings as arrays of their bytes",
         "read the files with h5io or MNE",
     ),
     format(
@@ -233,7 +233,7 @@ const FORMATS: [MarkedFormat; 60] = [
     ),
     format(
         Mark::Attributes(&["uhi_schema"]),
-        "histograms of UHI (boost-histogram, hist), whose counts are added",
+        "UHI histograms (boost-histogram, hist), whose counts are added",
         "read the histograms with uhi.io.hdf5 and add them",
     ),
     format(
@@ -257,7 +257,7 @@ const FORMATS: [MarkedFormat; 60] = [
     format(
         Mark::Attributes(&["NbrWrites", "NbrSamples"]),
         "spectra of TofDaq, whose axis of masses is stored once",
-        "use the tools of TOFWERK",
+        "use the TOFWERK tools",
     ),
     format(
         Mark::Attribute("McsHdf5ProtocolType"),
@@ -293,7 +293,7 @@ const FORMATS: [MarkedFormat; 60] = [
     format(
         Mark::Objects(&["/Experiment_g"]),
         "an experiment in PH5, whose tables name its arrays",
-        "use the tools of PH5",
+        "use the PH5 tools",
     ),
     format(
         Mark::Text("file.type", "MTH5"),

@@ -10,7 +10,7 @@ use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal
 use crate::rules::calendar::Calendar;
 use crate::rules::time_units::reference_ns;
 use crate::rules::{NexusReference, Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
-use crate::schema::attribute::{named, numbers, texts};
+use crate::schema::attribute::{named, numbers, strings};
 use crate::schema::join::Difference;
 use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_path};
 
@@ -157,7 +157,7 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
 fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
     let Some(of_group) = file.find(group) else { return Ok(Rule::once()) };
     let signal = file.text(of_group, "signal").and_then(|name| file.find(&child_path(group, name.as_bytes())));
-    let axes = named(file.attributes(of_group), "axes").and_then(texts).unwrap_or_default();
+    let axes = named(file.attributes(of_group), "axes").and_then(strings).unwrap_or_default();
     let (Some(signal), Some(first)) = (signal, axes.first()) else { return Ok(Rule::once()) };
     let (Some(lengths), Some(dims)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
     let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
@@ -222,8 +222,9 @@ fn is_coordinate(file: &FileView<'_>, at: usize, has_events: bool) -> bool {
         "NXdata" => {
             let name = String::from_utf8_lossy(name);
             let name = name.strip_suffix("_errors").or(name.strip_suffix("_error")).unwrap_or(&name);
-            let names =
-                |attribute| named(file.attributes(of_group), attribute).and_then(texts).unwrap_or_default().into_iter();
+            let names = |attribute| {
+                named(file.attributes(of_group), attribute).and_then(strings).unwrap_or_default().into_iter()
+            };
             let is_signal = names("signal").chain(names("auxiliary_signals")).any(|signal| signal == name);
             let is_axis = names("axes").any(|axis| axis == name) || file.has(of_group, &format!("{name}_indices"));
             !is_signal && (is_axis || has_elements)
@@ -239,7 +240,7 @@ fn time(file: &FileView<'_>, at: usize) -> Rule {
     let rule = Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() };
     // Readers accept any date as the reference.
     let is_date = |attribute: &&AttributeValue| {
-        let date = texts(attribute).and_then(|texts| reference_ns(texts.first()?, Calendar::ProlepticGregorian));
+        let date = strings(attribute).and_then(|strings| reference_ns(strings.first()?, Calendar::ProlepticGregorian));
         date.is_some() && attribute.name != reference.attribute().as_bytes()
     };
     let dates = file.attributes(at).iter().filter(is_date).map(|attribute| attribute.name.clone());

@@ -1,4 +1,4 @@
-//! NWB and other files of HDMF: rows of tables and samples of series are concatenated, everything else is kept once.
+//! NWB and other HDMF files: rows of tables and samples of series are concatenated, everything else is kept once.
 //!
 //! Tests compare outputs with pynwb. Sources: the NWB schema 2.8 and the HDMF common schema 1.8. Invariant: anything
 //! other than columns of tables and samples of series must be equal in all inputs, unless an option takes the first input's.
@@ -6,7 +6,7 @@
 
 use super::{Choice, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::{Placement, PositionForm, Rule, ValueMeaning};
-use crate::schema::attribute::{named, texts};
+use crate::schema::attribute::{named, strings};
 use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_path};
 use raddle_hdf5::model::{ReferenceKind, TypeClass};
 
@@ -67,7 +67,7 @@ impl Convention for Nwb {
     fn recognise(&self, file: &FileView<'_>) -> Option<String> {
         let version = file.root_text("nwb_version");
         if let Some(kind) = file.root_text("neurodata_type").or(version) {
-            return Some(format!("the root group is a {kind} of NWB"));
+            return Some(format!("the root group is an NWB {kind}"));
         }
         let (kind, namespace) = (file.root_text("data_type")?, file.root_text("namespace")?);
         Some(format!("the root group is a {kind} of HDMF ({namespace})"))
@@ -227,6 +227,6 @@ pub(super) fn object_path(attribute: &AttributeValue) -> Option<Vec<u8>> {
         TypeClass::Reference(ReferenceKind::Object) => {
             attribute.value.get(8..).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)
         }
-        _ => texts(attribute)?.into_iter().next().map(String::into_bytes),
+        _ => strings(attribute)?.into_iter().next().map(String::into_bytes),
     }
 }

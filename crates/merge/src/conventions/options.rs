@@ -55,9 +55,13 @@ impl ConventionOptions {
         self.new_dim.is_some() || self.tiles.is_some()
     }
 
-    /// Returns the names of the dimensions along which files are concatenated; none if the user named none.
-    pub(crate) fn dims(&self) -> impl Iterator<Item = &str> {
-        self.dim.iter().flat_map(|names| names.split(',')).map(str::trim)
+    /// Returns the names of the dimensions along which files are concatenated; none if the user named none. The text is
+    /// a single name with commas if `exists` returns true for it.
+    pub(crate) fn dims(&self, exists: impl Fn(&str) -> bool) -> Vec<&str> {
+        match self.dim.as_deref() {
+            Some(name) if exists(name) => vec![name],
+            names => names.into_iter().flat_map(|names| names.split(',')).map(str::trim).collect(),
+        }
     }
 
     /// Returns an option that belongs to a convention other than `followed`, with that convention.
@@ -100,7 +104,7 @@ pub enum Choice {
     Anndata,
     /// NeXus.
     Nexus,
-    /// NWB and other files of HDMF.
+    /// NWB and other HDMF files.
     Nwb,
     /// Event files of raddle.
     #[cfg_attr(feature = "clap", value(skip))]
@@ -266,7 +270,7 @@ impl ConcatAxis {
     }
 }
 
-/// Error for a text that is not an axis.
+/// Error for a string that is not an axis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid axis {text:?}; expected a number such as 1 or -1, or obs or var for AnnData")]
 pub struct ParseAxisError {

@@ -79,7 +79,7 @@ fn is_categories(path: &[u8]) -> bool {
     names.next() == Some(b"table") && names.next() == Some(b"meta")
 }
 
-/// Returns the axis along which an array of PyTables grows.
+/// Returns the axis along which a PyTables array grows.
 fn extendable_axis(file: &FileView<'_>, at: usize) -> usize {
     let rank = file.dims(at).map_or(1, |dims| dims.len());
     let axis = number(file.attributes(at), "EXTDIM").unwrap_or(0.0);

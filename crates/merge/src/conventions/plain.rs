@@ -11,7 +11,7 @@ use super::{Choice, Completion, ConcatAxis, ConventionOptions, FileView, Refusal
 use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule};
 use crate::scan::scale_lists::{DIMENSION_LABELS, REFERENCE_LIST, scales};
-use crate::schema::attribute::{named, new, replaced, texts};
+use crate::schema::attribute::{named, new, replaced, strings};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{AttributeValue, Role, Schema, display_path};
 use raddle_hdf5::model::TypeClass;
@@ -175,7 +175,7 @@ pub(super) fn complete(completion: &mut Completion<'_>, options: &ConventionOpti
 /// Creates the labels of a dataset of `rank` axes: `first` for the first axis, and the labels in `known` for the
 /// others.
 fn labels(known: Option<&AttributeValue>, first: &str, rank: usize) -> AttributeValue {
-    let mut others = known.and_then(texts).unwrap_or_default();
+    let mut others = known.and_then(strings).unwrap_or_default();
     others.resize(rank.saturating_sub(1), String::new());
     let mut value = Vec::new();
     for label in std::iter::once(first).chain(others.iter().map(String::as_str)) {
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn labels_of_other_axes_follow_the_new_one() {
         let one = labels(None, "run", 2);
-        assert_eq!(texts(&one), Some(vec!["run".to_owned(), String::new()]));
+        assert_eq!(strings(&one), Some(vec!["run".to_owned(), String::new()]));
         let two = labels(Some(&one), "member", 3);
-        assert_eq!(texts(&two), Some(["member", "run", ""].map(str::to_owned).to_vec()));
+        assert_eq!(strings(&two), Some(["member", "run", ""].map(str::to_owned).to_vec()));
     }
 }

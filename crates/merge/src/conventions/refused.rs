@@ -103,7 +103,7 @@ fn pandas_fixed(file: &FileView<'_>) -> Option<Refusal> {
     refuse(file.path_of(at), what, "write it with format='table', or read the frames, pandas.concat and write once")
 }
 
-/// Refuses elements of anndata outside of an AnnData file, such as those of MuData and those that were written into a
+/// Refuses anndata elements outside of an AnnData file, such as those of MuData and those that were written into a
 /// group.
 fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
     const PARTS: [&str; 6] = ["MuData", "anndata", "csr_matrix", "csc_matrix", "dataframe", "categorical"];
@@ -115,7 +115,7 @@ fn anndata_parts(file: &FileView<'_>) -> Option<Refusal> {
     };
     let at = (0..file.len()).find(is_part)?;
     let encoding = file.text(at, "encoding-type").unwrap_or_default();
-    let what = format!("an element of anndata ({encoding}) in a file that is not an AnnData file");
+    let what = format!("an anndata element ({encoding}) in a file that is not an AnnData file");
     refuse(file.path_of(at), &what, "use mudata.concat or anndata.concat")
 }
 
@@ -229,6 +229,6 @@ fn awkward(file: &FileView<'_>) -> Option<Refusal> {
         digits > 0 && [b"-offsets".as_slice(), b"-starts", b"-stops", b"-index"].contains(&&rest[digits..])
     };
     let at = (1..file.len()).find(is_offsets)?;
-    let what = "buffers of awkward-array, whose lengths belong to the form of one array";
+    let what = "awkward-array buffers, whose lengths belong to the form of one array";
     refuse_without_rules(file.path_of(at), what, "use awkward.concatenate, or raddle events for data from ROOT")
 }

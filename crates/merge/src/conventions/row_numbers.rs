@@ -33,7 +33,7 @@ const FORMS: [Form; 3] = [
         name: "indices",
         target: "data",
         word: "bounds",
-        what: "positions of texts in the bytes of a column of vaex",
+        what: "positions of strings in the bytes of a vaex column",
     },
 ];
 
@@ -77,21 +77,21 @@ fn of_larcv(file: &FileView<'_>, at: usize) -> Option<Refusal> {
     refuse_without_rules(path, what, "use merge_larcv3_files.py")
 }
 
-/// Returns the refusal of row numbers of a convention that the file as a whole does not follow: a table of HDMF, or
-/// events of NeXus, in a group of some other file.
+/// Returns the refusal of row numbers of a convention that the file as a whole does not follow: an HDMF table, or
+/// NeXus events, in a group of some other file.
 fn of_other_convention(file: &FileView<'_>, at: usize) -> Option<Refusal> {
     let path = file.path_of(at);
     let sibling = |name: &[u8]| Some(child_path(parent_path(path), name)).filter(|path| file.find(path).is_some());
     let reference = |name: &str| named(file.attributes(at), name).and_then(nwb::object_path);
     let (rule, kind, choice) = match nwb::kind_of(file, at).as_str() {
-        "VectorIndex" => (reference("target").map(|target| ("ends", target)), "the rows of a table of HDMF", "nwb"),
+        "VectorIndex" => (reference("target").map(|target| ("ends", target)), "the rows of an HDMF table", "nwb"),
         "DynamicTableRegion" => {
             let ids = reference("table").map(|table| child_path(&table, b"id"));
-            (ids.map(|ids| ("rows", ids)), "the rows of a table of HDMF", "nwb")
+            (ids.map(|ids| ("rows", ids)), "the rows of an HDMF table", "nwb")
         }
         _ if last_name(path) == b"event_index" && sibling(b"event_time_zero").is_some() => {
             let events = nexus::EVENT_FIELDS.into_iter().find_map(sibling);
-            (events.map(|events| ("starts", events)), "the events of NeXus", "nexus")
+            (events.map(|events| ("starts", events)), "the NeXus events", "nexus")
         }
         _ => return None,
     };
@@ -142,7 +142,7 @@ fn rows_of_group(file: &FileView<'_>, group: usize, name: &str) -> Option<usize>
     file.find(&child_path(path, name.as_bytes())).or_else(|| file.inside(path).find(|&at| file.column(at).is_some()))
 }
 
-/// Returns whether a group is a sparse matrix of anndata.
+/// Returns whether a group is an anndata sparse matrix.
 fn is_of_anndata(file: &FileView<'_>, group: &[u8]) -> bool {
     let marks = ["encoding-type", "h5sparse_format"];
     file.find(group).is_some_and(|at| marks.iter().any(|mark| file.has(at, mark)))

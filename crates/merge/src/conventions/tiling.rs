@@ -67,7 +67,7 @@ impl FromStr for NamePattern {
                 return fault("each dimension has a name and occurs once");
             }
             if literal.is_empty() && !dimensions.is_empty() {
-                return fault("two dimensions need a text between them");
+                return fault("two dimensions need a separator between them");
             }
             literals.push(literal.to_owned());
             dimensions.push(dimension.to_owned());
@@ -106,7 +106,7 @@ impl From<NamePattern> for String {
 }
 
 impl NamePattern {
-    /// Returns the texts in place of the dimensions in the name of a file, or in the last parts of its path if the
+    /// Returns the strings in place of the dimensions in the name of a file, or in the last parts of its path if the
     /// pattern has a slash.
     fn indices<'p>(&self, path: &'p Path) -> Option<Vec<&'p str>> {
         let has_slash = self.literals.iter().any(|literal| literal.contains('/'));
@@ -118,7 +118,7 @@ impl NamePattern {
         })
     }
 
-    /// Finds the texts of the dimensions, starting with number `at`.
+    /// Finds the strings of the dimensions, starting with number `at`.
     fn find<'p>(&self, at: usize, rest: &'p str, found: &mut Vec<&'p str>) -> bool {
         let Some(literal) = self.literals.get(at + 1) else { return rest.is_empty() };
         let is_last = at + 1 == self.dimensions.len();

@@ -1,4 +1,4 @@
-//! View of a scanned file for conventions: objects by path, attributes as texts.
+//! View of a scanned file for conventions: objects by path, attributes as strings.
 //!
 //! Invariant: nothing is read from the file here.
 

@@ -51,7 +51,8 @@ impl DivisionPoints {
         let lengths = lengths(plan);
         if plan.inputs.len() == 1 && found.is_empty() {
             let options = &plan.options.conventions;
-            let is_asked = |path: &&Vec<u8>| options.dims().any(|dim| is_named(path, dim));
+            let dims = options.dims(|name| lengths.keys().any(|path| is_named(path, name)));
+            let is_asked = |path: &&Vec<u8>| dims.iter().any(|dim| is_named(path, dim));
             found = match options.dim {
                 Some(_) => lengths.keys().filter(is_asked).cloned().map(Some).collect(),
                 None => unlimited(plan, &dimensions),

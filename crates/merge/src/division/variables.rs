@@ -1,6 +1,6 @@
 //! The variables of a merge that get separate outputs, each with the datasets that describe it.
 //!
-//! A variable is described by the coordinates of its dimensions, and by the variables that attributes of CF name:
+//! A variable is described by the coordinates of its dimensions, and by the variables that CF attributes name:
 //! `coordinates`, `bounds`, `climatology`, `cell_measures`, `grid_mapping` and `formula_terms`. Invariant: each dataset
 //! is a variable or describes one.
 
@@ -11,11 +11,11 @@ use crate::schema::attribute::text;
 use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attributes of CF that name the variables that describe another one. In `cell_measures`, each name follows its
+/// CF attributes that name the variables that describe another one. In `cell_measures`, each name follows its
 /// measure and a colon.
 const DESCRIBING: [&str; 5] = ["coordinates", "bounds", "climatology", MEASURES, "grid_mapping"];
 const MEASURES: &str = "cell_measures";
-/// Attribute of CF that names terms of a formula, such as the surface pressure, which may be variables themselves.
+/// CF attribute that names terms of a formula, such as the surface pressure, which may be variables themselves.
 const TERMS: &str = "formula_terms";
 
 /// A variable with the datasets that describe it.

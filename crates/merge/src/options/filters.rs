@@ -40,7 +40,7 @@ impl<C: Into<Compression>> From<C> for Compress {
     }
 }
 
-/// Error for a text that names neither a compression nor `keep` or `none`.
+/// Error for a string that names neither a compression nor `keep` or `none`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid compression {text:?}; expected {}, keep or none", Compression::WORDS)]
 pub struct ParseCompressError {

@@ -1,4 +1,4 @@
-//! Chunk shapes of CMIP7: the time coordinate and its bounds are one chunk each, and chunks of the data variable have
+//! CMIP7 chunk shapes: the time coordinate and its bounds are one chunk each, and chunks of the data variable have
 //! at least 4 MiB.
 //!
 //! `check_cmip7_packing` of the package `cmip7_repack` checks these rules. It finds the variables by name: `/time`, the

@@ -280,8 +280,8 @@ impl Planner<'_> {
         if let Some((rule, unchunked)) = asked.unchunked {
             return match unchunked {
                 _ if asked.needs_chunks => Err(format!(
-                    "must be able to grow, as an unlimited dimension of netCDF or a variable shorter than one, and so needs \
-                     chunks ({})",
+                    "must be able to grow, as an unlimited netCDF dimension or a variable shorter than one, and so \
+                     needs chunks ({})",
                     self.rule(rule)
                 )),
                 UnchunkedStorage::Contiguous => Ok(Some(Storage::Contiguous)),
@@ -408,7 +408,7 @@ pub(crate) fn decoders(column: &Column) -> Vec<raddle_codec::Result<Pipeline>> {
     column.templates.iter().map(pipeline).collect()
 }
 
-/// Clamps a chunk shape to the limits of HDF5: no chunk may exceed a fixed dimension, 4 GiB, or 2^32 elements.
+/// Clamps a chunk shape to the HDF5 limits: no chunk may exceed a fixed dimension, 4 GiB, or 2^32 elements.
 fn clamp(chunk: &mut [u64], dims: &[u64], max_dims: &[u64]) {
     for ((size, &dim), &max) in chunk.iter_mut().zip(dims).zip(max_dims) {
         *size = (*size).clamp(1, if max == u64::MAX { u64::from(u32::MAX) } else { dim.max(max).max(1) });

@@ -5,7 +5,7 @@
 use crate::conventions::cf::axes::AxisRole;
 use crate::conventions::cf::paths_of_name;
 use crate::scan::scale_lists::{DIMENSION_LABELS, scales};
-use crate::schema::attribute::{named, number, numbers, text, texts};
+use crate::schema::attribute::{named, number, numbers, strings, text};
 use crate::schema::{AttributeValue, Role, Schema, SchemaEntry};
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ impl Dimensions {
             scales(&entry.attributes)
         };
         names.resize(rank, Vec::new());
-        let labels = named(&entry.attributes, DIMENSION_LABELS).and_then(texts).unwrap_or_default();
+        let labels = named(&entry.attributes, DIMENSION_LABELS).and_then(strings).unwrap_or_default();
         for (of_axis, label) in names.iter_mut().zip(labels).filter(|(_, label)| !label.is_empty()) {
             of_axis.push(label.into_bytes());
         }

@@ -319,7 +319,7 @@ fn refuse_in_growing_file(joined: &mut JoinResult, join: Join) {
     let (mut refused, rest): (Vec<Difference>, _) =
         std::mem::take(&mut joined.warnings).into_iter().partition(is_refused);
     for difference in refused.iter_mut().filter(|difference| difference.kind == DifferenceKind::Index) {
-        "an index of PyTables, which an append cannot update; merge all inputs into a new file"
+        "a PyTables index, which an append cannot update; merge all inputs into a new file"
             .clone_into(&mut difference.found);
     }
     joined.warnings = rest;

@@ -6,7 +6,7 @@ use crate::schema::attribute::marks_table_index;
 use crate::schema::{Role, Schema, child_path, last_name, parent_path};
 use std::collections::{HashMap, HashSet};
 
-/// Returns the paths of datasets of netCDF that readers accept only if they can grow, which requires chunks: variables
+/// Returns the paths of netCDF datasets that readers accept only if they can grow, which requires chunks: variables
 /// that are shorter than their unlimited dimension, the dimensions of these variables, and unlimited dimensions without
 /// a variable.
 pub(super) fn short_of_dimensions(schema: &Schema) -> HashSet<Vec<u8>> {
@@ -56,7 +56,7 @@ fn dimension_lens(schema: &Schema, columns: &HashMap<&[u8], (Vec<u64>, Vec<u64>)
     lens
 }
 
-/// Index of PyTables, which relies on the chunks of its own datasets and of the table that it indexes.
+/// PyTables index, which relies on the chunks of its own datasets and of the table that it indexes.
 pub(super) struct TableIndex {
     /// Beginning of the paths of its datasets.
     prefix: Vec<u8>,

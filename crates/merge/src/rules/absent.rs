@@ -65,8 +65,8 @@ pub(super) fn settle(
     settling.schema.columns[column as usize].set_output(output);
 }
 
-/// Returns the columns that lack rows of an input and cannot be filled: texts and references have no value for missing
-/// data.
+/// Returns the columns that lack rows of an input and cannot be filled: strings and references have no value for
+/// missing data.
 pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
     let mut differences = Vec::new();
     let is_read = |column: &Column| column.is_file_local() && column.of_inputs.is_none();
@@ -79,7 +79,7 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
             differences.push(Difference {
                 path: display_path(schema.column_path(number)),
                 kind: DifferenceKind::Missing,
-                expected: "texts, sequences or references".to_owned(),
+                expected: "strings, sequences or references".to_owned(),
                 found: "nothing, and no such value represents missing data; --join inner leaves the dataset out"
                     .to_owned(),
                 inputs,
@@ -90,7 +90,7 @@ pub(crate) fn unfillable(schema: &Schema) -> Vec<Difference> {
 }
 
 /// Returns the value of elements of `dataset` that no input has, and the attribute to add if none names it. The value
-/// is that of an attribute, or the fill value of netCDF if the dataset has it, or NaN for other floats.
+/// is that of an attribute, or the netCDF default fill value if the dataset has it, or NaN for other floats.
 pub(crate) fn value_for_holes(
     attributes: &[AttributeValue],
     dataset: &Dataset,

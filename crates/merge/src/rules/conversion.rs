@@ -99,9 +99,9 @@ pub enum ElementMap {
     },
     /// Look up nonnegative values in a table; negative ones stay.
     Lookup(Arc<[i64]>),
-    /// Append this text to texts.
+    /// Append this suffix to strings.
     Suffix(Arc<str>),
-    /// Write empty texts for an input that has none.
+    /// Write empty strings for an input that has none.
     Blank,
 }
 
@@ -263,7 +263,7 @@ fn map_integers(map: &ElementMap, integers: &mut [i64], target: NumberType) -> R
             return Err(Inexact::new(&integers[0], "is an integer, which other units would round"));
         }
         ElementMap::Same | ElementMap::Cast | ElementMap::Unpack { .. } | ElementMap::Repack { .. } => {}
-        ElementMap::Suffix(_) | ElementMap::Blank => return Err(Inexact::new(&"a number", "is not a text")),
+        ElementMap::Suffix(_) | ElementMap::Blank => return Err(Inexact::new(&"a number", "is not a string")),
     }
     Ok(())
 }
@@ -362,7 +362,7 @@ fn other_signedness(number: NumberType) -> NumberType {
     }
 }
 
-/// Returns texts as canonical bytes, each followed by `suffix`.
+/// Returns strings as canonical bytes, each followed by `suffix`.
 pub(crate) fn with_suffix(class: &TypeClass, canonical: &[u8], suffix: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(canonical.len() * 2);
     for element in CanonicalElements::new(class, canonical).flatten() {

@@ -60,7 +60,7 @@ pub struct Rule {
     pub is_coordinate: bool,
     /// Whether readers require a scalar, in which case values which differ cannot be stacked, and neither can attributes.
     pub stays_scalar: bool,
-    /// Axis of characters along which shorter texts are padded.
+    /// Axis of characters along which shorter strings are padded.
     pub widened: Option<usize>,
     /// Whether each input is one record, in which case its dataset gets an additional first axis.
     pub is_lifted: bool,

@@ -38,7 +38,7 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule, colum
     settling.require_equal(declared, &PACKING);
     if let Some(name) = VALID.into_iter().find(|name| named(&declared.first, name).is_some()) {
         let known = named(&declared.first, name).map_or_else(String::new, words);
-        let found = "packed differently, so that the limit would mean another value".to_owned();
+        let found = "packed differently, so that the limit would have a different meaning".to_owned();
         return settling.refuse(declared.entry, Mismatch::attribute(name, known, found), Vec::new());
     }
     let path = settling.schema.column_path(column).to_vec();

@@ -114,7 +114,7 @@ impl Settling<'_> {
             return self.refuse(declared.entry, mismatch, inputs);
         }
         if scanned.is_file_local() {
-            let mismatch = Mismatch::new("texts of all records", "fewer, whose rows cannot be filled");
+            let mismatch = Mismatch::new("strings of all records", "fewer, whose rows cannot be filled");
             return self.refuse(declared.entry, mismatch, short);
         }
         let trim = |pair: (&InputExtent, &u64)| is_short(pair).then_some(Trim { leading: 0, stored_rows: pair.0.rows });
@@ -165,7 +165,7 @@ impl Settling<'_> {
                 let longer = |(input, size): (u32, &Option<u64>)| (*size > of_output).then_some(input);
                 let longer: Vec<u32> = (0..).zip(&sizes).filter_map(longer).collect();
                 let found = format!("up to {widest}; merge all inputs again");
-                let mismatch = Mismatch::new(format!("texts of up to {size} characters"), found);
+                let mismatch = Mismatch::new(format!("strings of up to {size} characters"), found);
                 return self.refuse(declared.entry, mismatch, longer);
             }
             let mut output = scanned.model().clone();

@@ -7,7 +7,7 @@ use super::conversion::{Conversion, ElementMap, Trim};
 use super::packed::{DECIDES, PACKING, Ranges, VALID};
 use super::{Rule, ValueMeaning};
 use crate::conventions::{ConventionOptions, Units};
-use crate::schema::attribute::{named, numbers, texts, words};
+use crate::schema::attribute::{named, numbers, strings, words};
 use crate::schema::extents::InputExtents;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, ColumnIndex, EntryIndex, InputExtent, Role, Schema, display_path};
@@ -260,7 +260,7 @@ fn decides(name: &str, rule: &Rule, options: &ConventionOptions) -> Option<Strin
 fn is_same_value(left: Option<&AttributeValue>, right: Option<&AttributeValue>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) if left.value == right.value && left.datatype == right.datatype => true,
-        (Some(left), Some(right)) => match (texts(left), texts(right), numbers(left), numbers(right)) {
+        (Some(left), Some(right)) => match (strings(left), strings(right), numbers(left), numbers(right)) {
             (Some(left), Some(right), ..) => left == right,
             (.., Some(left), Some(right)) => left == right,
             _ => false,

@@ -19,7 +19,7 @@ pub struct TimeUnits {
     pub reference_ns: i128,
 }
 
-/// Returns whether a text has the form of units of time; its words are not checked.
+/// Returns whether a string has the form of units of time; its words are not checked.
 pub fn is_time_units(units: &str) -> bool {
     let mut words = units.split_whitespace();
     words.next().is_some() && words.next().is_some_and(|word| word.eq_ignore_ascii_case("since"))

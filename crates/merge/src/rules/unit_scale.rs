@@ -49,8 +49,8 @@ pub(crate) const NO_TIME: i64 = i64::MIN;
 const MAX_DIFFERENCE_NS: u128 = 1_000;
 
 /// Reason why a number is not converted.
-pub(super) const UNWRITTEN: &str = "is the fill value of netCDF, a missing value for some readers and a number for others; an attribute _FillValue that \
-     names it (ncatted) makes it a missing value";
+pub(super) const UNWRITTEN: &str = "is the netCDF default fill value, a missing value for some readers and a number for \
+     others; an attribute _FillValue that names it (ncatted) makes it a missing value";
 
 /// Reason why a number has no counterpart.
 const MISSING: &str = "would become the number that stands for a missing value (_FillValue or missing_value)";

@@ -19,12 +19,12 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule) -> bo
         return false;
     }
     let all = std::iter::once(&declared.first).chain(declared.attributes.iter().map(|(_, attributes)| attributes));
-    let Some(texts) = all.map(|attributes| text(attributes, CONVENTIONS)).collect::<Option<Vec<_>>>() else {
+    let Some(strings) = all.map(|attributes| text(attributes, CONVENTIONS)).collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let Some(latest) = latest(&texts) else { return false };
+    let Some(latest) = latest(&strings) else { return false };
     let Some(known) = named(&declared.first, CONVENTIONS) else { return false };
-    if latest == texts[0] {
+    if latest == strings[0] {
         return true;
     }
     // An append does not change attributes.
@@ -37,8 +37,8 @@ pub(super) fn settle(settling: &mut Settling<'_>, declared: &DeclaredRule) -> bo
 }
 
 /// Returns the first text with the latest version of CF among all; `None` if they differ in anything else.
-fn latest(texts: &[String]) -> Option<String> {
-    let parted = texts.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>()?;
+fn latest(strings: &[String]) -> Option<String> {
+    let parted = strings.iter().map(|text| parted(text)).collect::<Option<Vec<_>>>()?;
     let &(before, _, after) = parted.first()?;
     if parted.iter().any(|&(other_before, _, other_after)| (other_before, other_after) != (before, after)) {
         return None;
@@ -47,7 +47,7 @@ fn latest(texts: &[String]) -> Option<String> {
     Some(format!("{before}{CF}{version}{after}"))
 }
 
-/// Splits a text into the part before the version of CF 1, the version, and the part after it.
+/// Splits a string into the part before the version of CF 1, the version, and the part after it.
 fn parted(text: &str) -> Option<(&str, u32, &str)> {
     let at = text.find(CF).filter(|&at| text[..at].ends_with([' ', ',']) || at == 0)?;
     let (before, rest) = (&text[..at], &text[at + CF.len()..]);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_latest_version_is_named_where_nothing_else_differs() {
-        let latest = |texts: &[&str]| latest(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        let latest = |strings: &[&str]| latest(&strings.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         assert_eq!(latest(&["CF-1.8", "CF-1.11", "CF-1.9"]).as_deref(), Some("CF-1.11"));
         assert_eq!(latest(&["CF-1.11", "CF-1.8"]).as_deref(), Some("CF-1.11"));
         assert_eq!(

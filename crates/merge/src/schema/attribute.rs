@@ -1,7 +1,7 @@
-//! Attributes, and their values as texts and numbers, whichever HDF5 type a library chose for them.
+//! Attributes, and their values as strings and numbers, whichever HDF5 type a library chose for them.
 //!
 //! Datasets are not covered. Invariant: functions return `None` for everything that a reader of the convention would
-//! not accept as a text or number either.
+//! not accept as a string or number either.
 
 use crate::schema::join::describe_value;
 use raddle_hdf5::logical::{CanonicalElements, NULL_STRING};
@@ -41,7 +41,7 @@ pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&A
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
 }
 
-/// Returns whether the attributes mark a group with an index of PyTables.
+/// Returns whether the attributes mark a group with a PyTables index.
 pub(crate) fn marks_table_index(attributes: &[AttributeValue]) -> bool {
     named(attributes, "CLASS").is_some_and(|class| class.value.starts_with(b"TINDEX"))
 }
@@ -56,7 +56,7 @@ pub fn new(name: &str, class: TypeClass, dims: &[u64], value: Vec<u8>) -> Attrib
     AttributeValue { name: name.as_bytes().to_vec(), utf8: false, datatype, committed: None, dataspace, value }
 }
 
-/// Creates a text of fixed length that ends with a zero, as the dimension scale library writes them.
+/// Creates a fixed-length string that ends with a zero, as the dimension scale library writes them.
 pub fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
     let value = [text, b"\0"].concat();
     new(name, TypeClass::FixedString { len_bytes: value.len() as u32, padding: 0, charset: 0 }, &[], value)
@@ -64,16 +64,16 @@ pub fn fixed_text(name: &str, text: &[u8]) -> AttributeValue {
 
 /// Returns the text of an attribute with this name.
 pub fn text(attributes: &[AttributeValue], name: &str) -> Option<String> {
-    texts(named(attributes, name)?)?.into_iter().next()
+    strings(named(attributes, name)?)?.into_iter().next()
 }
 
-/// Returns all texts of an attribute.
-pub fn texts(attribute: &AttributeValue) -> Option<Vec<String>> {
-    texts_of(&attribute.datatype.class, &attribute.value)
+/// Returns all strings of an attribute.
+pub fn strings(attribute: &AttributeValue) -> Option<Vec<String>> {
+    strings_of(&attribute.datatype.class, &attribute.value)
 }
 
-/// Decodes texts from canonical bytes of a string type.
-pub fn texts_of(class: &TypeClass, canonical: &[u8]) -> Option<Vec<String>> {
+/// Decodes strings from canonical bytes of a string type.
+pub fn strings_of(class: &TypeClass, canonical: &[u8]) -> Option<Vec<String>> {
     let elements = CanonicalElements::new(class, canonical);
     elements.map(|element| string(class, element?).map(|text| String::from_utf8_lossy(text).into_owned())).collect()
 }
@@ -109,7 +109,7 @@ pub fn number(attributes: &[AttributeValue], name: &str) -> Option<f64> {
     numbers(named(attributes, name)?)?.first().copied()
 }
 
-/// Creates a text attribute like `like`: of the same type if that is a string of variable length, otherwise a string of
+/// Creates a string attribute like `like`: of the same type if that is a variable-length string, otherwise a string of
 /// fixed length.
 pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     let (class, value) = match &*like.datatype.class {
@@ -132,14 +132,14 @@ pub fn with_text(like: &AttributeValue, text: &str) -> AttributeValue {
     AttributeValue { datatype: Datatype { class: Arc::new(class), committed: None }, value, ..like.clone() }
 }
 
-/// Creates a list of texts of variable length like `like`, which keeps its type if that is a string of variable length.
-pub(crate) fn with_texts(like: &AttributeValue, texts: &[String]) -> AttributeValue {
+/// Creates a list of variable-length strings like `like`, which keeps its type if that is a variable-length string.
+pub(crate) fn with_strings(like: &AttributeValue, strings: &[String]) -> AttributeValue {
     let mut value = Vec::new();
-    for text in texts {
+    for text in strings {
         value.extend_from_slice(&(text.len() as u64).to_le_bytes());
         value.extend_from_slice(text.as_bytes());
     }
-    let dims = vec![texts.len() as u64];
+    let dims = vec![strings.len() as u64];
     let datatype = match &*like.datatype.class {
         TypeClass::VariableString { .. } => like.datatype.clone(),
         _ => {

@@ -80,7 +80,7 @@ fn ranges_of(
 /// Restricts a column to the selected elements of each axis.
 fn restrict(column: &mut Column, ranges: &[Option<Range<u64>>]) -> Result<(), String> {
     if column.runs.is_some() {
-        return Err("has rows in another order than its inputs, which --select cannot restrict".to_owned());
+        return Err("does not have its rows in the order of its inputs, which --select cannot restrict".to_owned());
     }
     let is_along_rows = ranges.iter().enumerate().all(|(axis, range)| range.is_none() || axis == column.axis);
     if is_along_rows && column.boxes.is_none() {

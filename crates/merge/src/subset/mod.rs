@@ -44,7 +44,7 @@ pub enum DimensionLimits {
     },
 }
 
-/// Error for a text that is not a range of a dimension.
+/// Error for a string that is not a range of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a range of a dimension: give numbers of elements, END not included (time=0:100, time=-12:), or values of \

@@ -86,7 +86,7 @@ pub(crate) fn cut(
         let column = &mut schema.columns[index as usize];
         let Some(selected) = selection.rows_of(entry, column) else { continue };
         if column.runs.is_some() || column.boxes.is_some() || column.is_lifted || column.facts.len() != 1 {
-            let reason = "has rows in another order than its input, which cannot be selected".to_owned();
+            let reason = "does not have its rows in the order of its input, which cannot be selected".to_owned();
             return Err(MergeError::Object { object: display_path(&entry.path), reason });
         }
         take(column, &selected.taken);

@@ -176,7 +176,7 @@ impl<'p> ColumnReader<'p> {
             }
             source.count[axis] = available;
         }
-        // Texts are converted later, when their addresses are resolved.
+        // Strings are converted later, when their addresses are resolved.
         let conversion = scanned.conversion_of(input).filter(|_| !scanned.is_file_local());
         let outcome = match conversion {
             None => self.read_found(column, input, &source, target),

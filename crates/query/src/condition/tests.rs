@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::statistics::OrderedType;
-use crate::texts::canonical_of;
+use crate::strings::canonical_of;
 use proptest::prelude::*;
 
 fn of_value(number: NumberType, operator: Operator, value: &Literal) -> Test {
@@ -19,7 +19,7 @@ fn integers() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, 1 << 53, (1 << 53) + 1]), 1 => any::<i64>()]
 }
 
-/// Generates texts that often share their first bytes, with zeros at any place.
+/// Generates strings that often share their first bytes, with zeros at any place.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let start = prop::sample::select(vec![0_usize, 2, 15, 16, 18]);
     (start, prop::collection::vec(prop::sample::select(vec![0, b'a', b'b', 0xff]), 0..3)).prop_map(|(start, end)| {
@@ -29,17 +29,17 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Returns texts as they are stored: padded to a length, and with variable length.
-fn stored(texts: &[Vec<u8>], len_bytes: usize) -> [(TextForm, Vec<u8>); 2] {
+/// Returns strings as they are stored: padded to a length, and with variable length.
+fn stored(strings: &[Vec<u8>], len_bytes: usize) -> [(StringForm, Vec<u8>); 2] {
     let mut padded = Vec::new();
-    for text in texts {
+    for text in strings {
         let end = padded.len() + len_bytes;
         padded.extend(text.iter().take(len_bytes));
         padded.resize(end, 0);
     }
-    // Texts of variable length have no zeros.
-    let cut = texts.iter().map(|text| text.split(|byte| *byte == 0).next().unwrap());
-    [(TextForm::Padded { len_bytes }, padded), (TextForm::Canonical, canonical_of(cut))]
+    // Variable-length strings have no zeros.
+    let cut = strings.iter().map(|text| text.split(|byte| *byte == 0).next().unwrap());
+    [(StringForm::Padded { len_bytes }, padded), (StringForm::Canonical, canonical_of(cut))]
 }
 
 /// Checks that a list finds the values that one of the tests of column 0 finds, and judges them correctly.
@@ -49,7 +49,7 @@ fn check_list(tests: Vec<Condition>, bytes: &[u8], of: OrderedType) -> Result<()
     let each = Condition::Or(tests);
     let rows = match of {
         OrderedType::Number(number) => bytes.len() / number.len_bytes(),
-        OrderedType::Text(form) => form.texts(bytes).len(),
+        OrderedType::String(form) => form.strings(bytes).len(),
     };
     let holds = each.evaluate(rows, &[bytes]);
     prop_assert_eq!(&listed.evaluate(rows, &[bytes]), &holds, "{:?}", listed);
@@ -82,7 +82,7 @@ fn exactly(operator: Operator, left: i128, right: &Literal) -> bool {
             let (floor, has_rest) = (right.floor() as i128, right.fract() != 0.0);
             operator.holds(&(left, false), &(floor, has_rest))
         }
-        Literal::Text(_) | Literal::Column(_) => false,
+        Literal::String(_) | Literal::Column(_) => false,
     }
 }
 
@@ -154,18 +154,18 @@ proptest! {
     }
 
     #[test]
-    fn texts_are_judged_as_their_values(
-        texts in prop::collection::vec(text(), 0..4),
+    fn strings_are_judged_as_their_values(
+        strings in prop::collection::vec(text(), 0..4),
         value in text(),
         len_bytes in prop::sample::select(vec![3_usize, 16, 17, 20]),
         at in 0_usize..6,
     ) {
-        for (form, bytes) in stored(&texts, len_bytes) {
-            let test = Test::Texts { form, operator: Operator::ALL[at], value: value.clone() };
+        for (form, bytes) in stored(&strings, len_bytes) {
+            let test = Test::Strings { form, operator: Operator::ALL[at], value: value.clone() };
             let holds = test.evaluate(&bytes);
-            let expected = form.texts(&bytes).into_iter().map(|text| Operator::ALL[at].holds(text, value.as_slice()));
+            let expected = form.strings(&bytes).into_iter().map(|text| Operator::ALL[at].holds(text, value.as_slice()));
             prop_assert_eq!(&holds, &expected.collect::<Vec<_>>());
-            match test.judge(BlockStatistics::of(OrderedType::Text(form), &bytes).limits) {
+            match test.judge(BlockStatistics::of(OrderedType::String(form), &bytes).limits) {
                 Matches::None => prop_assert!(!holds.contains(&true), "{test:?} {holds:?}"),
                 Matches::All => prop_assert!(!holds.contains(&false), "{test:?} {holds:?}"),
                 Matches::Some => {}
@@ -194,16 +194,16 @@ proptest! {
     }
 
     #[test]
-    fn a_search_in_a_list_of_texts_finds_what_comparing_with_each_finds(
-        texts in prop::collection::vec(text(), 0..4),
+    fn a_search_in_a_list_of_strings_finds_what_comparing_with_each_finds(
+        strings in prop::collection::vec(text(), 0..4),
         listed in prop::collection::vec(text(), 1..6),
         len_bytes in prop::sample::select(vec![3_usize, 16, 17, 20]),
     ) {
-        for (form, bytes) in stored(&texts, len_bytes) {
+        for (form, bytes) in stored(&strings, len_bytes) {
             let equal = |value: &Vec<u8>| {
-                Condition::Test(0, Test::Texts { form, operator: Operator::Equal, value: value.clone() })
+                Condition::Test(0, Test::Strings { form, operator: Operator::Equal, value: value.clone() })
             };
-            check_list(listed.iter().map(equal).collect(), &bytes, OrderedType::Text(form))?;
+            check_list(listed.iter().map(equal).collect(), &bytes, OrderedType::String(form))?;
         }
     }
 
@@ -274,17 +274,17 @@ fn limits_decide_where_they_can() {
 }
 
 #[test]
-fn texts_are_compared_without_padding() {
-    let padded = TextForm::Padded { len_bytes: 4 };
-    let kind = ColumnKind::Text(padded);
-    let test = |operator, value: &str| Test::new(&kind, operator, &Literal::Text(value.to_owned())).unwrap();
+fn strings_are_compared_without_padding() {
+    let padded = StringForm::Padded { len_bytes: 4 };
+    let kind = ColumnKind::String(padded);
+    let test = |operator, value: &str| Test::new(&kind, operator, &Literal::String(value.to_owned())).unwrap();
     assert_eq!(test(Operator::Equal, "ab").evaluate(b"ab\0\0abc\0"), [true, false]);
     assert_eq!(test(Operator::Less, "abc").evaluate(b"ab\0\0abc\0b\0\0\0"), [true, false, false]);
     let refused = Test::new(&kind, Operator::Equal, &Literal::Integer(3)).unwrap_err();
-    assert!(refused.contains("holds texts"), "{refused}");
+    assert!(refused.contains("holds strings"), "{refused}");
 
-    let judge = |operator, value: &str, texts: &[u8]| {
-        test(operator, value).judge(BlockStatistics::of(OrderedType::Text(padded), texts).limits)
+    let judge = |operator, value: &str, strings: &[u8]| {
+        test(operator, value).judge(BlockStatistics::of(OrderedType::String(padded), strings).limits)
     };
     assert_eq!(judge(Operator::Equal, "far", b"far\0far\0"), Matches::All);
     assert_eq!(judge(Operator::Equal, "far", b"far\0near"), Matches::Some);
@@ -322,10 +322,10 @@ fn distinct_values_decide_between_the_limits() {
 }
 
 #[test]
-fn prefixes_of_longer_texts_decide_where_they_can() {
-    let judge = |operator, value: &str, texts: &[&[u8]]| {
-        let test = Test::new(&ColumnKind::Text(TextForm::Canonical), operator, &Literal::Text(value.to_owned()));
-        test.unwrap().judge(BlockStatistics::of_texts(texts).limits)
+fn prefixes_of_longer_strings_decide_where_they_can() {
+    let judge = |operator, value: &str, strings: &[&[u8]]| {
+        let test = Test::new(&ColumnKind::String(StringForm::Canonical), operator, &Literal::String(value.to_owned()));
+        test.unwrap().judge(BlockStatistics::of_strings(strings).limits)
     };
     let (long, longer) = (b"0123456789abcdef".as_slice(), b"0123456789abcdefg".as_slice());
     assert_eq!(judge(Operator::Equal, "far", &[b"far", b"far"]), Matches::All);
@@ -344,8 +344,8 @@ fn values_of_enumerations_have_names() {
         base: NumberType::Integer { len_bytes: 1, signed: true, is_big_endian: false },
         symbols,
     };
-    let test = Test::new(&kind, Operator::Equal, &Literal::Text("blue".to_owned())).unwrap();
+    let test = Test::new(&kind, Operator::Equal, &Literal::String("blue".to_owned())).unwrap();
     assert_eq!(test.evaluate(&[3, 255]), [false, true]);
-    let refused = Test::new(&kind, Operator::Equal, &Literal::Text("green".to_owned())).unwrap_err();
+    let refused = Test::new(&kind, Operator::Equal, &Literal::String("green".to_owned())).unwrap_err();
     assert_eq!(refused, "has no value \"green\"; its values are red, blue");
 }

@@ -1,4 +1,4 @@
-//! Errors of files of events.
+//! Errors of event files.
 
 use super::hdf5::{errno_of, exit_of_hdf5, is_exhaustion};
 use super::{Error, OTHER_OPTIONS};

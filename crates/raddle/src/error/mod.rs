@@ -15,6 +15,7 @@ use crate::text::escape;
 use raddle_core::CoreError;
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::InputDifference;
+use raddle_merge::append::StackedScalars;
 use raddle_merge::schema::join::Difference;
 use raddle_merge::write::SkippedInput;
 use serde::Serialize;
@@ -213,11 +214,11 @@ impl Error {
         self
     }
 
-    /// Changes the advice to that for an append with these differences.
+    /// Changes the advice to that for an append with these differences to a file with `stacked` scalars.
     #[must_use]
-    pub fn for_append(self, differences: &[Difference]) -> Self {
+    pub fn for_append(self, differences: &[Difference], stacked: StackedScalars) -> Self {
         match self.advice.clone() {
-            Some(advice) => self.advise(advice.for_append(differences)),
+            Some(advice) => self.advise(advice.for_append(differences, stacked)),
             None => self,
         }
     }

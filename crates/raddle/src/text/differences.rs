@@ -62,7 +62,7 @@ pub fn table(differences: &[Difference], inputs: &[PathBuf]) -> String {
     table_in(str::to_owned, differences, inputs)
 }
 
-/// Formats the differences between `inputs`, with options as keywords of Python.
+/// Formats the differences between `inputs`, with options as Python keywords.
 pub fn table_with_keywords(differences: &[Difference], inputs: &[PathBuf]) -> String {
     table_in(beside_values, differences, inputs)
 }

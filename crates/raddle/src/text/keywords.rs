@@ -50,7 +50,7 @@ impl Options {
         Self { fields, reads }
     }
 
-    /// Returns whether `value` is one of the words, numbers or sizes that `field` takes, and not just any text.
+    /// Returns whether `value` is one of the words, numbers or sizes that `field` takes, and not just any string.
     fn takes(&self, field: &str, value: &str) -> bool {
         self.fields.contains_key(field) && (self.reads)(field, value) && !(self.reads)(field, "no such word")
     }
@@ -84,7 +84,7 @@ pub fn as_keywords(text: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// Replaces options in `text` by keywords, except in texts in double quotes, which are values of files.
+/// Replaces options in `text` by keywords, except in strings in double quotes, which are values of files.
 pub fn beside_values(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, value)) = rest.split_once('"') {
@@ -279,11 +279,11 @@ mod tests {
         }
     }
 
-    /// Options in texts of the libraries that only the command has: those of tuning, of files as inputs of `raddle idx`,
-    /// and of writing through a parallel libhdf5.
+    /// Options in messages of the libraries that only the command has: those of tuning, of files as inputs of `raddle
+    /// idx`, and of writing through a parallel libhdf5.
     const OF_THE_COMMAND: [&str; 9] = ["as", "cast", "dtype", "into", "io", "scale", "scratch", "shape", "strategy"];
 
-    /// Covers all texts in the sources, not only hints that some test triggers.
+    /// Covers all messages in the sources, not only hints that some test triggers.
     #[test]
     fn no_text_of_the_libraries_names_an_option_in_python() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -309,6 +309,6 @@ mod tests {
             }
         }
         assert!(left.is_empty(), "{left:#?}");
-        assert!(translated > 60, "{translated} texts name options");
+        assert!(translated > 60, "{translated} messages name options");
     }
 }

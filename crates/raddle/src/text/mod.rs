@@ -12,7 +12,7 @@ pub use raddle_report::{escape, quantity};
 /// # Panics
 /// If the value cannot be encoded, which is a defect.
 pub fn json(value: &impl serde::Serialize) -> String {
-    // An empty text would hide the defect.
+    // An empty string would hide the defect.
     let mut text =
         serde_json::to_string_pretty(value).unwrap_or_else(|error| panic!("a report that is not JSON: {error}"));
     text.push('\n');

@@ -38,7 +38,7 @@ impl Columns {
         Self { table, alignments }
     }
 
-    /// Does not wrap the first column when writing to a file, so that its texts can be searched for.
+    /// Does not wrap the first column when writing to a file, so that its values can be searched for.
     #[must_use]
     pub fn with_whole_names(mut self) -> Self {
         if let (false, Some(column)) = (self.table.is_tty(), self.table.column_mut(0)) {

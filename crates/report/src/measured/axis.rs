@@ -1,4 +1,4 @@
-//! The logarithmic axis of figures about measurements, and the texts of its ticks.
+//! The logarithmic axis of figures about measurements, and the labels of its ticks.
 
 /// Horizontal position where names end and axes begin.
 pub(super) const LEFT: f64 = 160.0;

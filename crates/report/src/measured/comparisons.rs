@@ -14,7 +14,7 @@ const ROW: f64 = 18.0;
 /// Maximum number of bars in a list.
 const MAX_BARS: usize = 60;
 
-/// Names, texts and colours of verdicts.
+/// Names, labels and colours of verdicts.
 const VERDICTS: [(&str, &str, &str); 4] = [
     ("better", "better", "#229944"),
     ("worse", "worse", "#cc3311"),
@@ -22,7 +22,7 @@ const VERDICTS: [(&str, &str, &str); 4] = [
     ("cannot_tell", "cannot tell", "#888888"),
 ];
 
-/// Returns the text of a verdict.
+/// Returns the label of a verdict.
 pub fn words(verdict: Option<&str>) -> &'static str {
     VERDICTS.iter().find(|(name, ..)| Some(*name) == verdict).map_or("-", |(_, words, _)| words)
 }

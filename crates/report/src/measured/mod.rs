@@ -1,4 +1,4 @@
-//! Measurements of HDF5, as in the `--report` files of `bench` and `tune`.
+//! HDF5 measurements, as in the `--report` files of `bench` and `tune`.
 //!
 //! Values missing in a report are absent here, as in [`crate::run`]. Pages of merges need nothing in this folder.
 

@@ -14,7 +14,7 @@ const TOP: f64 = 10.0;
 /// Maximum number of lines.
 const MAX_LINES: usize = 8;
 
-/// Returns whether a text only states a number of processes: `4 ranks`, `processes-4`.
+/// Returns whether a label only states a number of processes: `4 ranks`, `processes-4`.
 fn is_of_processes(words: &str) -> bool {
     let parts: Vec<&str> = words.split([' ', '-']).collect();
     let is_number = |word: &&str| word.replace(',', "").parse::<u64>().is_ok();

@@ -1,4 +1,4 @@
-//! The part of a page about a measurement of HDF5: tables of verdicts and their figures.
+//! The part of a page about an HDF5 measurement: tables of verdicts and their figures.
 
 use crate::markup::{self, facts, part, table};
 use crate::measured::comparisons::{self, words};

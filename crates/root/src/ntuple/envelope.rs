@@ -129,7 +129,7 @@ pub(super) fn list<'b>(bytes: &mut Bytes<'b>) -> Result<(u32, Bytes<'b>), Unloca
     }
 }
 
-/// Reads a text.
+/// Reads a string.
 pub(super) fn text(bytes: &mut Bytes<'_>) -> Result<String, UnlocatedError> {
     let len_bytes = bytes.le_u32()? as usize;
     Ok(String::from_utf8_lossy(bytes.take(len_bytes)?).into_owned())

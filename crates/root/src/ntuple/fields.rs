@@ -13,7 +13,7 @@ use raddle_columns::schema::{Field, Form, Number, Product, Serialization};
 pub(super) enum ElementKind {
     /// 0 or 1.
     Bit,
-    /// Byte of a text.
+    /// Byte of a string.
     Char,
     /// Byte of an object.
     Byte,
@@ -242,14 +242,14 @@ impl Fields {
     }
 
     /// Adds a field and returns its number; top-level fields have no parent.
-    fn push_field(&mut self, parent: Option<u32>, role: u16, repetition: Option<u64>, texts: [&str; 4]) -> u32 {
+    fn push_field(&mut self, parent: Option<u32>, role: u16, repetition: Option<u64>, strings: [&str; 4]) -> u32 {
         let number = self.len_fields;
         // Versions of the field and of its type.
         let mut field = vec![0; 8];
         field.extend_from_slice(&parent.unwrap_or(number).to_le_bytes());
         field.extend_from_slice(&role.to_le_bytes());
         field.extend_from_slice(&u16::from(repetition.is_some()).to_le_bytes());
-        texts.iter().for_each(|text| push_text(&mut field, text));
+        strings.iter().for_each(|text| push_text(&mut field, text));
         field.extend(repetition.into_iter().flat_map(u64::to_le_bytes));
         push_record(&mut self.fields, &field);
         self.len_fields += 1;

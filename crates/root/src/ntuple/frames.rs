@@ -32,7 +32,7 @@ pub(super) fn push_list(bytes: &mut Vec<u8>, count: u32, content: &[u8]) {
     bytes.extend_from_slice(content);
 }
 
-/// Appends a text.
+/// Appends a string.
 pub(super) fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());

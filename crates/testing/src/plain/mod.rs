@@ -1,6 +1,6 @@
 //! Files written and read with ordinary libhdf5 calls, as an independent reference for raddle's tests.
 //!
-//! This module uses only public functions of libhdf5 and, from raddle, the lock and handles of `raddle_hdf5::ffi` and
+//! This module uses only public libhdf5 functions and, from raddle, the lock and handles of `raddle_hdf5::ffi` and
 //! the names of `raddle_hdf5::model`. Files are read in this process, so only files made by tests or raddle may be
 //! read, not hostile ones. Every public function holds the library's lock throughout.
 

@@ -1,6 +1,6 @@
 //! Built-in workloads: experiments of the papers, and workloads of raddle itself.
 
-/// Names and texts of the built-in workloads.
+/// Names and contents of the built-in workloads.
 const PRESETS: [(&str, &str); 9] = [
     ("tables", include_str!("../../workloads/tables.toml")),
     ("nova-2021", include_str!("../../workloads/nova-2021.toml")),

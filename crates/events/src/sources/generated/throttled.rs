@@ -19,7 +19,7 @@ pub struct ThrottledSource {
     recorded: Vec<Duration>,
 }
 
-/// Reason why a text is not a list of event times.
+/// Reason why a string is not a list of event times.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventTimesError {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_times_are_refused() {
+    fn strings_without_times_are_refused() {
         assert_eq!(parse_event_times(" \n"), Err(EventTimesError::Empty));
         for (text, number) in [("1 -2", 2), ("x", 1), ("5 6 nan", 3), ("1e13", 1), ("inf", 1)] {
             assert!(

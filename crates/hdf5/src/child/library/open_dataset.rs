@@ -118,7 +118,7 @@ impl OpenDataset {
         &self.name
     }
 
-    /// Returns the context for calls of libhdf5 with this dataset, which is in the file of this path.
+    /// Returns the context for libhdf5 calls with this dataset, which is in the file of this path.
     pub(super) fn call<'a>(&'a self, path: &'a Path) -> Call<'a> {
         Call::of_object(path, &self.name)
     }

@@ -9,7 +9,7 @@ use super::tree::{CombineResult, Node, refuse};
 use super::value::{frame_columns, index_name};
 use crate::conventions::Axis;
 use crate::rules::{ElementMap, InputConversion, Rule};
-use crate::schema::attribute::{named, replaced, texts_of, with_texts};
+use crate::schema::attribute::{named, replaced, strings_of, with_strings};
 use crate::schema::join::Join;
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::CanonicalElements;
@@ -254,7 +254,7 @@ pub(super) fn with_columns(node: Node<'_>, columns: &[String]) -> CombineResult<
     let Some(order) = named(node.attributes(), "column-order") else {
         return node.refuse("an attribute column-order", "none");
     };
-    let mut order = with_texts(order, columns);
+    let mut order = with_strings(order, columns);
     if columns.is_empty() {
         // Like anndata, which writes an empty list as a list of numbers.
         let class = NumberType::Float { len_bytes: 8, is_big_endian: false }.class();
@@ -483,7 +483,7 @@ impl<'a> Categories<'a> {
             return stray.refuse("only codes and categories in a categorical", "another object");
         }
         let Some(categories) = node.child(b"categories").filter(|child| child.column().is_some()) else {
-            return node.refuse("categories in one array", "categories of another kind; convert them to texts");
+            return node.refuse("categories in one array", "categories of another kind; convert them to strings");
         };
         categories.expect(&[("array", "0.2.0"), ("string-array", "0.2.0")])?;
         let ordered =
@@ -497,8 +497,8 @@ impl<'a> Categories<'a> {
 
     fn words(&self) -> String {
         let class = self.node.class();
-        let texts = class.and_then(|class| texts_of(class, &self.elements.concat()));
-        let listed: Vec<String> = texts.unwrap_or_default().iter().take(6).map(|text| format!("{text:?}")).collect();
+        let strings = class.and_then(|class| strings_of(class, &self.elements.concat()));
+        let listed: Vec<String> = strings.unwrap_or_default().iter().take(6).map(|text| format!("{text:?}")).collect();
         let more = if self.elements.len() > listed.len() { ", …" } else { "" };
         let kind = if self.is_ordered { "ordered categories" } else { "categories" };
         format!("{kind} {}{more}", listed.join(", "))
@@ -542,7 +542,7 @@ impl<'a> Categories<'a> {
         let class = model.node.class();
         let Some(elements) = class.and_then(|class| sorted(class, &all)) else {
             return nodes[0].refuse(
-                format!("{}, or others that can be sorted: ASCII texts or numbers", first.words()),
+                format!("{}, or others that can be sorted: ASCII strings or numbers", first.words()),
                 "further ones; give all inputs the same with set_categories",
             );
         };
@@ -574,7 +574,7 @@ fn sorted(class: &TypeClass, all: &std::collections::BTreeSet<&[u8]>) -> Option<
     if !matches!(class, TypeClass::VariableString { .. }) {
         return None;
     }
-    let texts = sort_naturally(texts_of(class, &bytes)?)?;
+    let strings = sort_naturally(strings_of(class, &bytes)?)?;
     let canonical = |text: String| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
-    Some(texts.into_iter().map(canonical).collect())
+    Some(strings.into_iter().map(canonical).collect())
 }

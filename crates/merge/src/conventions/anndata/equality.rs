@@ -185,10 +185,10 @@ impl ElementArray<'_> {
     }
 
     fn equals_where(&self, other: &Self, is_compared: impl Fn(usize) -> bool) -> bool {
-        let are_texts = [self, other]
+        let are_strings = [self, other]
             .iter()
             .all(|array| matches!(array.class, TypeClass::VariableString { .. } | TypeClass::FixedString { .. }));
-        if self.class != other.class && !are_texts || self.dims != other.dims || self.lacking != other.lacking {
+        if self.class != other.class && !are_strings || self.dims != other.dims || self.lacking != other.lacking {
             return false;
         }
         let elements = |array: &'_ Self| CanonicalElements::new(&array.class, &array.values).count();

@@ -41,7 +41,7 @@ fn put_together(
     for root in roots {
         root.expect(&[("anndata", "0.1.0")])?;
         if let Some(stray) = root.children().find(|child| !ROOT.contains(&child.name())) {
-            return stray.refuse("elements of AnnData", "another object; leave it out with --exclude");
+            return stray.refuse("AnnData elements", "another object; leave it out with --exclude");
         }
         if let Some(link) = root.children().find(|child| !child.is_group() && child.column().is_none()) {
             return link.refuse("a group or dataset", "another kind of object");
@@ -110,7 +110,7 @@ fn index(node: Node<'_>) -> CombineResult<(Node<'_>, u64)> {
 /// Returns the alignment of the names of `frames`, and the names of the output.
 fn alignment(frames: &[Node<'_>], join: Join) -> CombineResult<(Alignment, Vec<String>)> {
     let input_names: Vec<Vec<String>> =
-        frames.iter().map(|frame| index(*frame)?.0.texts()).collect::<CombineResult<_>>()?;
+        frames.iter().map(|frame| index(*frame)?.0.strings()).collect::<CombineResult<_>>()?;
     for (frame, names) in frames.iter().zip(&input_names) {
         if let Some(name) = names::repeated(names) {
             return frame.refuse(

@@ -55,7 +55,7 @@ impl Convention for Anndata {
         if file.root_text("encoding-type").is_none_or(|encoding| encoding != "anndata") {
             let mark = old_mark(file).unwrap_or_else(|| "no encoding-type".to_owned());
             let reason = format!(
-                "{mark}: a file of anndata before 0.8, whose elements have no encoding; write it again with \
+                "{mark}: a file written by anndata before 0.8, whose elements have no encoding; write it again with \
                  anndata.read_h5ad(FILE).write_h5ad(FILE)"
             );
             return Err(Refusal { object: "/".to_owned(), reason });

@@ -90,15 +90,15 @@ fn union(known: Vec<String>, next: &[String]) -> Vec<String> {
     all
 }
 
-/// Sorts texts as `natsorted` does: digits by the number that they form, everything else by code points. Returns `None`
-/// if a text is not ASCII, because natsort has special rules for other digits and composed letters.
-pub(super) fn sort_naturally(mut texts: Vec<String>) -> Option<Vec<String>> {
-    if texts.iter().any(|text| !text.is_ascii()) {
+/// Sorts strings as `natsorted` does: digits by the number that they form, everything else by code points. Returns
+/// `None` if a string is not ASCII, because natsort has special rules for other digits and composed letters.
+pub(super) fn sort_naturally(mut strings: Vec<String>) -> Option<Vec<String>> {
+    if strings.iter().any(|text| !text.is_ascii()) {
         return None;
     }
-    texts.sort_unstable();
-    texts.sort_by(|left, right| natural(left, right));
-    Some(texts)
+    strings.sort_unstable();
+    strings.sort_by(|left, right| natural(left, right));
+    Some(strings)
 }
 
 fn natural(left: &str, right: &str) -> Ordering {
@@ -118,7 +118,7 @@ fn natural(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Iterator over a text as pairs of a part without digits, which may be empty, and the digits after it, which are
+/// Iterator over a string as pairs of a part without digits, which may be empty, and the digits after it, which are
 /// missing at the end of the text.
 struct Tokens<'a>(&'a [u8]);
 
@@ -138,7 +138,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Compares numbers of any length; a text that ends comes before one that continues.
+/// Compares numbers of any length; a string that ends comes before one that continues.
 fn compare_numbers(left: Option<&[u8]>, right: Option<&[u8]>) -> Ordering {
     let significant = |digits: &'_ [u8]| digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len());
     match (left, right) {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_sorted_as_natsort_sorts_them() {
+    fn strings_are_sorted_as_natsort_sorts_them() {
         let sorted = |names: &[&str]| sort_naturally(owned(names)).unwrap();
         assert_eq!(sorted(&["b", "a10", "a2", "z"]), ["a2", "a10", "b", "z"]);
         assert_eq!(sorted(&["a", "", "1", "10", "9x"]), ["", "1", "9x", "10", "a"]);

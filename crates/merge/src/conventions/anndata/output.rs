@@ -153,7 +153,7 @@ impl AssembledTree {
             let lacking = |(_, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0;
             let lacking: Vec<u32> = (0..).zip(column.facts.iter()).filter(lacking).map(|(input, _)| input).collect();
             if !lacking.is_empty() {
-                return refuse(&path, "texts", "none, and rows of text cannot be filled", lacking);
+                return refuse(&path, "strings", "none, and rows of strings cannot be filled", lacking);
             }
         }
         column.entry = self.joined.schema.entries.len() as u32;

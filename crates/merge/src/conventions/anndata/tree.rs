@@ -198,12 +198,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns all texts of a dataset.
-    pub fn texts(self) -> CombineResult<Vec<String>> {
-        let texts = self.class().zip(Some(self.kept()?));
-        match texts.and_then(|(class, values)| attribute::texts_of(class, values)) {
-            Some(texts) => Ok(texts),
-            None => self.refuse("texts", "values of another type"),
+    /// Returns all strings of a dataset.
+    pub fn strings(self) -> CombineResult<Vec<String>> {
+        let strings = self.class().zip(Some(self.kept()?));
+        match strings.and_then(|(class, values)| attribute::strings_of(class, values)) {
+            Some(strings) => Ok(strings),
+            None => self.refuse("strings", "values of another type"),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::names::Alignment;
 use super::output::{AssembledTree, constant_like};
 use super::tree::{CombineResult, Node};
-use crate::schema::attribute::{named, texts};
+use crate::schema::attribute::{named, strings};
 use crate::schema::{AttributeValue, child_path};
 use raddle_hdf5::logical::{CanonicalElements, append_null};
 use raddle_hdf5::model::{Dataset, TypeClass};
@@ -145,9 +145,9 @@ pub(super) fn frame_columns(node: Node<'_>) -> CombineResult<Vec<String>> {
     if order.dataspace.element_count() == Some(0) {
         return Ok(Vec::new());
     }
-    match texts(order) {
-        Some(texts) => Ok(texts),
-        None => node.refuse("an attribute column-order of texts", "another type"),
+    match strings(order) {
+        Some(strings) => Ok(strings),
+        None => node.refuse("an attribute column-order of strings", "another type"),
     }
 }
 
@@ -278,7 +278,7 @@ impl InputElement<'_> {
                 if !array.lacking.is_empty() {
                     return self.node.refuse(
                         "a value for every name",
-                        "none for some, which would be missing texts or truth values; leave it out with --exclude",
+                        "none for some, which would be missing strings or truth values; leave it out with --exclude",
                     );
                 }
                 let dataset = constant_like(array.model, &array.class, array.dims.clone());

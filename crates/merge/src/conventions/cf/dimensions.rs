@@ -5,7 +5,7 @@
 //! variable has only ids. [`super::attached`] updates `REFERENCE_LIST`. Source: the netCDF-4 format in HDF5 (NUG,
 //! appendix C). Invariant: a variable has the same dimensions in the output as in every input, by path, and dimension
 //! ids are unique. The dimension of a `char` variable's text length may differ between inputs (xarray's `string3`,
-//! `string4`); the output uses the dimension of the longest texts.
+//! `string4`); the output uses the dimension of the longest strings.
 
 use super::{DIMENSION_NUMBER, DIMENSION_NUMBERS, is_class_of_scales};
 use crate::conventions::Completion;
@@ -73,7 +73,7 @@ struct OutputDimensions {
     lengths: BTreeSet<Vec<u8>>,
 }
 
-/// Variable of netCDF: a dataset with at least one axis.
+/// netCDF variable: a dataset with at least one axis.
 struct Variable<'c> {
     entry: EntryIndex,
     path: &'c [u8],
@@ -95,12 +95,12 @@ impl Variable<'_> {
         other.map_or(self.first, |at| &self.others[at].1)
     }
 
-    /// Returns the axis of the characters of texts.
-    fn axis_of_texts(&self) -> Option<usize> {
+    /// Returns the axis of the characters of strings.
+    fn axis_of_strings(&self) -> Option<usize> {
         self.rule?.widened
     }
 
-    /// Returns whether the dataset is a text-length dimension.
+    /// Returns whether the dataset is a string-length dimension.
     fn is_length(&self) -> bool {
         self.rule.is_some_and(|rule| rule.placement == Placement::Widest)
     }
@@ -110,9 +110,9 @@ impl Variable<'_> {
         self.is_scale && self.column.model().dataspace.dims().len() > 1
     }
 
-    /// Returns the input with the longest texts, and the axis of their characters.
+    /// Returns the input with the longest strings, and the axis of their characters.
     fn longest(&self) -> Option<(u32, usize)> {
-        let axis = self.axis_of_texts().filter(|axis| *axis > 0)?;
+        let axis = self.axis_of_strings().filter(|axis| *axis > 0)?;
         let len = |template: u32| self.column.templates.get(template as usize)?.dataspace.dims().get(axis).copied();
         let lens = (0..).zip(self.column.facts.iter()).filter_map(|(input, fact)| Some((len(fact.template)?, input)));
         // The first, if there are several.
@@ -186,13 +186,13 @@ impl<'c> Variables<'c> {
             false => variable.others.iter().map(|(input, _)| *input).collect(),
         };
         let longest = variable.longest();
-        let axis_of_texts = variable.axis_of_texts();
+        let axis_of_strings = variable.axis_of_strings();
         let mut disagreeing: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        let length = |dimensions: &Dimensions| dimensions.get(axis_of_texts?)?.first().cloned();
+        let length = |dimensions: &Dimensions| dimensions.get(axis_of_strings?)?.first().cloned();
         let mut lengths: BTreeSet<Vec<u8>> = length(&known).into_iter().collect();
         for input in others {
             let found = self.dimensions(variable, input);
-            let is_same = |(axis, (known, found))| Some(axis) == axis_of_texts || known == found;
+            let is_same = |(axis, (known, found))| Some(axis) == axis_of_strings || known == found;
             if found.len() != known.len() || !(0..).zip(known.iter().zip(&found)).all(is_same) {
                 disagreeing.entry(words(&found)).or_default().push(input);
             }
@@ -225,9 +225,9 @@ impl<'c> Variables<'c> {
                 let Some(scale) = self.by_path.get(path.as_slice()).map(|at| &self.all[*at]) else { continue };
                 let (Some(size), len) = (variable.size(axis), scale.column.rows()) else { continue };
                 if scale.is_length() && len != size {
-                    let is_text = variable.axis_of_texts() == Some(axis);
+                    let is_text = variable.axis_of_strings() == Some(axis);
                     let (expected, who) = match is_text {
-                        true => (format!("texts of {size} characters"), "other variables share"),
+                        true => (format!("strings of {size} characters"), "other variables share"),
                         false => (format!("{size} elements along {}", display_path(path)), "other inputs have"),
                     };
                     differences.push(Difference {
@@ -253,9 +253,9 @@ impl<'c> Variables<'c> {
             .zip(chosen)
             .flat_map(|(variable, chosen)| chosen.dimensions.iter().skip(usize::from(variable.is_scale)).flatten());
         let used: HashSet<&[u8]> = dimensions.map(Vec::as_slice).collect();
-        // A dimension is not a text of its own length.
-        let texts = self.all.iter().zip(chosen).filter(|(variable, _)| !variable.is_length());
-        let lengths: BTreeSet<&[u8]> = texts.flat_map(|(_, chosen)| &chosen.lengths).map(Vec::as_slice).collect();
+        // A dimension is not a string of its own length.
+        let strings = self.all.iter().zip(chosen).filter(|(variable, _)| !variable.is_length());
+        let lengths: BTreeSet<&[u8]> = strings.flat_map(|(_, chosen)| &chosen.lengths).map(Vec::as_slice).collect();
         let is_unused = |variable: &&Variable<'_>| {
             variable.is_length()
                 && (is_new || !variable.is_in(0))

@@ -41,8 +41,8 @@ pub(super) fn rules(variables: &Variables<'_, '_>, options: &ConventionOptions) 
             return Err(Refusal { object: display_path(file.path_of(at)), reason: reason.to_owned() });
         }
         if !tiled.is_empty() && file.class(at).is_some_and(|class| class.is_file_local()) {
-            let reason = "holds texts, sequences or references along a tiled dimension, which cannot be placed (--tiles); \
-                          leave it out with --exclude";
+            let reason = "holds strings, sequences or references along a tiled dimension, which cannot be placed \
+                          (--tiles); leave it out with --exclude";
             return Err(Refusal { object: display_path(file.path_of(at)), reason: reason.to_owned() });
         }
         let mut rule = match tiled.is_empty() {

@@ -3,7 +3,7 @@
 //! Source: `_guess_dims` of scippnexus. Invariant: a field has the axes in the output that readers find in an input.
 
 use crate::conventions::Completion;
-use crate::schema::attribute::{self, named, replaced, text, texts};
+use crate::schema::attribute::{self, named, replaced, strings, text};
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Column, Role, Schema, SchemaEntry, display_path, last_name, parent_path};
 use raddle_hdf5::number::NumberType;
@@ -34,7 +34,7 @@ pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     let mut differences = Vec::new();
     for (at, fields) in groups.into_values() {
         let mut attributes = completion.schema.entries[at].attributes.clone();
-        let axes = named(&attributes, "axes").and_then(texts).unwrap_or_default();
+        let axes = named(&attributes, "axes").and_then(strings).unwrap_or_default();
         for (name, column, found) in other_guesses(completion.schema, &attributes, &axes, &fields) {
             let is_named = |axis: &usize| axes.get(*axis).is_some_and(|name| name != ".");
             if completion.is_new && found.iter().all(is_named) {

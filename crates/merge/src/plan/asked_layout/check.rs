@@ -105,7 +105,7 @@ fn check_names(sizes: &[(String, u64)], names: &[Vec<Vec<Vec<u8>>>], option: &st
     })
 }
 
-/// Returns the names of dimensions as a text, or, if there are none, the reason and the remedy.
+/// Returns the names of dimensions as a string, or, if there are none, the reason and the remedy.
 pub(crate) fn offered_dimensions<'a>(names: impl Iterator<Item = &'a Vec<u8>>, remedy: &str) -> String {
     let mut offered: Vec<String> = names.map(|name| display_path(name)).collect();
     offered.sort_unstable();

@@ -32,7 +32,7 @@ use std::path::Path;
 pub enum ChunkSource {
     /// The read pattern (`--for`).
     Policy,
-    /// The read pattern, for a variable with a time axis or a rule of CMIP7.
+    /// The read pattern, for a variable with a time axis or a CMIP7 rule.
     Grid,
     /// The shape for all datasets (`--chunk`).
     Option,
@@ -51,7 +51,7 @@ enum AskedChunk {
     Shape(Vec<u64>),
     /// Sizes of some axes.
     Axes(Vec<Option<u64>>),
-    /// The shape that the rules of CMIP7 require.
+    /// The shape that the CMIP7 rules require.
     Cmip7(Cmip7Role),
     /// A shape for reading maps or series, with the time axis and the other axes that are not horizontal.
     Grid {
@@ -122,7 +122,7 @@ pub(crate) struct AskedLayouts<'o> {
     matchers: Vec<Option<GlobSet>>,
     /// Dimensions of the datasets, if an option depends on them.
     dimensions: Option<Dimensions>,
-    /// Variables with rules of CMIP7, if these are requested.
+    /// Variables with CMIP7 rules, if these are requested.
     cmip7: Cmip7Variables,
     /// Additional paths of datasets, indexed by their first path.
     links: HashMap<Vec<u8>, Vec<Vec<u8>>>,
@@ -223,7 +223,7 @@ impl<'o> AskedLayouts<'o> {
         if self.indexes.iter().any(|index| index.relies_on(&entry.path)) {
             if (0..options.layout_rules.len()).any(|rule| self.matchers[rule].is_some() && self.applies(rule, entry)) {
                 let object = display_path(&entry.path);
-                let reason = "has an index of PyTables, which relies on its chunks (--layout); leave the index out with \
+                let reason = "has a PyTables index, which relies on its chunks (--layout); leave the index out with \
                               `raddle merge --exclude '_i_*'`";
                 return Err(MergeError::Object { object, reason: reason.to_owned() });
             }

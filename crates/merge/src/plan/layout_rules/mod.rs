@@ -138,7 +138,7 @@ impl LayoutRule {
         &self.objects
     }
 
-    /// Returns the patterns as one text, for messages.
+    /// Returns the patterns as one string, for messages.
     pub fn pattern(&self) -> String {
         match &self.objects {
             RuleObjects::All => "/".to_owned(),

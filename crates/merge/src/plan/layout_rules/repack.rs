@@ -11,7 +11,7 @@ use raddle_codec::{Compression, Effort, KnownFilter};
 /// Names of layouts and filters.
 const NAMES: [&str; 11] = ["CHUNK", "CONTI", "COMPA", "GZIP", "SHUF", "FLET", "NONE", "UD", "SZIP", "NBIT", "SOFF"];
 
-/// Returns whether a text begins with a layout or filter.
+/// Returns whether a string begins with a layout or filter.
 pub(super) fn begins(text: &str) -> bool {
     NAMES.contains(&text.split('=').next().unwrap_or_default().trim_end())
 }

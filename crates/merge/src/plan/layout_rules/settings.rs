@@ -7,7 +7,7 @@ use crate::plan::chunk::Chunk;
 /// Names of settings.
 const NAMES: [&str; 7] = ["chunk", "filter", "compress", "shuffle", "fletcher32", "contiguous", "compact"];
 
-/// Returns whether a text begins with a setting.
+/// Returns whether a string begins with a setting.
 pub(super) fn begins(text: &str) -> bool {
     let end = text.find(|c: char| "=,".contains(c) || c.is_whitespace()).unwrap_or(text.len());
     NAMES.contains(&&text[..end])
@@ -100,7 +100,7 @@ fn not_a_setting(part: &str) -> String {
     format!("{part:?}: not a setting; settings are {}", NAMES.join(", "))
 }
 
-/// Splits a text at commas outside of parentheses.
+/// Splits a string at commas outside of parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let is_separator = |c: char| {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_parsed() {
+    fn strings_are_parsed() {
         let parsed = |text: &str| AddedColumn::parse(text).map(|one| (one.name, one.object, one.attribute));
         let of = |parts: [&str; 3]| Ok(parts.map(str::to_owned).into());
         assert_eq!(parsed("run=@run"), of(["run", "/", "run"]));

@@ -70,7 +70,7 @@ pub(super) fn make(source: &Source<'_>, grown: Option<&Column>) -> Result<NewDat
                 source,
                 &class,
                 input,
-                format!("{} ({kind}), of another type or shape", describe_attribute(value)),
+                format!("{} ({kind}), of a different type or shape", describe_attribute(value)),
             ));
         };
         rows.push(row);
@@ -93,7 +93,7 @@ fn row_dims(dataspace: &Dataspace) -> Vec<u64> {
     }
 }
 
-/// Returns a type that holds all texts; `None` if one of the types is not text.
+/// Returns a type that holds all strings; `None` if one of the types is not text.
 fn common_text<'a>(classes: impl Iterator<Item = &'a TypeClass>) -> Option<TypeClass> {
     let mut common: Option<TypeClass> = None;
     for class in classes {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_any_length_have_a_common_type() {
+    fn strings_of_any_length_have_a_common_type() {
         let common = |classes: &[TypeClass]| common_text(classes.iter());
         assert_eq!(common(&[fixed(3, 1), fixed(7, 1), fixed(5, 1)]), Some(fixed(7, 1)));
         assert_eq!(common(&[fixed(3, 0), fixed(7, 1)]), Some(fixed(8, 0)));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_converted_or_do_not_fit() {
+    fn strings_are_converted_or_do_not_fit() {
         let of = |value: &[u8]| [&(value.len() as u64).to_le_bytes()[..], value].concat();
         assert_eq!(converted(&text(&fixed(3, 1), b"ab\0"), &fixed(4, 2)), Some(b"ab  ".to_vec()));
         assert_eq!(converted(&text(&fixed(3, 2), b"ab "), &variable(0)), Some(of(b"ab")));

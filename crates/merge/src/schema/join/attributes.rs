@@ -149,7 +149,7 @@ pub(super) fn absent(attribute: &AttributeValue) -> String {
     format!("no {}", display_path(&attribute.name))
 }
 
-/// Describes two unequal attributes of the same name with texts that differ.
+/// Describes two unequal attributes of the same name; the descriptions differ.
 fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (String, String) {
     let (left, right) = (value_of(expected), value_of(found));
     if left != right {

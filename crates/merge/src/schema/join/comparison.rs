@@ -21,7 +21,7 @@ pub(super) struct Comparison<'a> {
     /// Store that receives the differences.
     pub found: &'a mut FoundDifferences,
     pub options: &'a JoinOptions,
-    /// Whether attributes that give values another meaning are refused.
+    /// Whether attributes that change the meaning of values are refused.
     pub guards_meaning: bool,
     /// Whether the first input is a file to which the others are appended.
     pub grows: bool,
@@ -38,7 +38,7 @@ impl Comparison<'_> {
             (None, None) => true,
             _ => false,
         };
-        if !is_same && !self.is_length_of_texts(rule) {
+        if !is_same && !self.is_length_of_strings(rule) {
             self.dispute(rule);
             return;
         }
@@ -54,20 +54,20 @@ impl Comparison<'_> {
         self.found.add(&self.joined.entry.path, kind, expected, found, self.input);
     }
 
-    /// Returns whether the object is a dimension that variables other than texts use only in some inputs. Its length is
-    /// then compared with that of the variables, as for texts.
-    fn is_length_of_texts(&mut self, rule: Option<&Rule>) -> bool {
+    /// Returns whether the object is a dimension that variables other than strings use only in some inputs. Its length
+    /// is then compared with that of the variables, as for strings.
+    fn is_length_of_strings(&mut self, rule: Option<&Rule>) -> bool {
         let (Some(declared), Some(rule)) = (&mut self.joined.declared, rule) else { return false };
-        let (of_texts, of_others) = match (declared.rule.placement, rule.placement) {
+        let (of_strings, of_others) = match (declared.rule.placement, rule.placement) {
             (Placement::Widest, Placement::Once) => (&declared.rule, rule),
             (Placement::Once, Placement::Widest) => (rule, &declared.rule),
             _ => return false,
         };
-        let of_texts = of_texts.clone();
-        if (Rule { placement: Placement::Once, widened: None, ..of_texts.clone() }) != *of_others {
+        let of_strings = of_strings.clone();
+        if (Rule { placement: Placement::Once, widened: None, ..of_strings.clone() }) != *of_others {
             return false;
         }
-        declared.rule = of_texts;
+        declared.rule = of_strings;
         self.joined.kept = None;
         true
     }

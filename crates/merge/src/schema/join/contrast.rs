@@ -1,7 +1,7 @@
 //! Descriptions of two unequal values, which are never the same: if both values begin alike, the part that differs is
 //! shown.
 //!
-//! Invariant: the two texts are only equal if the values are equal.
+//! Invariant: the two descriptions are only equal if the values are equal.
 
 use super::describe;
 use super::describe_value::{describe_bytes, describe_element, describe_text, describe_value, members, text_of};
@@ -38,7 +38,7 @@ fn differing(left: TypedValue<'_>, right: TypedValue<'_>) -> (String, String, St
         let named = |class: &TypeClass| format!("{text} ({})", describe(class));
         let (left, right) = (named(left.class), named(right.class));
         // For some types the description omits the difference, such as the padding of numbers.
-        let right = if left == right { format!("{text} (another datatype)") } else { right };
+        let right = if left == right { format!("{text} (different datatype)") } else { right };
         return (place, left, right);
     }
     if left.dataspace != right.dataspace {
@@ -66,8 +66,8 @@ fn extent(dataspace: &Dataspace) -> String {
     }
 }
 
-/// Returns texts of two elements of one class and appends the position of the difference to `place`; `None` if none is
-/// found.
+/// Describes two elements of one class and appends the position of the difference to `place`; `None` if none
+/// is found.
 fn in_element(class: &TypeClass, left: &[u8], right: &[u8], place: &mut String) -> Option<(String, String)> {
     let (left_text, right_text) = (describe_element(class, left), describe_element(class, right));
     if left_text != right_text {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((left, right), texts("1 (int8 little-endian)", "1 (uint8 little-endian)"));
         let padded = integer(true, (1, 1));
         let (left, right) = contrast("", value(&signed, &scalar, &[1]), value(&padded, &scalar, &[1]));
-        assert_eq!((left, right), texts("1 (int8 little-endian)", "1 (another datatype)"));
+        assert_eq!((left, right), texts("1 (int8 little-endian)", "1 (different datatype)"));
         let growing = Dataspace::Simple { dims: vec![1], max_dims: vec![u64::MAX] };
         let (left, right) = contrast("", value(&signed, &row(1), &[1]), value(&signed, &growing, &[1]));
         assert_eq!((left, right), texts("[1] (1 of at most 1)", "[1] (1 of at most unlimited)"));

@@ -110,7 +110,7 @@ pub(super) fn text_of<'a>(class: &TypeClass, canonical: &'a [u8]) -> Option<&'a 
     }
 }
 
-/// Quotes and escapes a text; truncates it if it is long.
+/// Quotes and escapes a string; truncates it if it is long.
 pub(super) fn describe_text(text: &[u8]) -> String {
     let mut displayed = text;
     if text.len() > SHOWN_LEN_BYTES {
@@ -335,7 +335,7 @@ mod tests {
             prop_assert_eq!(text.parse::<f64>().unwrap().to_bits() == double.to_bits(), !double.is_nan());
             let text = scalar(&float(4, 8), &single.to_le_bytes());
             prop_assert_eq!(text.parse::<f32>().unwrap().to_bits() == single.to_bits(), !single.is_nan());
-            // Neighbouring 16-bit numbers have different texts.
+            // Neighbouring 16-bit numbers have different descriptions.
             let class = float(2, 5);
             let texts: Vec<String> =
                 [half.saturating_sub(1), half].map(|bits| scalar(&class, &bits.to_le_bytes())).into();

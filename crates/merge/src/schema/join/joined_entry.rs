@@ -103,7 +103,7 @@ impl JoinedEntry {
         self.present.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// Returns whether the object is a text-length dimension, which may have a different name in each input.
+    /// Returns whether the object is a string-length dimension, which may have a different name in each input.
     pub fn is_widest(&self) -> bool {
         self.declared.as_ref().is_some_and(|declared| declared.rule.placement == Placement::Widest)
     }

@@ -95,7 +95,7 @@ pub struct Joiner {
     found: FoundDifferences,
     inputs: u32,
     expected_inputs: usize,
-    /// Whether the output has all rows of the only input, in which case indexes of PyTables remain valid.
+    /// Whether the output has all rows of the only input, in which case PyTables indexes remain valid.
     keeps_indexes: bool,
     /// Whether the output has only some objects of the inputs. Dimension scales then drop the others from their lists.
     has_some_objects: bool,
@@ -109,13 +109,13 @@ pub struct Joiner {
     convention: Option<Option<Choice>>,
     /// Reason why the convention was recognised.
     because: String,
-    /// Whether datasets are refused if their attributes give values another meaning.
+    /// Whether datasets are refused if their attributes change the meaning of values.
     guards_meaning: bool,
 }
 
 impl Joiner {
     /// Creates a joiner without inputs that expects `expected_inputs`. With `guards_meaning`, datasets are refused if
-    /// their attributes give values another meaning.
+    /// their attributes change the meaning of values.
     pub fn new(options: JoinOptions, guards_meaning: bool, expected_inputs: usize) -> Self {
         Self {
             options,
@@ -189,7 +189,7 @@ impl Joiner {
             }
             if !self.keeps_indexes && is_table_index(&entry) {
                 left_out = Some(path);
-                let found = "an index of PyTables, left out".to_owned();
+                let found = "a PyTables index, left out".to_owned();
                 self.found.add(path, DifferenceKind::Index, "none".to_owned(), found, input);
                 continue;
             }
@@ -240,7 +240,7 @@ impl Joiner {
     }
 }
 
-/// Returns whether the group is an index of PyTables over columns of a table, which refers to rows by their numbers in
+/// Returns whether the group is a PyTables index over columns of a table, which refers to rows by their numbers in
 /// one file.
 fn is_table_index(entry: &ScannedEntry) -> bool {
     matches!(entry.role, ScannedRole::Other(Role::Group { .. })) && marks_table_index(&entry.attributes)

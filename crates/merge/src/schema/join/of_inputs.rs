@@ -145,7 +145,7 @@ impl Joiner {
                     path: display_path(&joined.entry.path),
                     kind: DifferenceKind::Value,
                     expected: "the value of all previous inputs".to_owned(),
-                    found: "another value, for which the file has no dataset; merge all inputs again".to_owned(),
+                    found: "a different value, for which the file has no dataset; merge all inputs again".to_owned(),
                     inputs: (1..inputs).collect(),
                 });
                 continue;

@@ -1,6 +1,6 @@
 //! Dimension of the scalars of netCDF files that become datasets with one element per input (`--scalars stack`).
 //!
-//! Some readers of netCDF refuse files with a variable that has an axis without a dimension. Ids of dimensions are
+//! Some netCDF readers refuse files with a variable that has an axis without a dimension. Ids of dimensions are
 //! assigned when the rules are settled. Invariant: the dimension has no variable, and no object of an input has its
 //! name.
 

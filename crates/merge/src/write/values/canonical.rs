@@ -1,4 +1,4 @@
-//! Values of types that hold addresses within their file, in canonical bytes: texts, sequences, references.
+//! Values of types that hold addresses within their file, in canonical bytes: strings, sequences, references.
 //!
 //! Invariant: returned values have the same meaning in any file.
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Number of bytes of file-local elements read at once. The size counts descriptors; it bounds the memory for
 /// variable-length data.
 const CANONICAL_BLOCK_LEN_BYTES: u64 = 1 << 20;
-/// Size of an empty text in canonical bytes, which consist only of its length.
+/// Size of an empty string in canonical bytes, which consist only of its length.
 const EMPTY_TEXT_LEN_BYTES: usize = 8;
 
 /// Callback for a block of canonical values: first row in the output, number of rows, canonical bytes.
@@ -150,7 +150,7 @@ impl ColumnReader<'_> {
         Ok(self.with_suffix_of(column, input, canonical))
     }
 
-    /// Returns canonical bytes of texts of an input with the suffix that they get in the output, if there is one.
+    /// Returns canonical bytes of strings of an input with the suffix that they get in the output, if there is one.
     fn with_suffix_of(&self, column: u32, input: u32, canonical: Vec<u8>) -> Vec<u8> {
         let scanned = &self.plan.schema.columns[column as usize];
         match scanned.conversion_of(input).map(|conversion| &conversion.map) {

@@ -1,11 +1,11 @@
-//! Texts of the command line that raddle parses itself.
+//! Arguments of the command line that raddle parses itself.
 
 use raddle::options::{Chunk, LayoutRule};
 use raddle_core::size::Size;
 use raddle_merge::options::Compress;
 
 /// Runs the target whose input is an option's value.
-pub(crate) fn texts(bytes: &[u8]) {
+pub(crate) fn arguments(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(Size(len_bytes)) = text.parse::<Size>() {
         assert_eq!(len_bytes.to_string().parse(), Ok(Size(len_bytes)));
@@ -24,7 +24,7 @@ pub(crate) fn texts(bytes: &[u8]) {
 
 /// Returns values that are accepted, and some that are not.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    let texts = [
+    let arguments = [
         "512MiB",
         "2GB",
         "1.5GiB",
@@ -48,5 +48,5 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         "0.1234567890123456789TB",
         "٣MiB",
     ];
-    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+    arguments.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

@@ -1,4 +1,4 @@
-"""Conditions on texts of variable length: the rows that comparisons of bytes find in what h5py reads."""
+"""Conditions on variable-length strings: the rows that comparisons of bytes find in what h5py reads."""
 
 import operator
 import os
@@ -19,7 +19,7 @@ TEXTS = ["", "a", "ab", "b", "B", "é", "日本", "run 1", "run 10", "x" * 15, "
 
 
 def write(path, texts, written, others, chunk):
-    """Writes a column of texts of which the last rows are never written, which HDF5 stores as null texts."""
+    """Writes a column of strings of which the last rows are never written, which HDF5 stores as null strings."""
     options = {} if chunk is None else {"chunks": (chunk,), "maxshape": (None,)}
     with h5py.File(path, "w") as file:
         column = file.create_dataset("rec/text", (len(texts),), h5py.string_dtype(), **options)
@@ -102,7 +102,7 @@ def test_blocks_are_skipped_by_the_first_bytes(table, name):
     assert every["whole_blocks"] == every["blocks"]
 
 
-def test_an_index_made_by_a_merge_has_limits_of_texts(table, tmp_path):
+def test_an_index_made_by_a_merge_has_limits_of_strings(table, tmp_path):
     output, again = tmp_path / "both.h5", tmp_path / "again"
     raddle.merge([table, table], output, chunk="1000rows", duplicates="keep", index=True, extendible=True, progress=False)
     raddle.index(output, output=again, progress=False)
@@ -120,8 +120,8 @@ def test_an_index_made_by_a_merge_has_limits_of_texts(table, tmp_path):
         assert np.array_equal(*found) and len(found[0])
 
 
-def test_verify_compares_limits_of_texts_with_the_values(tmp_path):
-    """A text that is replaced in its place in the heap changes neither the length nor, here, the time of the file."""
+def test_verify_compares_limits_of_strings_with_the_values(tmp_path):
+    """A string that is replaced in its place in the heap changes neither the length nor, here, the time of the file."""
     path = tmp_path / "all.h5"
     with h5py.File(tmp_path / "in.h5", "w") as file:
         texts = [f"text {row:06}" for row in range(30_000)]
@@ -141,13 +141,13 @@ def test_other_values_of_variable_length_are_refused(table):
     for name in ("ragged", "pair"):
         with pytest.raises(errors.UsageError, match="variable length"):
             scan.filter(col(name) == "x").count()
-    with pytest.raises(errors.UsageError, match="holds texts, which 3 is not"):
+    with pytest.raises(errors.UsageError, match="holds strings, which 3 is not"):
         scan.filter(col("text") == 3).count()
     with pytest.raises(errors.UsageError, match="cannot be compared with x"):
         scan.filter(col("text") == col("x")).count()
 
 
-def test_damaged_texts_are_reported(table):
+def test_damaged_strings_are_reported(table):
     stored = table.read_bytes()
     table.write_bytes(stored.replace(b"GCOL", b"GC0L"))
     with pytest.raises(errors.InputError, match="/rec/text"):

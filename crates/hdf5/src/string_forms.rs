@@ -21,12 +21,12 @@ struct Strings {
 
 /// Positions of the strings in an element that have to be normalised.
 #[derive(Debug, Default)]
-pub struct TextForms {
+pub struct StringForms {
     element_len: usize,
     strings: Vec<Strings>,
 }
 
-impl TextForms {
+impl StringForms {
     /// Finds the strings in elements of `class`.
     pub fn of(class: &TypeClass) -> Self {
         let mut forms = Self { element_len: class.len_bytes() as usize, strings: Vec::new() };
