@@ -352,7 +352,7 @@ def test_filters_that_strings_cannot_keep_are_reported(raddle, tmp_path, rows):
         file.create_dataset("deflated", data=["a"] * rows, compression="gzip", **settings)
     for options in [("--for", "keep"), ()]:
         message = raddle("merge", path, "-o", tmp_path / "out.h5", "--force", "-c", "keep", *options).stderr
-        assert "1 dataset of texts, sequences or references cannot keep lzf" in message, message
+        assert "1 dataset of strings, sequences or references cannot keep lzf" in message, message
     with h5py.File(tmp_path / "out.h5") as file:
         assert [file[name].compression for name in ("packed", "deflated")] == [None, "gzip"]
 

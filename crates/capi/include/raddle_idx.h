@@ -103,7 +103,7 @@ typedef struct raddle_idx_info {
 } raddle_idx_info;
 
 /**
- * Description of a field. The texts are valid until the handle is closed.
+ * Description of a field. The strings are valid until the handle is closed.
  */
 typedef struct raddle_idx_field {
     /**

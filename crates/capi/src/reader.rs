@@ -37,7 +37,7 @@ pub struct RaddleIdxInfo {
     pub resolution: u32,
 }
 
-/// Description of a field. The texts are valid until the handle is closed.
+/// Description of a field. The strings are valid until the handle is closed.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct RaddleIdxField {

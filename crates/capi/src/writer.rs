@@ -264,7 +264,7 @@ pub unsafe extern "C" fn raddle_idx_set_option(
     value: *const c_char,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and two texts, as the header requires.
+        // SAFETY: a handle and two strings, as the header requires.
         let (writer, name, value) = unsafe {
             (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("value", value)?)
         };
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn raddle_idx_add_field(
     components: u32,
 ) -> RaddleIdxStatus {
     call(|| {
-        // SAFETY: a handle and two texts, as the header requires.
+        // SAFETY: a handle and two strings, as the header requires.
         let (writer, field, number) = unsafe {
             (pointers::it("writer", writer)?, pointers::text("name", name)?, pointers::text("number", number)?)
         };

@@ -506,7 +506,7 @@ fn lost_filters(plan: &MergePlan) -> Vec<String> {
         let count = quantity::counted(datasets, "dataset");
         if is_file_local {
             return format!(
-                "{count} of texts, sequences or references cannot keep {name}: these are written with deflate or \
+                "{count} of strings, sequences or references cannot keep {name}: these are written with deflate or \
                  without compression"
             );
         }
