@@ -8,6 +8,7 @@ mod tests;
 
 use crate::expression::{Expression, Literal, Operator};
 use crate::lists::{FloatList, StringList};
+use crate::matches::Matches;
 use crate::numbers::{Number, with_words};
 use crate::pair::Pair;
 use crate::ranges::Ranges;
@@ -20,36 +21,6 @@ use std::collections::BTreeMap;
 /// Minimum length of a list that is searched for each value. With fewer values or ranges, each of them is compared with
 /// all values, which the compiler does for several at a time.
 const MIN_LISTED: usize = 16;
-
-/// Verdict on a block: which of its rows satisfy a condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Matches {
-    /// No row.
-    None,
-    /// Any rows: the limits do not decide.
-    Some,
-    /// Every row.
-    All,
-}
-
-impl Matches {
-    pub fn inverted(self) -> Self {
-        match self {
-            Self::None => Self::All,
-            Self::Some => Self::Some,
-            Self::All => Self::None,
-        }
-    }
-
-    /// Returns the verdict for values that all satisfy a condition, or for values that all fail it.
-    pub fn of(all: bool, none: bool) -> Self {
-        match (all, none) {
-            (_, true) => Self::None,
-            (true, false) => Self::All,
-            (false, false) => Self::Some,
-        }
-    }
-}
 
 /// A condition on columns with known types.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,6 +18,7 @@ pub mod expression;
 pub mod index;
 mod limits;
 mod lists;
+mod matches;
 mod numbers;
 mod pair;
 mod parse;

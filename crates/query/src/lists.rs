@@ -2,8 +2,8 @@
 //!
 //! Invariant: the values of a list are in ascending order, and none of them is NaN.
 
-use crate::condition::Matches;
 use crate::limits::{Limits, StringPrefix};
+use crate::matches::Matches;
 use crate::numbers::{Number, with_words};
 use crate::strings::StringForm;
 use raddle_hdf5::number::NumberType;

@@ -3,8 +3,8 @@
 //! Numbers of any types are compared exactly, NaN as IEEE 754 requires. Invariant: as in [`crate::condition`], a
 //! verdict on limits holds for all values within them.
 
-use crate::condition::Matches;
 use crate::expression::Operator;
+use crate::matches::Matches;
 use crate::numbers::{Number, with_words};
 use crate::statistics::Limits;
 use crate::strings::StringForm;

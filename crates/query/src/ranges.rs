@@ -2,7 +2,7 @@
 //!
 //! Invariant: the ranges are in ascending order, and between two of them lies at least one integer.
 
-use crate::condition::Matches;
+use crate::matches::Matches;
 use crate::numbers::Number;
 
 /// Ranges of integers, both ends included.

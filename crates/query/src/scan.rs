@@ -3,10 +3,11 @@
 //! Rows are divided into blocks of whole chunks, which threads take one by one. Invariant: rows are found in the order
 //! of the table, whatever the number of threads.
 
-use crate::condition::{Condition, Matches};
+use crate::condition::Condition;
 use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
+use crate::matches::Matches;
 use crate::statistics::BlockStatistics;
 use crate::table::{IS_VARIABLE, Table, TableColumn, block_rows};
 use raddle_core::cancel::CancelToken;
