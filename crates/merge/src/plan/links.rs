@@ -75,7 +75,8 @@ impl RootObjects {
 }
 
 /// Returns a schema of external links, one to each of the `objects` of each input under its own name, and the reasons
-/// why there cannot be such links: inputs that are refused, and names that several inputs share. `targets` are the names of the inputs in the output.
+/// against such links: inputs that are refused, and names that several inputs share. `targets` are the names of the
+/// inputs in the output.
 pub fn object_schema(objects: &[RootObjects], targets: &[Vec<u8>]) -> (Schema, Vec<Difference>) {
     let mut inputs_of: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     let mut links = Vec::new();

@@ -365,9 +365,9 @@ impl BlockComparer<'_> {
         Some(value_mismatch(plan, block.left, block.rows.start + byte as u64 / row_len_bytes.max(1)))
     }
 
-    /// Compares a column of a file-local type; `dims` are the dimensions in the output.
-    /// Compares canonical bytes. Blocks of the inputs, which may be a few rows each, are collected before the output is
-    /// read: a virtual dataset has all its sources checked for every read.
+    /// Compares the canonical bytes of a column of a file-local type; `dims` are the dimensions in the output. Blocks of
+    /// the inputs, which may be a few rows each, are collected before the output is read, because every read of a virtual
+    /// dataset checks all of its sources.
     fn compare_file_local(
         &mut self,
         plan: &MergePlan,
