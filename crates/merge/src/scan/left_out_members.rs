@@ -35,7 +35,7 @@ pub(super) fn lacks_signal(paths: &Paths, entries: &[ScannedEntry]) -> Option<Re
 /// Returns the reason to refuse a file if the object at `path` is left out of a group to which the output links.
 pub(super) fn linked_as_whole(path: &[u8]) -> Refusal {
     let reason = "an object of a group to which the output has a link, and a link leads to all objects of the group; leave \
-                  out whole groups only";
+                  out only whole groups";
     Refusal { object: display_path(path), reason: reason.to_owned() }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod chunk_checks;
 pub(crate) mod dimension_scales;
 mod entry;
 pub(crate) mod exchange;
+mod left_out_bounds;
 mod left_out_members;
 pub(crate) mod scale_lists;
 mod scanner;
@@ -18,7 +19,6 @@ pub use entry::{ScannedEntry, ScannedRole};
 
 use crate::conventions::{self, Choice, ConventionOptions, FileView, Recognition, Refusal};
 use crate::error::{BadInput, MergeError, Result};
-use crate::inputs::left_out_coordinates::complete_bounds;
 use crate::inputs::left_out_scales;
 use crate::inputs::linked_files::real_folder;
 use crate::inputs::paths::Paths;
@@ -214,7 +214,7 @@ impl InputScanner<'_> {
             let coordinates = left_out.coordinates.iter();
             let coordinates: Vec<_> =
                 coordinates.map(|coordinate| (&*coordinate.path, scanner.of_left_out(coordinate))).collect();
-            complete_bounds(&visits.paths, &mut entries, &coordinates);
+            left_out_bounds::complete_bounds(&visits.paths, &mut entries, &coordinates);
         }
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
