@@ -71,6 +71,16 @@ impl<'a> Context<'a> {
         self.ranks.rank() == 0
     }
 
+    /// Collective. Runs a step on the first rank. If it fails there, it fails on every rank; otherwise the other ranks get
+    /// the default value.
+    pub(crate) fn on_first<T: Default>(
+        &self,
+        step: &'static str,
+        run: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.ranks.agree(step, if self.leads() { run() } else { Ok(T::default()) })
+    }
+
     /// Collective. Returns the options of a request if every rank could read them: files of rules and layouts may be
     /// missing on some machines.
     pub(crate) fn agree_on_options<T>(&self, local: Result<T, Error>) -> Result<T, Error> {

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Error;
 use crate::merge_index::{self, MergeIndex, Observers};
-use crate::options::output::refuse_replacing;
+use crate::options::output::{check_output, refuse_replacing};
 use crate::options::{
     ExecutionOptions, Inputs, KeyOptions, LayoutOptions, MergeIndexOptions, MergePreviewOptions, OutputOptions,
     PlacementOptions, SchemaOptions, SortOptions, StripeOptions,
@@ -192,8 +192,7 @@ impl MergeRequest {
             return Err(Error::usage("--part is for independent processes, not for MPI ranks"));
         }
         let read = [self.inputs.list_files(), self.schema.conventions.files(), self.layout.files()].concat();
-        let check = || refuse_replacing(&options.output, &read);
-        context.ranks.agree("look at the output", if context.leads() { check() } else { Ok(()) })?;
+        context.on_first("look at the output", || refuse_replacing(&options.output, &read))?;
         plan_output(files, &self.sorting, options, (&self.preview, self.indexing), self.part, context)
     }
 }
@@ -248,17 +247,13 @@ pub(crate) fn plan_output(
     part: Option<Part>,
     context: &Context<'_>,
 ) -> Result<PlannedMerge, Error> {
-    let (ranks, leads) = (context.ranks, context.leads());
     // Checked before the scan, which may take minutes, and again when writing starts.
-    let check = || crate::options::output::check_output(&options.output, &files, options.force);
-    ranks.agree("look at the output", if leads { check() } else { Ok(()) })?;
+    context.on_first("look at the output", || check_output(&options.output, &files, options.force))?;
     let options = MergeOptions { output: published_path(&options.output), ..options };
-    let check = || preview::check(preview, &options, part.is_some());
-    ranks.agree("look at the preview", if leads { check() } else { Ok(()) })?;
-    let check = || merge_index::check(indexing.index, &options, part.is_some());
-    ranks.agree("look at the index", if leads { check() } else { Ok(()) })?;
+    context.on_first("look at the preview", || preview::check(preview, &options, part.is_some()))?;
+    context.on_first("look at the index", || merge_index::check(indexing.index, &options, part.is_some()))?;
     let (plan, files) = plan_inputs(files, sorting, &options, context)?;
-    let preview = ranks.agree("plan the preview", MergePreview::of(preview, &plan))?;
+    let preview = context.ranks.agree("plan the preview", MergePreview::of(preview, &plan))?;
     let index = indexing.index.then(|| MergeIndex::of(&plan));
     Ok(PlannedMerge { plan, files, preview, index, part })
 }
@@ -402,8 +397,7 @@ impl PlannedMerge {
             return Err(Error::usage(&format!("--part {part}: a part is written on its own (run_part)")));
         }
         if let Some(preview) = &mut self.preview {
-            let begun = if context.leads() { preview.begin(&self.plan.options) } else { Ok(()) };
-            context.ranks.agree("begin the preview", begun)?;
+            context.on_first("begin the preview", || preview.begin(&self.plan.options))?;
         }
         let preview = self.preview.iter().map(|preview| preview as &dyn TileObserver);
         let observers: Vec<_> = preview.chain(self.index.iter().map(|index| index as &dyn TileObserver)).collect();

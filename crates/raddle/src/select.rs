@@ -135,8 +135,7 @@ impl SelectRequest {
             Selection::new(&self.include, &self.exclude, &[]).map_err(|error| Error::of_merge(&error, &[]))?;
         self.execution.apply(&mut options, context.default_jobs);
         let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
-        let settled = if context.leads() { settle(&self.file).map(drop).map_err(of_file) } else { Ok(()) };
-        context.ranks.agree("complete an interrupted append", settled)?;
+        context.on_first("complete an interrupted append", || settle(&self.file).map(drop).map_err(of_file))?;
         let found = self.key(&options).and_then(|(spec, derived)| {
             let selection = select(&self.file, &self.conditions, &spec, options.jobs, context)?;
             Ok((selection, derived))

@@ -120,8 +120,7 @@ impl VerifyRequest {
         if !self.has_inputs() {
             let checked = check_collective(&self.file, &options, watch, ranks);
             let mut report = checked.map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
-            let found = if context.leads() { self.check_index(options.jobs, context) } else { Ok(Vec::new()) };
-            report.mismatches.extend(ranks.agree("check the index", found)?);
+            report.mismatches.extend(context.on_first("check the index", || self.check_index(options.jobs, context))?);
             return Ok(report);
         }
         let files = self.sorting.sort_collective(files, &options, watch, ranks)?;

@@ -20,7 +20,6 @@ use crate::options::{
     ExecutionOptions, FileInputs, LayoutOptions, MergeIndexOptions, MergePreviewOptions, SortOptions, StripeOptions,
     WritingOptions,
 };
-use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_merge::options::MergeOptions;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -185,8 +184,7 @@ impl RechunkRequest {
         }
         let options = context.agree_on_options(self.options(output, context.default_jobs))?;
         let read = [self.inputs.listing().list_files(&self.inputs.inputs), self.layout.files()].concat();
-        let check = || refuse_replacing(output, &read);
-        context.ranks.agree("look at the output", if context.leads() { check() } else { Ok(()) })?;
+        context.on_first("look at the output", || refuse_replacing(output, &read))?;
         plan_output(files, &SortOptions::default(), options, (&self.preview, self.indexing), None, context)
             .map_err(|error| error.without_option("--skip-bad"))
     }
