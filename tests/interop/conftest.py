@@ -7,6 +7,14 @@ import pytest
 from command import RADDLE, raddle  # noqa: F401
 
 
+def write_frames(path, first):
+    """Writes a file with a dataset `frames` of four numbers from `first`; returns its path."""
+    path.parent.mkdir(exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file["frames"] = np.arange(4).reshape(2, 2) + first
+    return path
+
+
 def write_events(path, seed, events=500, groups=6):
     """Writes a file like NOvA's: tables of rank-2 columns in chunks of 128 rows, most of them empty, and wide maps."""
     random = np.random.default_rng(seed)
