@@ -172,10 +172,11 @@ test-mpich: setup-tests
 	$(MAKE) python
 	MPICC=mpicc.mpich MPIF90=mpif90.mpich MPIRUN=mpirun.mpich $(BIN)/python -m pytest tests/capi -k rank
 
+soak: export RADDLE_SOAK = 1
 soak: judge loom
 	! ($(HAS_MPI)) || $(CARGO) build --locked --workspace --features raddle-cli/mpi --bin raddle --test ranks
-	! ($(HAS_MPI)) || RADDLE_SOAK=1 RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
-	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --ignored --test-threads 1
+	! ($(HAS_MPI)) || RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/mpi/test_failures.py
+	$(CARGO) test --locked --workspace --test faults --test mutated --test merges -- --include-ignored --test-threads 1
 
 judge: setup-tests
 	$(CARGO) build --locked --workspace --bin raddle --example cases

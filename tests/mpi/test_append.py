@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import write_tables
 
-SIZES = [1, 2, 3, 5]
+SIZES = [1, 2, 5]
 KEYS = ["--keys", "/spill/run,/spill/evt"]
 
 

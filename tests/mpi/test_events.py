@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import uproot
 
-SIZES = [1, 2, 3, 4]
+SIZES = [1, 3, 4]
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def reading_groups(size, strategy):
     return 1 if strategy == "files" else (size + 1) // 2
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 7])
+@pytest.mark.parametrize("size", [2, 3, 7])
 def test_by_files_the_bytes_are_those_of_one_process(ranks, alone, many, tmp_path, size):
     options = ["--chunk", "512rows", "--keys", "/spill/run,/spill/evt", "-q", "-f"]
     alone("merge", *many, "-o", "one.h5", *options)

@@ -162,7 +162,7 @@ fn seeds_are_read() {
 const ODD: [u64; 8] = [0, 1, 0x7F, 0x7FFF, 0x7FFF_FFFF, 0xFFFF_FFFF, i64::MAX as u64, u64::MAX];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 50, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, max_shrink_iters: 50, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn changed_files_are_errors_or_other_values(

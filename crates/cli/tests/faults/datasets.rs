@@ -1,6 +1,7 @@
 //! `raddle idx write` over an existing dataset: whichever call fails or is the last one, a reader finds all of the old
 //! samples or all of the new ones. If the old dataset has a different layout, a reader may temporarily find none.
 
+use crate::distance;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::SingleProcess;
 use raddle_core::report::progress::{Silent, Watch};
@@ -216,13 +217,13 @@ fn a_call_that_fails_leaves_the_old_samples_or_the_new() {
 
 #[test]
 fn a_kill_leaves_the_old_samples_or_the_new() {
-    strike(&Action::Kill, 2, Kind::Idx(BITS_PER_BLOCK), &[]);
+    strike(&Action::Kill, distance(2), Kind::Idx(BITS_PER_BLOCK), &[]);
 }
 
 #[test]
 fn a_part_is_replaced_or_not_whatever_call_fails_or_is_the_last() {
     for (action, options) in [(Action::Fail(ENOSPC), &[][..]), (Action::Kill, &[]), (Action::Kill, UNSYNCED)] {
-        let calls = strike(&action, 1, Kind::Box, options);
+        let calls = strike(&action, distance(2), Kind::Box, options);
         assert!(calls > 12, "only {calls} calls were counted");
     }
 }
@@ -234,20 +235,20 @@ fn no_header_of_another_layout_describes_new_blocks() {
 
 #[test]
 fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_fails() {
-    let calls = strike(&Action::Fail(ENOSPC), 1, Kind::Zarr, &[]);
+    let calls = strike(&Action::Fail(ENOSPC), distance(3), Kind::Zarr, &[]);
     assert!(calls > 12, "only {calls} calls were counted");
 }
 
 #[test]
 fn an_ome_zarr_folder_is_the_old_or_the_new_whatever_call_is_the_last() {
-    strike(&Action::Kill, 2, Kind::Zarr, &[]);
+    strike(&Action::Kill, distance(3), Kind::Zarr, &[]);
 }
 
 #[test]
 fn without_waiting_for_the_disk_a_call_that_fails_or_is_the_last_leaves_the_old_samples_or_the_new() {
     for kind in [Kind::Idx(BITS_PER_BLOCK), Kind::Idx(BITS_PER_BLOCK - 1), Kind::Zarr] {
         for action in [Action::Fail(ENOSPC), Action::Kill] {
-            let calls = strike(&action, 1, kind, UNSYNCED);
+            let calls = strike(&action, distance(3), kind, UNSYNCED);
             assert!(calls > 8, "only {calls} calls were counted");
         }
     }

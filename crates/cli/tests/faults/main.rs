@@ -4,7 +4,7 @@
 //! code and the message describe what happened; leftovers are reported, and the same command resumes from them and
 //! produces the same bytes.
 //!
-//! The ignored tests are long versions of the others: `make soak`.
+//! The ignored tests are long versions of the others: `make soak`, in which every call is struck.
 
 mod appending;
 mod datasets;
@@ -21,3 +21,8 @@ mod rounds;
 mod stale;
 mod workload;
 mod writing;
+
+/// Returns the distance between the calls that are struck: `usual`, or 1 in `make soak`.
+fn distance(usual: usize) -> usize {
+    if std::env::var_os("RADDLE_SOAK").is_some() { 1 } else { usual }
+}

@@ -182,7 +182,7 @@ fn every_damaged_byte_and_every_cut_ends_as_with_libdeflate() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn any_pieces_survive(

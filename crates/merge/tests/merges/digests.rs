@@ -20,7 +20,7 @@ fn check_file(path: &Path) -> Result<VerifyReport, MergeError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_merged_is_intact(

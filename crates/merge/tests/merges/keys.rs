@@ -159,7 +159,7 @@ fn types() -> impl Strategy<Value = Types> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn keys_are_what_their_definition_says(

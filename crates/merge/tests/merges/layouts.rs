@@ -25,7 +25,7 @@ fn rules() -> impl Strategy<Value = Vec<LayoutRule>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn ranks_and_parts_follow_the_rules(

@@ -18,7 +18,7 @@ fn link(link: Link) -> MergeOptions {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn a_virtual_merge_reads_as_the_concatenation(

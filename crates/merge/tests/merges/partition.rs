@@ -49,7 +49,7 @@ fn tables() -> impl Strategy<Value = (i64, Vec<Table>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn shares_are_those_of_whole_columns((events, tables) in tables(), size in 1_u64..12) {

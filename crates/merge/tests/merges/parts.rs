@@ -16,7 +16,7 @@ fn make(inputs: &[PathBuf], options: &MergeOptions, part: Part) -> PartReport {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn parts_are_the_whole(

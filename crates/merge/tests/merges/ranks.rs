@@ -80,7 +80,7 @@ pub fn numbers(folder: &Path, files: u32, chunks: u64) -> (Vec<PathBuf>, MergeOp
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn any_number_of_ranks_makes_the_bytes_of_one(

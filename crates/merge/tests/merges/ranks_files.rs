@@ -43,7 +43,7 @@ fn files_by(size: usize) -> Strategy {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn reading_by_files_makes_the_same_bytes(

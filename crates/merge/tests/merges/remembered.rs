@@ -15,7 +15,7 @@ fn mismatches(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> Resu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     /// Whatever the settings were, the file and its inputs are equal under the recorded ones.
     #[test]

@@ -25,7 +25,7 @@ fn run(inputs: &[PathBuf], options: &MergeOptions, cancel_at: Option<u64>) -> Re
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn an_interrupted_merge_is_resumed(

@@ -84,7 +84,7 @@ fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<(), 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn a_merge_is_the_concatenation(specs in files(SchemaOptions::default()), options in options()) {

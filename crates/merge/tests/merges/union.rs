@@ -43,7 +43,7 @@ fn run(inputs: &[PathBuf], output: &Path, options: &MergeOptions) -> Result<Merg
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn the_union_of_the_parts_is_the_whole(
