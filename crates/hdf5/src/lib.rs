@@ -20,6 +20,7 @@ pub mod logical;
 pub mod metadata;
 pub mod model;
 pub mod native;
+pub mod netcdf;
 pub mod number;
 pub mod object_path;
 pub mod open_file;

@@ -95,6 +95,17 @@ impl NumberType {
         matches!(self, Self::Integer { .. })
     }
 
+    /// Returns the integer type of this length with the other signedness; floats stay.
+    #[must_use]
+    pub fn with_other_signedness(self) -> Self {
+        match self {
+            Self::Integer { len_bytes, signed, is_big_endian } => {
+                Self::Integer { len_bytes, signed: !signed, is_big_endian }
+            }
+            float @ Self::Float { .. } => float,
+        }
+    }
+
     /// Returns the largest integer that the type holds; 0 for floats.
     pub fn largest(self) -> u64 {
         match self {

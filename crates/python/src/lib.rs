@@ -46,7 +46,7 @@ mod _core {
 
     #[pymodule_export]
     use super::scan::{
-        QueryEvents, QueryIndex, condition_of, condition_text, find_events, index_of, scan, write_index,
+        QueryEvents, QueryIndex, condition_of, condition_text, find_events, index_of, scan, value_types, write_index,
     };
 
     /// Version of the crates.

@@ -12,10 +12,11 @@ use raddle::{Context, Error, IndexRequest};
 use raddle_core::cancel::CancelToken;
 use raddle_core::engine::default_jobs;
 use raddle_hdf5::fork::ReadGuard;
+use raddle_hdf5::number::NumberType;
 use raddle_query::events::SearchContext;
 use raddle_query::index::FoundIndex;
 use raddle_query::statistics::Limits;
-use raddle_query::{Aggregate, AggregateKind, Expression, FoundEvents, Index, QueryError, Search, Sum};
+use raddle_query::{Aggregate, AggregateKind, Expression, FoundEvents, Index, QueryError, Search, Sum, Table};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,6 +61,40 @@ struct Request {
 /// Events that were found for searches of several ranges of rows.
 #[pyclass(frozen, module = "raddle._core")]
 pub struct QueryEvents(Arc<FoundEvents>);
+
+/// Returns the type of the values of each of some columns in scans, and whether NaN stands for a missing value. `None`
+/// is the stored type.
+///
+/// `values` is `stored`, `decoded`, or `None` without a choice. A column whose values cannot be determined is an error;
+/// if `is_lenient`, it has the stored type.
+#[pyfunction]
+pub fn value_types(
+    py: Python<'_>,
+    file: &Bound<'_, File>,
+    columns: (String, Vec<String>),
+    values: Option<&str>,
+    is_lenient: bool,
+) -> PyResult<Vec<(Option<String>, bool)>> {
+    let failed = |error: QueryError| errors::of_error(py, &Error::of_query(&error));
+    let values = values.map(str::parse).transpose().map_err(failed)?;
+    let (table, columns) = columns;
+    let table = Table::of(file.get().open_file(), &table).map_err(failed)?.with_values(values);
+    let types = columns.iter().map(|column| match table.value_type(column) {
+        Err(QueryError::Packed { .. } | QueryError::Undecodable { .. }) if is_lenient => Ok((None, false)),
+        found => found.map(|found| (found.computed.map(numpy_type), found.is_nullable)).map_err(failed),
+    });
+    types.collect()
+}
+
+/// Returns a type in numpy's notation, such as `<f4`.
+fn numpy_type(number: NumberType) -> String {
+    let (kind, is_big_endian) = match number {
+        NumberType::Integer { signed: true, is_big_endian, .. } => ('i', is_big_endian),
+        NumberType::Integer { is_big_endian, .. } => ('u', is_big_endian),
+        NumberType::Float { is_big_endian, .. } => ('f', is_big_endian),
+    };
+    format!("{}{kind}{}", if is_big_endian { '>' } else { '<' }, number.len_bytes())
+}
 
 /// Finds the events to which the rows of a search, in JSON, must belong.
 #[pyfunction]

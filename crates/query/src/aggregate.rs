@@ -127,6 +127,10 @@ impl Scan<'_> {
     /// Returns the longest range within `rows` for which the index has the requested aggregates of the column.
     fn known(&self, rows: &Range<u64>, wanted: AggregateKind) -> Option<(Range<u64>, BlockStatistics)> {
         let column = self.only_requested();
+        // Limits of decoded values may be those of missing ones.
+        if column.decoding.is_some() {
+            return None;
+        }
         let path = self.table().path_of(&column.name);
         let (inner, known) = self.index()?.within(&path, column.rows, column.kind.ordered()?, rows)?;
         (wanted == AggregateKind::Limits || known.sum.is_some()).then_some((inner, known))

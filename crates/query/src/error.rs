@@ -48,6 +48,28 @@ pub enum QueryError {
         /// Reason and remedy.
         reason: String,
     },
+    /// Attributes change the values of a column for readers of netCDF, and it was not chosen which values are searched.
+    #[error("{object} has {attributes}, so readers of netCDF see other values than those in the file")]
+    Packed {
+        /// Paths of the file and of the dataset.
+        object: String,
+        /// Attributes and their values.
+        attributes: String,
+    },
+    /// The values that the attributes of a column define cannot be computed.
+    #[error("{object} {reason}")]
+    Undecodable {
+        /// Paths of the file and of the dataset.
+        object: String,
+        /// Attributes that are not understood.
+        reason: String,
+    },
+    /// A word is not a choice of values.
+    #[error("{word:?} is not a choice of values: they are stored or decoded")]
+    Values {
+        /// The word.
+        word: String,
+    },
     /// A table cannot be selected by events.
     #[error("{table} {reason}")]
     Keys {
@@ -89,6 +111,19 @@ pub enum QueryError {
     /// The run was cancelled, or memory or threads are missing.
     #[error(transparent)]
     Core(#[from] CoreError),
+}
+
+impl QueryError {
+    /// Returns what the user can do about the error, where the message does not say so.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Packed { .. } => Some(
+                "--values decoded searches the values that xarray shows, and --values stored the numbers in the file",
+            ),
+            Self::Undecodable { .. } => Some("--values stored searches the numbers in the file"),
+            _ => None,
+        }
+    }
 }
 
 fn near(alternatives: &[String]) -> String {

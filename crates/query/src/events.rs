@@ -96,7 +96,7 @@ pub fn keyed_tables<'f>(file: &'f OpenFile, key: &str) -> Result<Vec<Table<'f>>>
 /// # Errors
 /// If the table has no key of this name.
 pub fn row_count(table: &Table<'_>, key: &str) -> Result<u64> {
-    Ok(table.column(&format!("{key}{SEQ}"))?.rows)
+    Ok(table.stored_column(&format!("{key}{SEQ}"))?.rows)
 }
 
 /// Returns the events, among `within`, of the rows of a table that satisfy a condition.
@@ -114,10 +114,9 @@ pub fn events_of(
     let scan = Scan::new(table.clone(), condition, &[format!("{key}{SEQ}")])?;
     let scan = index.into_iter().fold(scan, Scan::with_index);
     let scan = within.into_iter().fold(scan, Scan::within);
-    let column = table.column(&format!("{key}{SEQ}"))?;
     let found = Mutex::new(EventSet::default());
     scan.for_each_value_block(running.threads, running.cancel, |values| {
-        let mut events = integers(table, &column, values)?;
+        let mut events = integers(table, scan.only_requested(), values)?;
         events.dedup();
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         found.0.extend(events);
@@ -134,13 +133,13 @@ pub fn rows_of(
     among: Option<&Range<u64>>,
     running: SearchContext<'_>,
 ) -> Result<Rows> {
-    let seq = table.column(&format!("{key}{SEQ}"))?;
+    let seq = table.stored_column(&format!("{key}{SEQ}"))?;
     let offsets = format!("{key}{OFFSETS}");
     let runs = match among {
         // Offsets are of events: those of a few rows would first have to be searched for.
         Some(among) => by_seq(table, &seq, among.start.min(seq.rows)..among.end.min(seq.rows), events, running)?,
         None if table.names()?.contains(&offsets) => {
-            by_offsets(table, &table.column(&offsets)?, seq.rows, events, running)?
+            by_offsets(table, &table.stored_column(&offsets)?, seq.rows, events, running)?
         }
         None => by_seq(table, &seq, 0..seq.rows, events, running)?,
     };

@@ -124,7 +124,7 @@ impl Index {
             let table = Table::of(file, &path)?;
             for name in table.names()? {
                 // A dataset that a scan cannot compare needs no statistics.
-                let Ok(column) = table.column(&name) else { continue };
+                let Ok(column) = table.stored_column(&name) else { continue };
                 let Some(values) = column.kind.ordered() else { continue };
                 let block_rows = block_rows(column.chunk_rows(), column.row_len_bytes);
                 let path = table.path_of(&name);

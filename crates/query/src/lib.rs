@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+mod any_number;
 pub mod builder;
 mod column_name;
 mod condition;
+mod decoding;
 mod distinct;
 pub mod error;
 pub mod events;
@@ -20,6 +22,7 @@ mod limits;
 mod lists;
 mod matches;
 mod numbers;
+mod packing;
 mod pair;
 mod parse;
 mod ranges;
@@ -29,6 +32,7 @@ pub mod statistics;
 pub mod strings;
 pub mod sum;
 pub mod table;
+pub mod values;
 
 pub use aggregate::{Aggregate, AggregateKind, Sum};
 pub use builder::{IndexBuilder, NewDataset};
@@ -39,3 +43,4 @@ pub use index::Index;
 pub use scan::{Explanation, FoundRows, Scan};
 pub use search::{EventCondition, FoundEvents, Search, TableCondition};
 pub use table::Table;
+pub use values::{ValueType, Values};

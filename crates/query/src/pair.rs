@@ -3,15 +3,13 @@
 //! Numbers of any types are compared exactly, NaN as IEEE 754 requires. Invariant: as in [`crate::condition`], a
 //! verdict on limits holds for all values within them.
 
+use crate::any_number::{AnyNumber, floats, integers, values};
 use crate::expression::Operator;
 use crate::matches::Matches;
-use crate::numbers::{Number, with_words};
 use crate::statistics::Limits;
 use crate::strings::StringForm;
 use crate::table::ColumnKind;
 use raddle_hdf5::number::NumberType;
-use std::cmp::Ordering;
-
 /// Comparison of the values of two columns in a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
@@ -23,43 +21,6 @@ pub(crate) struct Pair {
 enum Kinds {
     Numbers(NumberType, NumberType),
     Strings(StringForm, StringForm),
-}
-
-/// A number of any type.
-#[derive(Debug, Clone, Copy)]
-enum AnyNumber {
-    Integer(i128),
-    Float(f64),
-}
-
-impl PartialOrd for AnyNumber {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(right)),
-            (Self::Float(left), Self::Float(right)) => left.partial_cmp(right),
-            (Self::Integer(left), Self::Float(right)) => compare(*left, *right),
-            (Self::Float(left), Self::Integer(right)) => compare(*right, *left).map(Ordering::reverse),
-        }
-    }
-}
-
-impl PartialEq for AnyNumber {
-    fn eq(&self, other: &Self) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Equal)
-    }
-}
-
-/// Compares an integer of at most 64 bits with a float.
-fn compare(left: i128, right: f64) -> Option<Ordering> {
-    if right.is_nan() {
-        return None;
-    }
-    // Floats beyond the range become its ends, which no integer of 64 bits is.
-    let floor = right.floor() as i128;
-    Some(match left.cmp(&floor) {
-        Ordering::Equal if right.fract() != 0.0 => Ordering::Less,
-        order => order,
-    })
 }
 
 impl Pair {
@@ -125,21 +86,6 @@ impl Pair {
     }
 }
 
-fn integers(number: NumberType, bytes: &[u8]) -> Vec<i128> {
-    with_words!(number, bytes, |words| words.map(Number::to_integer).collect())
-}
-
-fn floats(number: NumberType, bytes: &[u8]) -> Vec<f64> {
-    with_words!(number, bytes, |words| words.map(Number::to_float).collect())
-}
-
-fn values(number: NumberType, bytes: &[u8]) -> Vec<AnyNumber> {
-    match number.is_integer() {
-        true => integers(number, bytes).into_iter().map(AnyNumber::Integer).collect(),
-        false => floats(number, bytes).into_iter().map(AnyNumber::Float).collect(),
-    }
-}
-
 /// Limits of a block that has numbers.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
@@ -168,6 +114,7 @@ mod tests {
     use crate::statistics::{BlockStatistics, OrderedType};
     use crate::strings::canonical_of;
     use proptest::prelude::*;
+    use std::cmp::Ordering;
 
     fn column() -> impl Strategy<Value = (NumberType, Vec<u8>)> {
         let integers = prop_oneof![3 => -3_i64..4, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, (1 << 53) + 1])];

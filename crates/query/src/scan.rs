@@ -4,6 +4,7 @@
 //! of the table, whatever the number of threads.
 
 use crate::condition::Condition;
+use crate::decoding::Decoding;
 use crate::error::{QueryError, Result};
 use crate::expression::Expression;
 use crate::index::Index;
@@ -42,7 +43,7 @@ pub struct Scan<'f> {
 pub struct FoundRows {
     /// Numbers of the rows, ascending; empty unless they were requested.
     pub rows: Vec<u64>,
-    /// Values of each requested column in these rows, as stored, with strings padded with zeros.
+    /// Values of each requested column in these rows, stored or decoded, with strings padded with zeros.
     pub columns: Vec<Vec<u8>>,
 }
 
@@ -94,7 +95,8 @@ impl<'f> Scan<'f> {
     /// Creates a scan of the rows that satisfy `condition` (of all rows without one), for the values of `columns`.
     ///
     /// # Errors
-    /// If a column does not exist or cannot be read or compared, or columns have different numbers of rows.
+    /// If a column does not exist or cannot be read or compared, columns have different numbers of rows, or the values of a
+    /// netCDF variable are not chosen ([`Table::with_values`]).
     pub fn new(table: Table<'f>, condition: Option<&Expression>, columns: &[String]) -> Result<Self> {
         let all = Expression::And(Vec::new());
         let condition = condition.unwrap_or(&all);
@@ -198,7 +200,10 @@ impl<'f> Scan<'f> {
         let row_len_bytes: u64 = self.columns.iter().map(|column| column.row_len_bytes).sum();
         let unpruned: u64 = blocks.iter().map(|block| block.rows.end - block.rows.start).sum();
         let all = self.rows.div_ceil(self.block_rows());
-        let is_indexed = |&&at: &&usize| self.statistics(at, &(0..self.rows)).is_some();
+        let is_indexed = |&&at: &&usize| {
+            let is_monotone = self.columns[at].decoding.as_ref().is_none_or(Decoding::is_monotone);
+            is_monotone && self.stored_statistics(at, &(0..self.rows)).is_some()
+        };
         Explanation {
             condition: self.text.clone(),
             rows: self.rows,
@@ -352,10 +357,16 @@ impl<'f> Scan<'f> {
         self.tested.contains(&column).then(|| self.statistics(column, rows)).flatten()
     }
 
-    /// Returns statistics of a range of rows of a column that includes the given rows; `None` if they are unknown.
+    /// Returns statistics of the values of a column in a range of rows that includes the given rows; `None` if they are
+    /// unknown.
     fn statistics(&self, column: usize, rows: &Range<u64>) -> Option<BlockStatistics> {
+        self.columns[column].statistics(self.stored_statistics(column, rows)?)
+    }
+
+    /// Returns statistics of the stored values, as for [`Scan::statistics`].
+    fn stored_statistics(&self, column: usize, rows: &Range<u64>) -> Option<BlockStatistics> {
         let column = &self.columns[column];
-        self.index?.statistics(&self.table.path_of(&column.name), column.rows, column.kind.ordered()?, rows)
+        self.index?.statistics(&self.table.path_of(&column.name), column.rows, column.indexed()?, rows)
     }
 
     fn for_each_block<B: Sync, T: Send>(

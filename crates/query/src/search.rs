@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::parse::quoted;
 use crate::scan::Scan;
 use crate::table::Table;
+use crate::values::Values;
 use raddle_core::rows::Rows;
 use raddle_hdf5::open_file::OpenFile;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct Search {
     pub rows: Option<Range<u64>>,
     /// Conditions on the events to which the rows must belong.
     pub events: Vec<EventCondition>,
+    /// Values of netCDF variables, also in conditions on events; `None` if not chosen.
+    pub values: Option<Values>,
 }
 
 /// Events that have a row in a table that satisfies a condition.
@@ -64,14 +67,14 @@ impl Search {
         index: Option<&Index>,
         running: SearchContext<'_>,
     ) -> Result<FoundEvents> {
-        find(&Table::of(file, &self.table)?, &self.events, index, running)
+        find(&Table::of(file, &self.table)?.with_values(self.values), &self.events, index, running)
     }
 
     /// Returns the scan. If `events` are not known, they are found first, by reading keys and the columns of conditions
     /// on events.
     ///
     /// # Errors
-    /// If a table, column or key does not exist, or values cannot be read or compared.
+    /// If a table, column or key does not exist, or values cannot be read or compared, or are not chosen.
     pub fn scan<'f>(
         &self,
         file: &'f OpenFile,
@@ -79,7 +82,7 @@ impl Search {
         events: Option<&FoundEvents>,
         running: SearchContext<'_>,
     ) -> Result<Scan<'f>> {
-        let table = Table::of(file, &self.table)?;
+        let table = Table::of(file, &self.table)?.with_values(self.values);
         let mut scan = Scan::new(table.clone(), self.condition.as_ref(), &self.columns)?;
         if let Some(name) = &self.rows_of {
             scan = scan.of_length(name)?;
@@ -121,7 +124,7 @@ fn find(
 ) -> Result<FoundEvents> {
     let found = conditions.iter().map(|condition| {
         let key = key_of(table, condition.key.as_deref())?;
-        let events = condition.find(table.file(), &key, index, running)?;
+        let events = condition.find(table, &key, index, running)?;
         Ok((key, events))
     });
     found.collect::<Result<_>>().map(FoundEvents)
@@ -140,8 +143,15 @@ impl FoundEvents {
 }
 
 impl EventCondition {
-    fn find(&self, file: &OpenFile, key: &str, index: Option<&Index>, running: SearchContext<'_>) -> Result<EventSet> {
-        let table = Table::of(file, &self.table)?;
+    /// Finds the events in the file of another table, with its choice of values.
+    fn find(
+        &self,
+        other: &Table<'_>,
+        key: &str,
+        index: Option<&Index>,
+        running: SearchContext<'_>,
+    ) -> Result<EventSet> {
+        let table = Table::of(other.file(), &self.table)?.with_values(other.values());
         let within = find(&table, &self.events, index, running)?.rows(&table, None, running)?;
         events_of(&table, key, self.condition.as_ref(), within.as_ref(), index, running)
     }

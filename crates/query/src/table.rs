@@ -1,8 +1,11 @@
 //! Tables: groups of datasets with the same number of rows, where row N of each describes the same item.
 
+use crate::decoding::Decoding;
 use crate::error::{QueryError, Result};
-use crate::statistics::OrderedType;
+use crate::packing::ColumnValues;
+use crate::statistics::{BlockStatistics, OrderedType};
 use crate::strings::StringForm;
+use crate::values::{ValueType, Values};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Layout, LinkTarget, ObjectIndex, ObjectKind, TypeClass};
@@ -41,6 +44,7 @@ pub struct Table<'f> {
     file: &'f OpenFile,
     group: ObjectIndex,
     path: String,
+    values: Option<Values>,
 }
 
 /// A column of a table.
@@ -52,10 +56,12 @@ pub(crate) struct TableColumn {
     pub prepared: Arc<PreparedDataset>,
     /// Number of rows.
     pub rows: u64,
-    /// Length of a row in bytes, as stored; for variable-length strings, the length of the pointer to the string.
+    /// Length of the values of a row in bytes; for variable-length strings, the length of the pointer to the string.
     pub row_len_bytes: u64,
     /// Kind of values, for comparisons.
     pub kind: ColumnKind,
+    /// Computation of the values; `None` for the stored ones.
+    pub decoding: Option<Decoding>,
 }
 
 /// Kind of the values of a column, which determines what they can be compared with.
@@ -97,8 +103,22 @@ impl TableColumn {
         Ok(read)
     }
 
-    /// Reads rows as stored, with strings padded with zeros, into `out`, which has their length.
+    /// Reads the values of rows, with strings padded with zeros, into `out`, which has their length.
     pub fn read(
+        &self,
+        file: &OpenFile,
+        reader: &mut DatasetReader,
+        rows: &Range<u64>,
+        out: &mut [u8],
+    ) -> raddle_hdf5::Result<ReadCounts> {
+        let Some(decoding) = &self.decoding else { return self.read_stored(file, reader, rows, out) };
+        let mut stored = vec![0; decoding.stored_len_bytes(out.len())];
+        let read = self.read_stored(file, reader, rows, &mut stored)?;
+        decoding.decode(&stored, out);
+        Ok(read)
+    }
+
+    fn read_stored(
         &self,
         file: &OpenFile,
         reader: &mut DatasetReader,
@@ -113,6 +133,18 @@ impl TableColumn {
         let read = reader.read_box(&file.source(&self.prepared)?, &target, out)?;
         self.prepared.normalise(out);
         Ok(read)
+    }
+
+    /// Returns the type in which the index has statistics of the column; `None` if it has none.
+    pub fn indexed(&self) -> Option<OrderedType> {
+        let of_values = self.kind.ordered()?;
+        Some(self.decoding.as_ref().map_or(of_values, |decoding| OrderedType::Number(decoding.stored())))
+    }
+
+    /// Returns statistics of the values, given those of the stored values; `None` if nothing is known.
+    pub fn statistics(&self, stored: BlockStatistics) -> Option<BlockStatistics> {
+        let Some(decoding) = &self.decoding else { return Some(stored) };
+        decoding.limits(stored.limits).map(BlockStatistics::of_limits)
     }
 
     /// Returns the length of some rows.
@@ -208,9 +240,23 @@ impl<'f> Table<'f> {
         };
         let ResolvedPath::Object(group) = found else { return Err(unknown()) };
         match file.object(group)?.kind {
-            ObjectKind::Group(_) => Ok(Self { file, group, path: format!("/{}", path.trim_matches('/')) }),
+            ObjectKind::Group(_) => {
+                Ok(Self { file, group, path: format!("/{}", path.trim_matches('/')), values: None })
+            }
             _ => Err(unknown()),
         }
+    }
+
+    /// Chooses the values of netCDF variables on which scans are carried out; with `None`, scans that use a variable
+    /// for which this makes a difference are refused.
+    #[must_use]
+    pub fn with_values(self, values: Option<Values>) -> Self {
+        Self { values, ..self }
+    }
+
+    /// Returns the choice between the values of netCDF variables.
+    pub fn values(&self) -> Option<Values> {
+        self.values
     }
 
     /// Returns the open file.
@@ -246,9 +292,7 @@ impl<'f> Table<'f> {
 
     /// Returns the number of rows of a dataset, whatever its type.
     pub(crate) fn rows(&self, name: &str) -> Result<u64> {
-        let ResolvedPath::Object(object) = self.file.find(self.group, name.as_bytes(), MAX_LINKS)? else {
-            return Err(self.unknown(name)?);
-        };
+        let object = self.object(name)?;
         let outline = self.file.outline(object)?;
         outline.and_then(|(space, _)| space.dims().first().copied()).ok_or_else(|| QueryError::Column {
             table: self.path.clone(),
@@ -257,19 +301,57 @@ impl<'f> Table<'f> {
         })
     }
 
-    /// Returns a column.
+    /// Returns the type of the values of a column in scans.
+    ///
+    /// # Errors
+    /// If the column does not exist, if attributes change its values and none are chosen, or if its values cannot be
+    /// computed.
+    pub fn value_type(&self, name: &str) -> Result<ValueType> {
+        let object = self.object(name)?;
+        let Some((_, class)) = self.file.outline(object)? else { return Ok(ValueType::default()) };
+        let path = self.path_of(name);
+        let ColumnValues { decoding, is_nullable } = ColumnValues::of(self.values, self.file, (object, &path), &class)?;
+        Ok(ValueType { computed: decoding.map(|decoding| decoding.output()), is_nullable })
+    }
+
+    /// Returns the number of the object with this name.
+    pub(crate) fn object(&self, name: &str) -> Result<ObjectIndex> {
+        match self.file.find(self.group, name.as_bytes(), MAX_LINKS)? {
+            ResolvedPath::Object(object) => Ok(object),
+            _ => Err(self.unknown(name)?),
+        }
+    }
+
+    /// Returns a column with the values of scans.
+    ///
+    /// # Errors
+    /// As for [`Table::stored_column`], and if the values are not chosen or cannot be computed.
+    pub(crate) fn column(&self, name: &str) -> Result<TableColumn> {
+        let mut column = self.stored_column(name)?;
+        let class = &column.prepared.dataset.datatype.class;
+        let path = self.path_of(name);
+        let ColumnValues { decoding, .. } =
+            ColumnValues::of(self.values, self.file, (self.object(name)?, &path), class)?;
+        if let Some(decoding) = decoding {
+            let elements = column.row_len_bytes / class.len_bytes();
+            column.kind = ColumnKind::of(&decoding.output().class(), elements);
+            column.row_len_bytes = elements.saturating_mul(decoding.output().len_bytes() as u64);
+            column.decoding = Some(decoding);
+        }
+        Ok(column)
+    }
+
+    /// Returns a column with the stored values.
     ///
     /// # Errors
     /// If no dataset has this name, or it has no rows, or only libhdf5 can read its values.
-    pub(crate) fn column(&self, name: &str) -> Result<TableColumn> {
+    pub(crate) fn stored_column(&self, name: &str) -> Result<TableColumn> {
         let refuse = |reason: &str| QueryError::Column {
             table: self.path.clone(),
             column: name.to_owned(),
             reason: reason.to_owned(),
         };
-        let ResolvedPath::Object(object) = self.file.find(self.group, name.as_bytes(), MAX_LINKS)? else {
-            return Err(self.unknown(name)?);
-        };
+        let object = self.object(name)?;
         if !matches!(self.file.object(object)?.kind, ObjectKind::Dataset(_) | ObjectKind::Templated(_)) {
             return Err(refuse("is not a dataset"));
         }
@@ -299,7 +381,7 @@ impl<'f> Table<'f> {
             return Err(refuse("claims more values than a file of this size can hold"));
         }
         let kind = ColumnKind::of(class, elements);
-        Ok(TableColumn { name: name.to_owned(), rows, row_len_bytes, kind, prepared })
+        Ok(TableColumn { name: name.to_owned(), rows, row_len_bytes, kind, prepared, decoding: None })
     }
 
     fn unknown(&self, name: &str) -> Result<QueryError> {

@@ -20,7 +20,7 @@ use raddle_merge::subset::tables::{SelectedEvents, SelectedRows, TableSelection}
 use raddle_merge::verify::digests::stored::records_of;
 use raddle_query::events::{SearchContext, events_of, key_of, keyed_tables, row_count, rows_of};
 use raddle_query::index::FoundIndex;
-use raddle_query::{EventSet, Index, QueryError, Table, TableCondition};
+use raddle_query::{EventSet, Index, QueryError, Table, TableCondition, Values};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +62,12 @@ pub struct SelectRequest {
     )]
     #[serde(rename = "where", with = "crate::options::text::list")]
     pub conditions: Vec<TableCondition>,
+    /// Values that conditions compare, where attributes of netCDF variables define other values than those stored; without
+    /// this option, such variables are refused
+    ///
+    /// The rows of the output are those of FILE, packed or not.
+    #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "WHICH", help_heading = "Selection"))]
+    pub values: Option<Values>,
     /// Name of the partition key: evt for datasets evt.seq [default: the only key of the first table]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", help_heading = "Selection"))]
     pub key: Option<String>,
@@ -137,7 +143,7 @@ impl SelectRequest {
         let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
         context.on_first("complete an interrupted append", || settle(&self.file).map(drop).map_err(of_file))?;
         let found = self.key(&options).and_then(|(spec, derived)| {
-            let selection = select(&self.file, &self.conditions, &spec, options.jobs, context)?;
+            let selection = select(&self.file, (&self.conditions, self.values), &spec, options.jobs, context)?;
             Ok((selection, derived))
         });
         let (selection, derived) = context.ranks.agree("select events", found)?;
@@ -210,10 +216,10 @@ fn name_of(spec: &KeySpec) -> &str {
     spec.columns.last().map_or("", |column| column.rsplit('/').next().unwrap_or(column))
 }
 
-/// Returns the rows of all tables of a file that belong to events that satisfy conditions.
+/// Returns the rows of all tables of a file that belong to events that satisfy conditions on some values.
 pub(crate) fn select(
     file: &Path,
-    conditions: &[TableCondition],
+    (conditions, values): (&[TableCondition], Option<Values>),
     spec: &KeySpec,
     threads: usize,
     context: &Context<'_>,
@@ -233,7 +239,7 @@ pub(crate) fn select(
     let running = SearchContext { threads, cancel: context.watch.cancel };
     let mut events: Option<EventSet> = None;
     for condition in conditions {
-        let table = Table::of(&file, &condition.table).map_err(failed)?;
+        let table = Table::of(&file, &condition.table).map_err(failed)?.with_values(values);
         let found =
             events_of(&table, key, Some(&condition.condition), None, index.as_ref(), running).map_err(failed)?;
         events = Some(events.map_or_else(|| found.clone(), |known| known.intersection(&found)));
@@ -241,6 +247,7 @@ pub(crate) fn select(
     let events = events.unwrap_or_default();
     let mut selection = TableSelection {
         conditions: conditions.iter().map(ToString::to_string).collect(),
+        values: values.map(|values| values.to_string()),
         ..TableSelection::default()
     };
     for table in keyed_tables(&file, key).map_err(failed)? {
@@ -263,7 +270,10 @@ pub(crate) fn recorded_selection(
 ) -> Result<Option<TableSelection>, Error> {
     let of_output = |error| Error::of_merge(&error, &[output.to_path_buf()]);
     let records = records_of(output, options).map_err(of_output)?;
-    let conditions = records.remembered.map(|remembered| remembered.options.conditions).unwrap_or_default();
+    let (conditions, values) = match records.remembered {
+        Some(remembered) => (remembered.options.conditions, remembered.options.values),
+        None => Default::default(),
+    };
     // The key of the events comes first.
     let spec = records.made.iter().find_map(|spec| match spec {
         DerivedSpec::Keys(spec) => Some(spec),
@@ -272,5 +282,6 @@ pub(crate) fn recorded_selection(
     let Some(spec) = spec.filter(|_| !conditions.is_empty()) else { return Ok(None) };
     let parsed = conditions.iter().map(|text| text.parse()).collect::<Result<Vec<TableCondition>, QueryError>>();
     let parsed = parsed.map_err(|error| Error::of_query(&error))?;
-    select(input, &parsed, spec, options.jobs, context).map(Some)
+    let values = values.map(|word| word.parse()).transpose().map_err(|error| Error::of_query(&error))?;
+    select(input, (&parsed, values), spec, options.jobs, context).map(Some)
 }

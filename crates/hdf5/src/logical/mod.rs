@@ -25,7 +25,9 @@ mod canonical;
 mod paths;
 mod selection;
 mod stream;
+mod strings;
 
 pub use canonical::Resolver;
 pub use paths::ObjectPaths;
 pub use stream::{CanonicalElements, RowShift, append_null, element_len_bytes, shift_regions};
+pub use strings::{string, strings_of};

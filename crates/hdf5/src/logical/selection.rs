@@ -2,7 +2,7 @@
 
 use crate::native::{Cursor, Defect};
 
-/// Maximum number of blocks that a regular hyperslab is expanded to: a few bytes in a file may represent any number.
+/// Maximum number of blocks that a regular hyperslab is expanded to: a few bytes of a file may represent any number of them.
 const MAX_BLOCKS: u64 = 1 << 20;
 
 /// Kinds of selections, with the same numbers in files and in canonical bytes.

@@ -182,7 +182,7 @@ fn convert_block(
     out: &mut Vec<u8>,
 ) -> Result<(), Inexact> {
     let ConvertBuffers { integers, floats } = buffers;
-    let as_read = |reinterpret: bool| if reinterpret { other_signedness(source) } else { source };
+    let as_read = |reinterpret: bool| if reinterpret { source.with_other_signedness() } else { source };
     match map {
         ElementMap::Unpack { scale, offset, missing, unwritten, reinterpret, in_single } => {
             as_read(*reinterpret).decode_floats(block, integers, floats);
@@ -350,15 +350,6 @@ fn unpack(values: &mut [f64], missing: &[f64], unpacked: impl Fn(f64) -> f64) {
     for value in values {
         let is_missing = (*value == one) | (*value == other);
         *value = if is_missing { f64::NAN } else { unpacked(*value) };
-    }
-}
-
-fn other_signedness(number: NumberType) -> NumberType {
-    match number {
-        NumberType::Integer { len_bytes, signed, is_big_endian } => {
-            NumberType::Integer { len_bytes, signed: !signed, is_big_endian }
-        }
-        float @ NumberType::Float { .. } => float,
     }
 }
 

@@ -4,12 +4,11 @@
 
 use crate::schema::AttributeValue;
 use crate::schema::attribute::numbers;
+pub use raddle_hdf5::netcdf::PACKING;
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Attributes that define the value of a stored number.
-pub const PACKING: [&str; 5] = ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"];
 /// Attributes with which a stored number is not the number that readers see.
 pub const STORED_OTHERWISE: [&str; 3] = ["scale_factor", "add_offset", "_Unsigned"];
 /// Attributes that define which stored numbers are valid.

@@ -10,6 +10,7 @@ use crate::conventions::Packing;
 use crate::schema::attribute::{named, number, numbers, text, without};
 use crate::schema::{AttributeValue, ColumnIndex};
 use raddle_hdf5::model::{Datatype, InlineData};
+use raddle_hdf5::netcdf;
 use raddle_hdf5::number::NumberType;
 use std::sync::Arc;
 
@@ -102,29 +103,13 @@ pub(super) fn decoding(stored: NumberType, attributes: &[AttributeValue]) -> imp
     }
 }
 
-/// Returns whether stored signed integers are to be read as unsigned, or the reverse.
+/// Returns whether `_Unsigned` gives stored integers the other signedness.
 fn reinterprets(stored: NumberType, attributes: &[AttributeValue]) -> bool {
-    match (stored, text(attributes, "_Unsigned").as_deref()) {
-        (NumberType::Integer { signed, .. }, Some("true" | "True")) => signed,
-        (NumberType::Integer { signed, .. }, Some("false" | "False")) => !signed,
-        _ => false,
-    }
+    netcdf::reinterprets(stored, text(attributes, "_Unsigned").as_deref())
 }
 
-/// Returns whether readers unpack to floats of 32 bits (as xarray does, following CF section 8.1).
+/// Returns whether readers unpack to floats of 32 bits.
 fn is_single(stored: NumberType, attributes: &[AttributeValue]) -> bool {
-    let float_len = |name| {
-        let attribute = named(attributes, name)?;
-        match NumberType::of(&attribute.datatype.class)? {
-            NumberType::Float { len_bytes, .. } => Some(len_bytes),
-            NumberType::Integer { .. } => Some(0),
-        }
-    };
-    match (float_len("scale_factor"), float_len("add_offset")) {
-        (Some(4), Some(4)) => stored.len_bytes() != 4 || !stored.is_integer(),
-        (_, Some(_)) => false,
-        (Some(scale), None) => scale == 4,
-        (None, None) if stored.is_integer() => stored.len_bytes() <= 2,
-        (None, None) => stored.len_bytes() <= 4,
-    }
+    let number_of = |name| NumberType::of(&named(attributes, name)?.datatype.class);
+    netcdf::is_single(stored, number_of("scale_factor"), number_of("add_offset"))
 }

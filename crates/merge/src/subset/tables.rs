@@ -22,6 +22,8 @@ use std::fmt;
 pub struct TableSelection {
     /// Conditions that the rows satisfy, as text for the record of the merge.
     pub conditions: Vec<String>,
+    /// Values that the conditions compare, if they were chosen, for the record of the merge.
+    pub values: Option<String>,
     /// Tables by the path of their group.
     pub tables: BTreeMap<Vec<u8>, SelectedRows>,
     /// Number of events to which these rows belong.

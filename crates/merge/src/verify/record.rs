@@ -64,6 +64,8 @@ pub struct Decisions {
     /// Conditions on the rows of tables, if the output is restricted to the rows that satisfy them.
     #[serde(rename = "where")]
     pub conditions: Vec<String>,
+    /// Values that these conditions compare, if they were chosen.
+    pub values: Option<String>,
     /// Columns that repeat an attribute of each input.
     pub add_column: Vec<AddedColumn>,
     /// Whether datasets of N x 1 elements become datasets of N elements.
@@ -84,7 +86,7 @@ pub enum EmptyConversion {
 }
 
 /// Fields of [`Decisions`] about how each input is taken. They must not be applied again to an output.
-const OF_INPUTS: [&str; 5] = ["new_dim", "tiles", "select", "where", "add_column"];
+const OF_INPUTS: [&str; 6] = ["new_dim", "tiles", "select", "where", "values", "add_column"];
 
 impl Decisions {
     /// Returns the part of `options` that determines values.
@@ -101,6 +103,7 @@ impl Decisions {
             keep,
             select: options.subset.clone(),
             conditions: options.rows.as_ref().map(|rows| rows.conditions.clone()).unwrap_or_default(),
+            values: options.rows.as_ref().and_then(|rows| rows.values.clone()),
             add_column: join.add_columns.clone(),
             rank_1: options.rank_1,
             empty: (options.empty == Empty::Null).then_some(EmptyConversion::Null),

@@ -15,11 +15,15 @@ impl Error {
             QueryError::Core(CoreError::Cancelled) => return Self::new(Exit::Interrupted, "stopped before the end"),
             QueryError::Core(CoreError::Memory { .. } | CoreError::Threads { .. }) => Exit::Limit,
             QueryError::Core(_) => Exit::Internal,
-            QueryError::Index { .. } => Exit::InputRefused,
+            QueryError::Index { .. } | QueryError::Packed { .. } | QueryError::Undecodable { .. } => Exit::InputRefused,
             QueryError::Publish(PublishError::Lock(LockError::Held { .. })) => Exit::Locked,
             QueryError::Output { .. } | QueryError::Publish(_) => Exit::Output,
             _ => Exit::Usage,
         };
-        Self::new(exit, &error.to_string())
+        let refused = Self::new(exit, &error.to_string());
+        match error.hint() {
+            Some(hint) => refused.hint(hint),
+            None => refused,
+        }
     }
 }

@@ -230,6 +230,7 @@ mod tests {
             ("write raw blocks with -c none, or", "write raw blocks with compress=\"none\", or"),
             ("or a list with -i", "or a list with list"),
             ("is not a file name; give -o FILE", "is not a file name; give output=FILE"),
+            ("--values stored searches the numbers", "values=\"stored\" searches the numbers"),
         ] {
             assert_eq!(as_keywords(text), keywords, "{text}");
         }
