@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 
 def reader(scan: Scan) -> Any:
-    """Return a scan as a reader of record batches."""
+    """Returns a scan as a reader of record batches."""
     import pyarrow  # type: ignore[import-untyped, unused-ignore]
 
-    kind = schema(scan)
+    kind = schema(scan, is_used=True)
     return pyarrow.RecordBatchReader.from_batches(kind, record_batches(scan, kind))
 
 
-def schema(scan: Scan) -> Any:
-    """Return the schema of the columns of a scan.
+def schema(scan: Scan, *, is_used: bool = False) -> Any:
+    """Returns the schema of the columns of a scan.
 
-    Raises UsageError, with the column's name, for a type that Arrow cannot represent.
+    Raises UsageError, with the column's name, for a type that Arrow cannot represent, and InputError if the columns are used and the values
+    of one must be chosen.
     """
     import pyarrow
 
-    columns = scan._columns_of(0)
+    columns = scan._columns_of(0, is_used=is_used)
     return pyarrow.schema([(name, arrow_type(name, column.dtype, row_shape(column))) for name, column in columns.items()])
 
 
 def record_batches(scan: Scan, kind: Any) -> Iterator[Any]:
-    """Yield the batches of a scan as record batches of a schema."""
+    """Yields the batches of a scan as record batches of a schema."""
     import pyarrow
 
+    nullable = scan._nullable()
     for arrays in scan.batches():
-        columns = [arrow_array(name, arrays[name], kind.field(name).type) for name in kind.names]
+        columns = [arrow_array(name, arrays[name], kind.field(name).type, is_nullable=name in nullable) for name in kind.names]
         yield pyarrow.RecordBatch.from_arrays(columns, schema=kind)
 
 
 def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Return the Arrow type of a column. A row of one element becomes a plain value, a row of several a list of fixed size."""
+    """Returns the Arrow type of a column. A row of one element becomes a plain value, a row of several a list of fixed size."""
     import pyarrow
 
     base, inner = dtype.subdtype or (dtype, ())
@@ -72,12 +74,12 @@ def arrow_type(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:
-    """Whether values are Booleans or numbers of at most 64 bits, which Arrow can represent. Long doubles have more."""
+    """Returns whether values are Booleans or numbers of at most 64 bits, which Arrow can represent. Long doubles have more."""
     return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
-def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
-    """Return values as an Arrow array of the type that `arrow_type` has for them.
+def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any, *, is_nullable: bool = False) -> Any:
+    """Returns values as an Arrow array of the type that `arrow_type` has for them. ``is_nullable`` makes NaN null.
 
     Raises UsageError, with the column's name, for a string that is not UTF-8.
     """
@@ -86,7 +88,7 @@ def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
     if not pyarrow.types.is_fixed_size_list(kind):
         values = flat(values)
     if values.ndim > 1:
-        items = arrow_array(name, values.reshape(-1, *values.shape[2:]), kind.value_type)
+        items = arrow_array(name, values.reshape(-1, *values.shape[2:]), kind.value_type, is_nullable=is_nullable)
         return pyarrow.FixedSizeListArray.from_arrays(items, type=kind)
     try:
         if values.dtype.kind == "S":
@@ -95,11 +97,12 @@ def arrow_array(name: str, values: np.ndarray[Any, Any], kind: Any) -> Any:
             return pyarrow.array(values.tolist(), kind)
     except pyarrow.ArrowInvalid as error:
         raise UsageError(f"{name}: some strings are not UTF-8; select other columns, or read it with to_numpy") from error
-    return pyarrow.array(np.ascontiguousarray(values, values.dtype.newbyteorder("=")), kind)
+    numbers = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    return pyarrow.array(numbers, kind, mask=np.isnan(numbers) if is_nullable else None)
 
 
 def _strings(values: np.ndarray[Any, Any], kind: Any) -> Any:
-    """Return fixed-length strings as an Arrow array of strings, without trailing zeros."""
+    """Returns fixed-length strings as an Arrow array of strings, without trailing zeros."""
     import pyarrow
 
     lengths = np.char.str_len(values)

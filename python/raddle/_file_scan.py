@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from raddle._dataset import Dataset
 from raddle._file import File
 from raddle._group import Group
-from raddle._keywords import Inputs, Path
+from raddle._keywords import Inputs, Path, Values
 from raddle._scan import Scan
 from raddle._scan_files import OpenFiles, check_columns, group_of, paths_of
+from raddle._scan_values import check_choice, with_values
 from raddle.errors import UsageError
 
 
@@ -17,11 +18,12 @@ class FileScan(Mapping[str, Scan]):
     """Tables of one or several files, by the paths of their groups."""
 
     _files: OpenFiles
+    _values: Values | None
     _checked: dict[str, tuple[str, ...]]
     _counts: dict[tuple[str, str], list[int]]
 
-    def __init__(self, files: OpenFiles) -> None:
-        self._files, self._checked, self._counts = files, {}, {}
+    def __init__(self, files: OpenFiles, values: Values | None = None) -> None:
+        self._files, self._values, self._checked, self._counts = files, values, {}, {}
 
     @property
     def file(self) -> File:
@@ -38,24 +40,25 @@ class FileScan(Mapping[str, Scan]):
         return Scan(self, group)
 
     def _names(self, group: str) -> tuple[str, ...]:
-        """Return the columns of a table, after checking that they are the same in all files."""
+        """Returns the columns of a table, after checking that they are the same in all files."""
         if group in self._checked:
             return self._checked[group]
-        columns = _rows_columns(group_of(self.file, group))
-        counts: dict[str, list[int]] = {name: [] for name in columns}
+        columns: dict[str, Dataset] = {}
+        counts: dict[str, list[int]] = {}
         for number in range(len(self._files)):
             with self._files.use(number) as opened:
-                found = columns
+                found = with_values(opened, group, _rows_columns(group_of(opened.file, group)), self._values, is_used=False)
                 if number:
-                    found = _rows_columns(group_of(opened.file, group))
                     check_columns(self.file, opened.file, columns, found)
+                else:
+                    columns, counts = found, {name: [] for name in found}
                 for name, column in found.items():
                     counts[name].append(len(column))
         self._counts.update(((group, name), of_column) for name, of_column in counts.items())
         return self._checked.setdefault(group, tuple(columns))
 
     def _row_counts(self, group: str, column: str) -> list[int]:
-        """Return the number of rows of a column in each file."""
+        """Returns the number of rows of a column in each file."""
         if (group, column) not in self._counts:
             counts = []
             for number in range(len(self._files)):
@@ -78,7 +81,7 @@ class FileScan(Mapping[str, Scan]):
         return isinstance(found, Group) and found.file is self.file
 
     def close(self) -> None:
-        """Close the files."""
+        """Closes the files."""
         self._files.close()
 
     def __enter__(self) -> FileScan:
@@ -94,16 +97,18 @@ class FileScan(Mapping[str, Scan]):
 
 
 def _rows_columns(table: Group) -> dict[str, Dataset]:
-    """Return the columns with one value, or array of values, per row."""
+    """Returns the columns with one value, or array of values, per row."""
     columns = table._columns(None)
     # Partition keys consist of the event of each row and of datasets with other rows.
     keys = [name.removesuffix(".seq") for name in columns if name.endswith(".seq")]
     others = {f"{key}{ending}" for key in keys for ending in (".seq_cnt", ".offsets")}
-    return {name: column for name, column in columns.items() if name not in others}
+    # A netCDF dimension without a variable has a length only.
+    have_values = table._core().have_values([column._number for column in columns.values()])
+    return {name: column for (name, column), has in zip(columns.items(), have_values, strict=True) if has and name not in others}
 
 
-def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None) -> FileScan:
-    """Open one or several files to search their tables.
+def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None, values: Values | None = None) -> FileScan:
+    """Opens one or several files to search their tables.
 
     Parameters
     ----------
@@ -116,6 +121,11 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
         `raddle.index` writes indexes. An index that was written for a different state of the file is not used, with a warning.
     threads
         Number of threads. Default: the cores available to this process.
+    values
+        Values of netCDF variables with ``scale_factor``, ``add_offset``, ``_FillValue``, ``missing_value`` or ``_Unsigned``:
+        ``"stored"`` for the numbers in the file, ``"decoded"`` for the values that xarray shows, in its types. Missing values
+        are then NaN, and null in Arrow, Polars and SQL. Default: a scan that uses a column for which this makes a difference is
+        refused, if the file is netCDF or follows CF.
 
     Returns
     -------
@@ -126,9 +136,12 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
     ------
     raddle.errors.InputError
         If a file or an index cannot be read. ``FileScan[...]`` also raises it if the columns of a table are not the same in
-        all files.
+        all files, and methods of scans if they use a column whose values ``values`` would have to choose, or that cannot be
+        decoded.
     raddle.errors.InputNotFoundError
         If a file does not exist, or no file matches a pattern.
+    raddle.errors.UsageError
+        If ``values`` is anything else.
 
     Warns
     -----
@@ -141,4 +154,5 @@ def scan(path: Inputs, *, index: bool | Path = True, threads: int | None = None)
     >>> found = table.filter((raddle.col("calE") > 2) & (raddle.col("run") == 1234))  # doctest: +SKIP
     >>> found.select("evt", "calE").to_numpy()  # doctest: +SKIP
     """
-    return FileScan(OpenFiles(paths_of(path), index, threads))
+    check_choice(values)
+    return FileScan(OpenFiles(paths_of(path), index, threads), values)

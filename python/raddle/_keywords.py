@@ -13,7 +13,8 @@ from typing import Literal, SupportsIndex
 
 from raddle.errors import UsageError
 
-Path = str | os.PathLike[str]
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+"""Path of a file or folder, in any form that ``os.fspath`` accepts."""
 Inputs = Path | Iterable[Path]
 Size = int | str
 """Number of bytes, or a string with a unit, such as ``"512MiB"`` or ``"2GB"``."""
@@ -42,6 +43,7 @@ Scalars = Literal["equal", "first", "stack"]
 Select = Iterable[str] | Mapping[str, slice | str | int]
 Shuffle = Literal["keep", "yes", "no"]
 Units = Literal["refuse", "convert"]
+Values = Literal["stored", "decoded"]
 
 # Parameters that are not options.
 _ARGUMENTS = {"inputs", "input", "output", "file", "against", "progress"}
@@ -50,13 +52,13 @@ _ARGUMENTS = {"inputs", "input", "output", "file", "against", "progress"}
 _WORDS = {"extendible": {True: "all", False: "never"}, "shuffle": {True: "yes", False: "no"}}
 
 # Options with several values, which the command also takes as one string with commas.
-COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets", "select"}
+COMMA_SEPARATED = {"sort_by", "require_equal", "keys", "key_datasets"}
 
-_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules", "where"}
+_LISTS = {*COMMA_SEPARATED, "add_column", "include", "exclude", "keep", "rule", "key_skip", "layout_rules", "where", "select"}
 
 
 def options_json(parameters: Mapping[str, object]) -> str:
-    """Return the options among the parameters of a call, without those that are None, as a JSON object."""
+    """Returns the options among the parameters of a call, without those that are None, as a JSON object."""
     options = {}
     for name, value in parameters.items():
         if isinstance(value, bool):
@@ -67,7 +69,7 @@ def options_json(parameters: Mapping[str, object]) -> str:
 
 
 def _quoted(table: str) -> str:
-    """Return the path of a table as a condition begins with it: in backticks if it has a colon."""
+    """Returns the path of a table as a condition begins with it: in backticks if it has a colon."""
     if ":" not in table and not table.startswith("`") and table == table.strip():
         return table
     escaped = table.replace("\\", "\\\\").replace("`", "\\`")
@@ -75,7 +77,7 @@ def _quoted(table: str) -> str:
 
 
 def _range(limits: slice | str | int) -> str:
-    """Return a range of a dimension in the command's notation."""
+    """Returns a range of a dimension in the command's notation."""
     if not isinstance(limits, slice):
         return str(limits)
     if limits.step not in (None, 1):
@@ -84,14 +86,14 @@ def _range(limits: slice | str | int) -> str:
 
 
 def _plain(name: str, value: object) -> object:
-    """Return a value of an option as JSON: a list for several, a string for a path or a shape."""
+    """Returns a value of an option as JSON: a list for several, a string for a path or a shape."""
     if name in ("layout_rules", "rule", "where") and isinstance(value, Mapping):
         value = [f"{_quoted(pattern) if name == 'where' else pattern}: {settings}" for pattern, settings in value.items()]
     if name == "select" and isinstance(value, Mapping):
         value = [f"{dimension}={_range(limits)}" for dimension, limits in value.items()]
     if name in _LISTS:
-        values = [value] if isinstance(value, str | os.PathLike) else list(value)  # type: ignore[call-overload]
-        strings = (os.fsdecode(item) if isinstance(item, os.PathLike) else item for item in values)
+        values = [value] if isinstance(value, str | bytes | os.PathLike) else list(value)  # type: ignore[call-overload]
+        strings = (os.fsdecode(item) if isinstance(item, bytes | os.PathLike) else item for item in values)
         return [part for text in strings for part in (text.split(",") if name in COMMA_SEPARATED else [text])]
     if name == "chunk" and isinstance(value, Mapping):
         return ",".join(f"{dimension}={size}" for dimension, size in value.items())
@@ -104,7 +106,7 @@ def _plain(name: str, value: object) -> object:
         return "x".join(extents)
     if name in ("axis", "align"):
         return str(value)
-    if isinstance(value, os.PathLike):
+    if isinstance(value, bytes | os.PathLike):
         return os.fsdecode(value)
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         return int(value)

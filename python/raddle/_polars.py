@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raddle._conditions import Condition
 from raddle._file_scan import scan
-from raddle._keywords import Inputs, Path
+from raddle._keywords import Inputs, Path, Values
 from raddle._scan import Scan
+from raddle._scan_files import row_shape
 from raddle._supersets import MIRRORED, Columns, both, either
 from raddle._tables import flat
 from raddle.errors import UsageError
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 _COMPARISONS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "Eq": "=="}
 
 
-def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None) -> pl.LazyFrame:
+def scan_polars(
+    path: Inputs, table: str, *, index: bool | Path = True, threads: int | None = None, values: Values | None = None
+) -> pl.LazyFrame:
     """A table as a Polars lazy frame, which passes the conditions and columns of a query on to raddle.
 
     Parameters
@@ -36,6 +39,9 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
         As for `scan`.
     table
         Path of the group.
+    values
+        Values of netCDF variables, as for `scan`: ``"stored"`` or ``"decoded"``, in which missing values are null. Default: a query that
+        uses a column for which this makes a difference is refused, with an exception of Polars that has raddle's message.
 
     Returns
     -------
@@ -58,7 +64,7 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    rows = scan(path, index=index, threads=threads)[table]
+    rows = scan(path, index=index, threads=threads, values=values)[table]
     schema, comparable = _frame(_empty(rows)).schema, Columns(rows)
 
     def read(
@@ -73,26 +79,29 @@ def scan_polars(path: Inputs, table: str, *, index: bool | Path = True, threads:
             found = found._head(n_rows)
         if predicate is not None and (condition := _condition(predicate, comparable)) is not None:
             found = found.filter(condition)
+        nullable = found._nullable()
         # Polars does not accept a stream without frames.
         for arrays in itertools.chain([_empty(found)], found.batches()):
-            frame = _frame(arrays)
+            frame = _frame(arrays, nullable)
             yield (frame if predicate is None else frame.filter(predicate)).select(wanted)
 
     return register_io_source(read, schema=schema, validate_schema=True)
 
 
 def _empty(rows: Scan) -> dict[str, Any]:
-    """Return the columns of a table without rows."""
-    return {name: column[:0] for name, column in rows._columns_of(0).items()}
+    """Returns the columns of a table without rows."""
+    columns = rows._columns_of(0, is_used=False).items()
+    return {name: np.empty((0, *row_shape(column)), column.dtype) for name, column in columns}
 
 
-def _frame(arrays: dict[str, Any]) -> pl.DataFrame:
+def _frame(arrays: dict[str, Any], nullable: Set[str] = frozenset()) -> pl.DataFrame:
+    """Returns columns as a data frame, with nulls for NaN in ``nullable`` columns."""
     import polars as pl
 
-    return pl.DataFrame({name: _series(pl, name, values) for name, values in arrays.items()})
+    return pl.DataFrame({name: _series(pl, name, values, name in nullable) for name, values in arrays.items()})
 
 
-def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
+def _series(pl: Any, name: str, values: np.ndarray[Any, Any], is_nullable: bool) -> Any:
     values = flat(values)
     if values.dtype.kind in "SO":
         try:
@@ -106,13 +115,17 @@ def _series(pl: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
         raise UsageError(f"{name}: Polars has no type for {values.dtype}; use raddle.scan")
     native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
     if native.ndim == 1:
-        return pl.Series(name, native)
+        return pl.Series(name, native, nan_to_null=is_nullable)
     inner = pl.Series(native[:0].reshape(-1)).dtype
-    return pl.Series(name, native.reshape(len(native), *native.shape[1:]), dtype=pl.Array(inner, native.shape[1:]))
+    arrays = pl.Series(name, native.reshape(len(native), *native.shape[1:]), dtype=pl.Array(inner, native.shape[1:]))
+    if not is_nullable:
+        return arrays
+    # Polars makes no nulls of NaN in arrays of numpy.
+    return pl.Series(name, native.reshape(-1), nan_to_null=True).reshape(native.shape)
 
 
 def _condition(predicate: pl.Expr, columns: Columns) -> Condition | None:
-    """Return a condition that holds wherever a Polars condition does; None if nothing is known about the latter."""
+    """Returns a condition that holds wherever a Polars condition does; None if nothing is known about the latter."""
     import warnings
 
     with warnings.catch_warnings():
@@ -154,7 +167,7 @@ def _column(expression: Any) -> str | None:
 
 
 def _value(expression: Any) -> int | float | str | None:
-    """Return the number or text that a Polars literal has; None for anything else."""
+    """Returns the number or text that a Polars literal has; None for anything else."""
     try:
         [literal] = expression["Literal"].values()
         [(kind, value)] = literal.items()

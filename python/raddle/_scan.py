@@ -20,6 +20,7 @@ from raddle._partition import rank_and_size, rows_of_rank
 from raddle._ranks import Ranks
 from raddle._scan_batches import batches
 from raddle._scan_files import Piece, check_columns, group_of, row_shape
+from raddle._scan_values import nullable, with_values
 from raddle._tables import table as as_table
 from raddle.errors import UsageError
 
@@ -48,7 +49,7 @@ class Scan:
         self._windows: tuple[range, ...] | None = None
 
     def _but(self, **changed: Any) -> Scan:
-        """Return a copy with other attributes."""
+        """Returns a copy with other attributes."""
         copy = Scan(self._source, self._group)
         for name in ("_condition", "_columns", "_events", "_windows"):
             setattr(copy, name, changed.get(name, getattr(self, name)))
@@ -67,7 +68,7 @@ class Scan:
         return f"<{repr(self._source).strip('<>')}{calls}>"
 
     def filter(self, *conditions: Condition | str) -> Scan:
-        """Keep the rows that satisfy all of these conditions and all those of earlier calls.
+        """Keeps the rows that satisfy all of these conditions and all those of earlier calls.
 
         A condition may be text: ``"calE > 2 & (run == 1234 | 1 < nhit <= 5)"``. Names that are not plain words are written
         in backticks.
@@ -83,7 +84,7 @@ class Scan:
         return self._but(_condition=combined)
 
     def where_event(self, *others: Scan, key: str | None = None) -> Scan:
-        """Keep the rows of events that have a row in each of the other scans.
+        """Keeps the rows of events that have a row in each of the other scans.
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class Scan:
         return self._but(_events=tuple(events))
 
     def select(self, *columns: str) -> Scan:
-        """Return these columns only.
+        """Returns these columns only.
 
         Parameters
         ----------
@@ -117,7 +118,7 @@ class Scan:
         return self._but(_columns=columns)
 
     def partition(self, reader: Ranks | SupportsIndex, size: SupportsIndex | None = None, *, key: str | None = None) -> Scan:
-        """Keep the rows of one of several readers, such as the ranks of mpi4py.
+        """Keeps the rows of one of several readers, such as the ranks of mpi4py.
 
         Parameters
         ----------
@@ -242,7 +243,7 @@ class Scan:
         return _joined(found)
 
     def batches(self, rows: int | None = None) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-        """Iterate over the columns in successive rows of the table, so that memory does not depend on its length.
+        """Iterates over the columns in successive rows of the table, so that memory does not depend on its length.
 
         Parameters
         ----------
@@ -272,7 +273,7 @@ class Scan:
         return batches(self, rows)
 
     def hist(self, axes: Mapping[str, Any], *, weight: str | None = None, storage: Any = None) -> boost_histogram.Histogram[Any]:
-        """Fill a histogram of columns in `batches`, with all threads; boost-histogram must be installed.
+        """Fills a histogram of columns in `batches`, with all threads; boost-histogram must be installed.
 
         Parameters
         ----------
@@ -368,37 +369,46 @@ class Scan:
     def _names(self) -> tuple[str, ...]:
         return self._columns if self._columns is not None else self._source._names(self._group)
 
-    def _columns_of(self, number: int, *, is_tested: bool = False) -> dict[str, Dataset]:
-        """Return the columns in one of the files, which have the types of those in the first.
+    def _columns_of(self, number: int, *, is_tested: bool = False, is_used: bool = True) -> dict[str, Dataset]:
+        """Returns the columns in one of the files, which have the types of those in the first.
 
-        ``is_tested`` adds the columns of the condition, except misspelt ones, which the compiled part reports.
+        ``is_tested`` adds the columns of the condition, except misspelt ones, which the compiled part reports. Raises InputError for a
+        column whose values must be chosen, unless it is not used.
         """
-        names, table = self._names(), self._table()
+        names, table, values = self._names(), self._table(), self._source._values
         needed = (*names, *(name for name in self._tested() if name in table))
-        columns = table._columns(needed)
+        with self._source._files.use(0) as opened:
+            columns = with_values(opened, self._group, table._columns(needed), values, is_used=is_used)
         if number:
             with self._source._files.use(number) as opened:
                 there = group_of(opened.file, self._group)
-                expected, columns = columns, there._columns([name for name in needed if name in there])
+                found = there._columns([name for name in needed if name in there])
+                expected, columns = columns, with_values(opened, self._group, found, values, is_used=is_used)
                 check_columns(self._source.file, opened.file, expected, columns)
         return columns if is_tested else {name: columns[name] for name in names}
 
+    def _nullable(self) -> set[str]:
+        """Returns the names of the columns in which NaN stands for a missing value, in any of the files."""
+        if self._source._values != "decoded":
+            return set()
+        return set().union(*(nullable(self._columns_of(number)) for number in range(len(self._source._files))))
+
     def _tested(self) -> list[str]:
-        """Return the names of the columns of the condition."""
+        """Returns the names of the columns of the condition."""
         return [] if self._condition is None else sorted(columns_of(self._condition._data))
 
     def _stored(self, columns: Mapping[str, Dataset]) -> tuple[str, ...]:
-        """Return the names of columns with values of a fixed number of bytes, of which each row has at least one."""
+        """Returns the names of columns with values of a fixed number of bytes, of which each row has at least one."""
         has_bytes = {name: column._element_type().route == "bytes" and 0 not in row_shape(column) for name, column in columns.items()}
         return tuple(name for name, column in columns.items() if has_bytes[name] and column._storage()[3])
 
     def _row_counts(self) -> list[int]:
-        """Return the number of rows in each file."""
+        """Returns the number of rows in each file."""
         counted = self._counted()
         return [0] * len(self._source._files) if counted is None else self._source._row_counts(self._group, counted)
 
     def _counted(self) -> str | None:
-        """Return the name of the column whose length is the number of rows of the table; None without columns.
+        """Returns the name of the column whose length is the number of rows of the table; None without columns.
 
         It is one that is used, or the first.
         """
@@ -409,7 +419,7 @@ class Scan:
         return [Piece(number, None if self._windows is None else self._windows[number]) for number in files]
 
     def _head(self, count: int) -> Scan:
-        """Return a scan of the first rows of the table."""
+        """Returns a scan of the first rows of the table."""
         windows = []
         for rows in self._row_counts():
             windows.append(range(min(rows, count)))
@@ -417,7 +427,7 @@ class Scan:
         return self._but(_windows=tuple(windows))
 
     def _search(self, columns: tuple[str, ...], rows: range | None, *, numbered: bool = False) -> str:
-        """Return a search in the form of the compiled part."""
+        """Returns a search in the form of the compiled part."""
         search = {
             "table": self._group,
             "condition": None if self._condition is None else self._condition._data,
@@ -426,6 +436,7 @@ class Scan:
             "is_numbered": numbered,
             "rows": None if rows is None else {"start": rows.start, "end": max(rows.start, rows.stop)},
             "events": list(self._events),
+            "values": self._source._values,
             "threads": self._source._files.threads,
         }
         return json.dumps(search)
@@ -444,7 +455,7 @@ class Scan:
             return _core.scan(opened.file._core(), what, search, opened.index, events)
 
     def _find_events(self, number: int) -> _core.QueryEvents:
-        """Return the events of `where_event` in a file, for several searches."""
+        """Returns the events of `where_event` in a file, for several searches."""
         with self._source._files.use(number) as opened:
             return _core.find_events(opened.file._core(), self._search((), None), opened.index)
 
@@ -454,7 +465,7 @@ class Scan:
         return {name: _joined([part.pop(name) for part in parts]) for name in list(parts[0])}
 
     def _read_piece(self, piece: Piece, events: _core.QueryEvents | None = None) -> Arrays:
-        """Return the columns in matching rows of a file; ``events`` are those of `where_event`, if they are known."""
+        """Returns the columns in matching rows of a file; ``events`` are those of `where_event`, if they are known."""
         with self._source._files.use(piece.file):
             columns = self._columns_of(piece.file)
             if not columns:

@@ -24,14 +24,18 @@ EVENT_LEN_BYTES = 8
 
 
 def batches(scan: Scan, rows: int | None) -> Iterator[Arrays]:
-    """Yield the columns in successive rows of the table. Batches without a matching row are left out."""
+    """Yields the columns in successive rows of the table. Batches without a matching row are left out."""
     for piece in scan._pieces():
         yield from _batches_of(scan, piece, rows)
 
 
 def _batches_of(scan: Scan, piece: Piece, rows: int | None) -> Iterator[Arrays]:
-    """Yield the batches of one file."""
+    """Yields the batches of one file."""
     among = range(scan._row_counts()[piece.file]) if piece.rows is None else piece.rows
+    if not among:
+        # Checks the columns: the others may have rows.
+        scan._read_piece(piece._replace(rows=among))
+        return
     step = rows or _default_rows(scan, piece.file)
     is_divided = among.start // step < (among.stop - 1) // step
     events = scan._find_events(piece.file) if is_divided and scan._events else None
@@ -44,7 +48,7 @@ def _batches_of(scan: Scan, piece: Piece, rows: int | None) -> Iterator[Arrays]:
 
 
 def _windows(rows: range, step: int) -> Iterator[range]:
-    """Divide rows at the multiples of a number: if it is one of the rows per chunk, each chunk is decoded once."""
+    """Divides rows at the multiples of a number: if it is one of the rows per chunk, each chunk is decoded once."""
     start = rows.start
     while start < rows.stop:
         end = min((start // step + 1) * step, rows.stop)
@@ -53,7 +57,7 @@ def _windows(rows: range, step: int) -> Iterator[range]:
 
 
 def _default_rows(scan: Scan, number: int) -> int:
-    """Return the number of rows of a batch: whole chunks that occupy all threads."""
+    """Returns the number of rows of a batch: whole chunks that occupy all threads."""
     with scan._source._files.use(number):
         columns = scan._columns_of(number, is_tested=True)
         row_len_bytes = sum(column.dtype.itemsize * math.prod(row_shape(column)) for column in columns.values())

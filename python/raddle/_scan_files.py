@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from raddle import _core
@@ -25,7 +25,7 @@ MAX_OPEN_FILES = 16
 
 
 def paths_of(files: Inputs) -> list[str]:
-    """Return the paths of files: a path, a pattern such as ``"runs/*.h5"``, or several of them."""
+    """Returns the paths of files: a path, a pattern such as ``"runs/*.h5"``, or several of them."""
     paths = []
     for name in as_paths(files):
         if glob.has_magic(name) and not os.path.exists(name):
@@ -64,6 +64,8 @@ class OpenFile:
     state: FileState
     """State when the file was opened, to which the index belongs."""
     users: int = 0
+    value_types: dict[tuple[str, str, bool], tuple[str | None, bool]] = field(default_factory=dict)
+    """Types of the values of columns in scans, and whether NaN stands for a missing value, by table, name, and whether they are used."""
 
 
 class OpenFiles:
@@ -76,11 +78,11 @@ class OpenFiles:
 
     def __init__(self, paths: Sequence[str], index: bool | Path, threads: int | None, folder: str | None = None) -> None:
         if len(paths) > 1 and not isinstance(index, bool):
-            raise UsageError(f"{os.fspath(index)} is the index of one file: with several files, index is True or False")
+            raise UsageError(f"{os.fsdecode(index)} is the index of one file: with several files, index is True or False")
         self.paths, self.threads = paths, threads
         self._index = index
         # Relative paths keep their meaning when the process changes its folder.
-        names = paths if isinstance(index, bool) else [*paths, os.fspath(index)]
+        names = paths if isinstance(index, bool) else [*paths, os.fsdecode(index)]
         self._folder = (os.sep if all(map(os.path.isabs, names)) else os.getcwd()) if folder is None else folder
         self._lock = threading.Lock()
         # The most recently used file is the last one.
@@ -99,7 +101,7 @@ class OpenFiles:
         return OpenFiles, (self.paths, self._index, self.threads, self._folder)
 
     def use(self, number: int) -> AbstractContextManager[OpenFile]:
-        """Open a file, unless it is open, and keep it open while the context is active.
+        """Opens a file, unless it is open, and keeps it open while the context is active.
 
         If it has changed since it was opened, its index is no longer used, with a warning.
         """
@@ -116,7 +118,7 @@ class OpenFiles:
 
     @contextmanager
     def _using(self, used: OpenFile) -> Iterator[OpenFile]:
-        """Provide a file, and then close those that are not needed."""
+        """Provides a file, and then closes those that are not needed."""
         try:
             yield used
         finally:
@@ -127,7 +129,7 @@ class OpenFiles:
                     self._open_files.pop(other).file.close()
 
     def close(self) -> None:
-        """Close all files."""
+        """Closes all files."""
         with self._lock:
             self._is_closed = True
             for opened in self._open_files.values():
@@ -144,8 +146,8 @@ class OpenFiles:
         return OpenFile(file, found, path, state)
 
     def _index_path(self) -> str | None:
-        """Return the path of the index, if it was named."""
-        return None if isinstance(self._index, bool) else os.path.join(self._folder, os.fspath(self._index))
+        """Returns the path of the index, if it was named."""
+        return None if isinstance(self._index, bool) else os.path.join(self._folder, os.fsdecode(self._index))
 
     def _warn_of_stale_index(self, number: int) -> None:
         path = self._index_path() or self.paths[number] + ".stats"
@@ -154,7 +156,7 @@ class OpenFiles:
 
 
 def _state_of(path: str) -> FileState:
-    """Return the state of a file, which changes when it is written to or replaced."""
+    """Returns the state of a file, which changes when it is written to or replaced."""
     try:
         found = os.stat(path)
     except OSError:
@@ -163,7 +165,7 @@ def _state_of(path: str) -> FileState:
 
 
 def group_of(file: File, path: str) -> Group:
-    """Return the group of a table.
+    """Returns the group of a table.
 
     Raises ObjectNotFoundError or UsageError, with the name of the file.
     """
@@ -179,7 +181,7 @@ def group_of(file: File, path: str) -> Group:
 
 
 def check_columns(first: File, other: File, expected: Mapping[str, Dataset], found: Mapping[str, Dataset]) -> None:
-    """Check that the columns of a table are the same in two files.
+    """Checks that the columns of a table are the same in two files.
 
     Raises InputError, with the files, the column and both types.
     """
@@ -193,17 +195,17 @@ def check_columns(first: File, other: File, expected: Mapping[str, Dataset], fou
 
 
 def row_shape(column: Dataset) -> tuple[int, ...]:
-    """Return the shape of a row of a column."""
+    """Returns the shape of a row of a column."""
     return (column.shape or ())[1:]
 
 
 def table_row_shape(column: Dataset) -> tuple[int, ...]:
-    """Return the shape of a row of a column in a table of another library."""
+    """Returns the shape of a row of a column in a table of another library."""
     return flat_shape(row_shape(column))
 
 
 def _type_of(column: Dataset) -> str:
-    """Return type and shape of a row of a column, as text."""
+    """Returns type and shape of a row of a column, as text."""
     metadata: Mapping[str, Any] = column.dtype.metadata or {}
     shape = f" of shape {row_shape(column)}" if row_shape(column) else ""
     return f"{column.dtype}{shape}" + (f" with {dict(metadata)}" if metadata else "")

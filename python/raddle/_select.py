@@ -19,6 +19,7 @@ from raddle._keywords import (
     Rules,
     Shuffle,
     Size,
+    Values,
     options_json,
 )
 from raddle._progress import ProgressMode
@@ -32,6 +33,7 @@ def select(
     output: Path,
     *,
     where: str | Iterable[str] | Mapping[str, Condition | str],
+    values: Values | None = None,
     key: str | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
@@ -66,7 +68,7 @@ def select(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> MergeReport:
-    """Write the events of a file that satisfy conditions, with their rows in all tables.
+    """Writes the events of a file that satisfy conditions, with their rows in all tables.
 
     The file must have partition keys; the output gets new ones. A dataset belongs to the table of its group if it has
     as many rows as the key. Other datasets, and those of groups without keys, are copied whole. The other keywords are those of `merge`, which describes them.
@@ -81,6 +83,9 @@ def select(
         Conditions by the path of the table: ``{"rec.slc": raddle.col("calE") > 2}``, or strings such as
         ``"rec.slc: calE > 2 & run == 1234"``, in which a path with a colon is in backticks. An event is selected if it has
         a row that satisfies the condition in each of these tables.
+    values
+        Values of netCDF variables in conditions, as for `scan`: ``"stored"`` or ``"decoded"``. The rows of the output are those of the
+        file, packed or not. Default: conditions on columns for which this makes a difference are refused.
     key
         Name of the partition key: ``"evt"`` for datasets ``evt.seq``. Default: the only key of the first table.
     keys
@@ -96,7 +101,7 @@ def select(
     Raises
     ------
     raddle.errors.InputError
-        If the file cannot be read; nothing was written.
+        If the file cannot be read, or a condition needs ``values``; nothing was written.
     raddle.errors.UsageError
         If a table, column or key does not exist, or values cannot be compared (also a ``ValueError``).
     raddle.errors.OutputError
@@ -113,4 +118,4 @@ def select(
     if isinstance(where, Condition) or isinstance(where, list) and any(isinstance(one, Condition) for one in where):
         raise UsageError('where does not name the tables of its conditions: pass a dict, such as where={"rec.slc": raddle.col("calE") > 2}')
     options = options_json(locals())
-    return MergeReport(run(lambda watch: _core.select(os.fspath(file), os.fspath(output), options, watch), progress))
+    return MergeReport(run(lambda watch: _core.select(os.fsdecode(file), os.fsdecode(output), options, watch), progress))

@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from raddle import _core
+from raddle._keywords import Values
+from raddle._scan_values import check_choice
 from raddle.errors import ObjectNotFoundError, RaddleError, UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ _EMPTY = ("", "caused by", "DataFusion error: type_coercion")
 _UNKNOWN_TABLE = re.compile(r"^table '.*' not found|^Unsupported compound identifier")
 
 
-def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafusion.DataFrame:
-    """Run an SQL query on tables of HDF5 files; the package datafusion must be installed.
+def sql(query: str, *, index: bool = True, threads: int | None = None, values: Values | None = None) -> datafusion.DataFrame:
+    """Runs an SQL query on tables of HDF5 files; the package datafusion must be installed.
 
     Parameters
     ----------
@@ -40,6 +42,9 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
         Whether to use the index of each file, ``PATH.stats``, if there is one.
     threads
         Number of threads that read, and of partitions in which DataFusion computes. Default: the cores available to this process.
+    values
+        Values of netCDF variables, as for `scan`: ``"stored"`` or ``"decoded"``, in which missing values are null. Default: a query that
+        uses a column for which this makes a difference is refused.
 
     Returns
     -------
@@ -50,7 +55,7 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
     Raises
     ------
     raddle.errors.UsageError
-        If DataFusion is not installed or refuses the query, or the query writes.
+        If DataFusion is not installed or refuses the query, or the query writes, or ``values`` is anything else.
     raddle.errors.ObjectNotFoundError
         If a table or a column does not exist.
     raddle.errors.InputError
@@ -69,17 +74,17 @@ def sql(query: str, *, index: bool = True, threads: int | None = None) -> datafu
     rows and blocks. Results are those of DataFusion, where NaN is the largest number and equals itself. All NaN are passed on as the
     same one, and -0 as 0. If a column has NaN, its ``max`` and ``min`` by groups are refused.
 
-    If a file cannot be read while the result is computed, DataFusion raises an exception of its own with raddle's message.
+    If a file cannot be read, or values must be chosen, while the result is computed, DataFusion raises an exception of its own with raddle's message.
 
     Examples
     --------
     >>> raddle.sql("SELECT run, avg(calE) FROM 'all.h5'.'rec.slc' GROUP BY run").to_pandas()  # doctest: +SKIP
     """
-    return planned(query, index=index, threads=threads)[0]
+    return planned(query, index=index, threads=threads, values=values)[0]
 
 
-def planned(query: str, *, index: bool, threads: int | None) -> tuple[datafusion.DataFrame, Tables]:
-    """Return the result of a query, and the tables that it reads."""
+def planned(query: str, *, index: bool, threads: int | None, values: Values | None = None) -> tuple[datafusion.DataFrame, Tables]:
+    """Returns the result of a query, and the tables that it reads."""
     try:
         import datafusion as df
     except ImportError as error:
@@ -90,7 +95,8 @@ def planned(query: str, *, index: bool, threads: int | None) -> tuple[datafusion
 
     if threads is not None and threads < 1:
         raise UsageError(f"threads={threads} is too small: give at least 1")
-    tables = Tables(index, threads)
+    check_choice(values)
+    tables = Tables(index, threads, values)
     config = df.SessionConfig({"datafusion.sql_parser.enable_ident_normalization": "false"})
     config = config.with_target_partitions(threads or _core.default_threads())
     context = df.SessionContext(config.with_default_catalog_and_schema("files", NO_FILE))
@@ -108,7 +114,7 @@ def planned(query: str, *, index: bool, threads: int | None) -> tuple[datafusion
 
 
 def _described(query: str, error: Exception) -> RaddleError:
-    """Return the error of a query that DataFusion refused."""
+    """Returns the error of a query that DataFusion refused."""
     if isinstance(error, RaddleError):
         return error
     # The advice of the second line of some messages is about a DataFusion setting.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
+import re
 import signal
 import sys
 import threading
@@ -58,6 +60,16 @@ Output:
       --rows <N>
           Maximum number of rows of a table [default: 40]
 
+Values:
+      --values <WHICH>
+          Values of columns of netCDF variables whose attributes define other values than those
+          stored; without this option, such columns are refused
+
+          Possible values:
+          - stored:  The numbers in the file
+          - decoded: The values that xarray shows: scaled (`scale_factor`, `add_offset`), unsigned
+            (`_Unsigned`), and without those that `_FillValue` and `missing_value` mark as missing
+
 Running:
   -j, --jobs <N>
           Number of worker threads [default: the cores available to this process]
@@ -78,6 +90,9 @@ unnecessary. Queries cannot write. NaN is the largest number and equals itself.
 
 _ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".arrow": "arrow", ".feather": "arrow", ".parquet": "parquet"}
 
+_KEYWORD = re.compile(r'values="(stored|decoded)"')
+"""The keyword of `raddle.sql` that is the option of the command."""
+
 _partial: list[str] = []
 """Path of the output that is being written, under its temporary name."""
 
@@ -92,7 +107,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return the exit code."""
+    """Runs the command and returns the exit code."""
     _end_on_signals()
     try:
         options = _parsed(arguments)
@@ -103,13 +118,13 @@ def main(arguments: list[str]) -> int:
             warnings.simplefilter("always", UserWarning)
             _run(options)
     except RaddleError as error:
-        _say(f"error: {error}")
+        _say("error: " + _KEYWORD.sub(r"--values \1", str(error)))
         return error.exit_code
     return 0
 
 
 def _end_on_signals() -> None:
-    """End the command on Ctrl-C or SIGTERM without a partial output, and on a closed pipe.
+    """Ends the command on Ctrl-C or SIGTERM without a partial output, and on a closed pipe.
 
     A thread waits for the signals: DataFusion does not return to Python in the middle of a computation.
     """
@@ -128,7 +143,7 @@ def _end_on_signals() -> None:
 
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file that gets its name when it is complete.
+    """Opens a file that gets its name when it is complete.
 
     Raises OutputError if it cannot be written.
     """
@@ -151,7 +166,7 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
 
 
 def _remove_partial() -> None:
-    """Remove the output that is being written, if there is one."""
+    """Removes the output that is being written, if there is one."""
     for path in _partial:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -162,7 +177,7 @@ def _say(text: str) -> None:
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace | None:
-    """Return the options; None after the help was printed."""
+    """Returns the options; None after the help was printed."""
     parser = _Parser(prog="raddle sql", add_help=False, allow_abbrev=False)
     parser.add_argument("query", nargs="?")
     parser.add_argument("-h", "--help", action="store_true")
@@ -170,6 +185,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace | None:
     parser.add_argument("-f", "--force", action="store_true")
     parser.add_argument("--format", choices=("table", "csv", "json", "arrow", "parquet"))
     parser.add_argument("--rows", type=int, default=40)
+    parser.add_argument("--values", choices=("stored", "decoded"))
     parser.add_argument("-j", "--jobs", type=int)
     parser.add_argument("-q", "--quiet", action="store_true")
     options = parser.parse_args(arguments)
@@ -197,7 +213,7 @@ def _run(options: argparse.Namespace) -> None:
 
     if options.output is not None:
         _check_output(options.output, options.force)
-    result, tables = planned(options.query, index=True, threads=options.jobs)
+    result, tables = planned(options.query, index=True, threads=options.jobs, values=options.values)
     from raddle._sql_output import BINARY
 
     if options.output is None:
@@ -213,7 +229,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _check_output(path: str, is_forced: bool) -> None:
-    """Check the path of the output before anything is read."""
+    """Checks the path of the output before anything is read."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise OutputError(f"{path}: folder {folder} does not exist; create it first")
@@ -224,10 +240,13 @@ def _check_output(path: str, is_forced: bool) -> None:
 
 
 def _write(result: datafusion.DataFrame, tables: Tables, output: IO[bytes], options: argparse.Namespace) -> None:
-    """Write the result, and print the number of rows."""
+    """Writes the result, and prints the number of rows."""
     from raddle._sql_output import write, write_plan, write_table
 
-    batches, kind = _batches(result, tables)
+    computed, kind = _batches(result, tables)
+    # An error in the first batch comes before any output.
+    first = next(computed, None)
+    batches = computed if first is None else itertools.chain([first], computed)
     is_plan = options.format == "table" and kind.names == ["plan_type", "plan"]
     rows, has_more = 0, False
     try:
@@ -253,7 +272,7 @@ def _write(result: datafusion.DataFrame, tables: Tables, output: IO[bytes], opti
 
 
 def _batches(result: datafusion.DataFrame, tables: Tables) -> tuple[Iterator[Any], Any]:
-    """Return the batches of a result, and their schema."""
+    """Returns the batches of a result, and their schema."""
 
     def raised(error: Exception) -> RaddleError:
         if tables.error is not None:

@@ -21,7 +21,7 @@ MAX_CELL_CHARS = 60
 
 
 def write_table(batches: Iterable[Any], kind: Any, output: IO[bytes], max_rows: int) -> tuple[int, bool]:
-    """Write the first rows as a table, in columns of equal width.
+    """Writes the first rows as a table, in columns of equal width.
 
     Returns the number of rows written, and whether there are more. Raises UsageError, with the column's name, for values that have no
     text.
@@ -47,7 +47,7 @@ def write_table(batches: Iterable[Any], kind: Any, output: IO[bytes], max_rows: 
 
 
 def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
-    """Write the plans that EXPLAIN returns, each under its name."""
+    """Writes the plans that EXPLAIN returns, each under its name."""
     for batch in batches:
         for name, plan in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             lines = [_printable(line, None) for line in plan.rstrip("\n").split("\n")]
@@ -55,7 +55,7 @@ def write_plan(batches: Iterable[Any], output: IO[bytes]) -> None:
 
 
 def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is_file: bool) -> int:
-    """Write all rows in a format other than a table, and return their number.
+    """Writes all rows in a format other than a table, and returns their number.
 
     Raises UsageError, with the column's name, if the format cannot represent a column.
     """
@@ -69,7 +69,7 @@ def write(batches: Iterable[Any], kind: Any, output: IO[bytes], form: str, *, is
 
 
 def _check_columns(kind: Any, form: str) -> None:
-    """Check that a format can represent all columns."""
+    """Checks that a format can represent all columns."""
     if form not in BINARY:
         _check_fields(kind)
     for name in kind.names if form == "json" else []:
@@ -89,7 +89,7 @@ def _check_columns(kind: Any, form: str) -> None:
 
 
 def _check_fields(kind: Any) -> None:
-    """Check that the fields of each struct have different names, as JSON objects need them."""
+    """Checks that the fields of each struct have different names, as JSON objects need them."""
     for column in kind:
         if (name := _repeated_field(column.type)) is not None:
             error = UsageError(f"{column.name}: several fields of a struct are called {name}, which a JSON object has once")
@@ -98,7 +98,7 @@ def _check_fields(kind: Any) -> None:
 
 
 def _repeated_field(kind: Any) -> str | None:
-    """Return a name that several fields of a struct have; None if there is none."""
+    """Returns a name that several fields of a struct have; None if there is none."""
     if not pa.types.is_nested(kind):
         return None
     fields = [kind.field(number) for number in range(kind.num_fields)]
@@ -109,7 +109,7 @@ def _repeated_field(kind: Any) -> str | None:
 
 @contextlib.contextmanager
 def _writer(kind: Any, output: IO[bytes], form: str, is_file: bool) -> Iterator[Any]:
-    """Provide a function that writes a batch."""
+    """Provides a function that writes a batch."""
     if form == "json":
         yield lambda batch: output.write(_json_lines(batch))
         return
@@ -128,12 +128,12 @@ def _writer(kind: Any, output: IO[bytes], form: str, is_file: bool) -> Iterator[
 
 
 def _written_schema(kind: Any, form: str) -> Any:
-    """Return the schema of the written rows: types that few readers know are replaced, and CSV has strings for lists."""
+    """Returns the schema of the written rows: types that few readers know are replaced, and CSV has strings for lists."""
     return pa.schema([(field.name, _written_type(field.type, form)) for field in kind])
 
 
 def _written_type(kind: Any, form: str) -> Any:
-    """Return the type of written values. Inner values may be null, because batches and schema of a result differ in this."""
+    """Returns the type of written values. Inner values may be null, because batches and schema of a result differ in this."""
     if form == "csv" and not (pa.types.is_integer(kind) or pa.types.is_floating(kind) and kind != pa.float16() or pa.types.is_boolean(kind)):
         return pa.string()
     if pa.types.is_string_view(kind):
@@ -150,7 +150,7 @@ def _written_type(kind: Any, form: str) -> Any:
 
 
 def _converted(batch: Any, kind: Any) -> Any:
-    """Return a batch with the types of a schema."""
+    """Returns a batch with the types of a schema."""
     columns = []
     for column, field in zip(batch.columns, kind, strict=True):
         is_text = pa.types.is_string(field.type) and not _is_castable(column.type)
@@ -159,38 +159,38 @@ def _converted(batch: Any, kind: Any) -> Any:
 
 
 def _is_castable(kind: Any) -> bool:
-    """Whether Arrow has a string for each value, in the precision of its type."""
+    """Returns whether Arrow has a string for each value, in the precision of its type."""
     is_interval = kind == pa.month_day_nano_interval()
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or kind == pa.float16() or is_interval)
 
 
 def _cells(column: Any) -> list[str]:
-    """Return the strings of a column of a table."""
+    """Returns the strings of a column of a table."""
     strings = column.cast(pa.string()).to_pylist() if _is_castable(column.type) else _strings(column)
     return ["NULL" if text is None else _printable(text) for text in strings]
 
 
 def _strings(column: Any) -> list[str | None]:
-    """Return values for which Arrow has no text as JSON."""
+    """Returns values for which Arrow has no text as JSON."""
     values = (_plain(value, column.type) for value in column.to_pylist())
     return [value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values]
 
 
 def _printable(text: str, max_chars: int | None = MAX_CELL_CHARS) -> str:
-    """Return a string without control characters, which terminals obey, and cut where it is too long."""
+    """Returns a string without control characters, which terminals obey, and cut where it is too long."""
     printable = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return printable if max_chars is None or len(printable) <= max_chars else printable[: max_chars - 1] + "…"
 
 
 def _json_lines(batch: Any) -> bytes:
-    """Return a batch as a JSON object per row."""
+    """Returns a batch as a JSON object per row."""
     columns = [[_plain(value, column.type) for value in column.to_pylist()] for column in batch.columns]
     rows = (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Return a value as JSON. Numbers that JSON cannot represent are strings, as in ``raddle events dump``."""
+    """Returns a value as JSON. Numbers that JSON cannot represent are strings, as in ``raddle events dump``."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -211,7 +211,7 @@ def _plain(value: Any, kind: Any) -> Any:
 
 
 def _duration(months: int, days: int, nanoseconds: int) -> str:
-    """Return an interval in the notation of ISO 8601. Each part has its own sign."""
+    """Returns an interval in the notation of ISO 8601. Each part has its own sign."""
     seconds, rest = divmod(abs(nanoseconds), 1_000_000_000)
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     time = f"T{'-' if nanoseconds < 0 else ''}{seconds}{fraction}S" if nanoseconds else ""

@@ -32,12 +32,12 @@ _KEEPING_NAMES = (
 
 
 def limit_of(number: int) -> int:
-    """Return the limit of the view on a table, by which plans identify the table: larger than any number of rows."""
+    """Returns the limit of the view on a table, by which plans identify the table: larger than any number of rows."""
     return _MAX_LIMIT - number
 
 
 def conditions_of_scans(plan: Any, tables: list[Columns]) -> list[list[Condition | None]]:
-    """Return a condition for each scan of each table: those of filters directly above the limit of the table."""
+    """Returns a condition for each scan of each table: those of filters directly above the limit of the table."""
     found: list[list[Condition | None]] = [[] for _ in tables]
     try:
         _collect(plan, None, tables, found)
@@ -48,7 +48,7 @@ def conditions_of_scans(plan: Any, tables: list[Columns]) -> list[list[Condition
 
 
 def _collect(plan: Any, predicate: Any, tables: list[Columns], found: list[list[Condition | None]]) -> None:
-    """Collect the conditions of a plan below a filter, if there is a predicate."""
+    """Collects the conditions of a plan below a filter, if there is a predicate."""
     node = _variant(plan)
     number = _table_number(node)
     if number is not None and number < len(tables):
@@ -60,7 +60,7 @@ def _collect(plan: Any, predicate: Any, tables: list[Columns], found: list[list[
 
 
 def _table_number(node: Any) -> int | None:
-    """Return the number of the table that a limit identifies. An offset in the query changes the limit below it."""
+    """Returns the number of the table that a limit identifies. An offset in the query changes the limit below it."""
     if not isinstance(node, expressions.Limit):
         return None
     skip, fetch = (None if one is None else one.python_value().as_py() for one in (node.skip(), node.fetch()))
@@ -68,7 +68,7 @@ def _table_number(node: Any) -> int | None:
 
 
 def order_dependent_columns(plan: Any, known: set[str]) -> set[str]:
-    """Return the columns whose maximum or minimum by groups is computed; all known ones if it is not certain which.
+    """Returns the columns whose maximum or minimum by groups is computed; all known ones if it is not certain which.
 
     DataFusion compares the values of a group one after the other, and a comparison with NaN is false.
     """
@@ -89,14 +89,14 @@ def order_dependent_columns(plan: Any, known: set[str]) -> set[str]:
 
 
 def _plans(plan: Any) -> Iterator[Any]:
-    """Yield a plan and those below it, without those of subqueries in expressions."""
+    """Yields a plan and those below it, without those of subqueries in expressions."""
     yield plan
     for below in plan.inputs():
         yield from _plans(below)
 
 
 def _compared_by_groups(node: Any) -> Iterator[str]:
-    """Yield the names of the columns of max and min without a filter of NaN; an empty name stands for an expression."""
+    """Yields the names of the columns of max and min without a filter of NaN; an empty name stands for an expression."""
     for aggregate in node.aggregate_exprs():
         if node.agg_func_name(aggregate) not in ("max", "min"):
             continue
@@ -111,7 +111,7 @@ def _compared_by_groups(node: Any) -> Iterator[str]:
 
 
 def _keeps_names(plan: Any, names: set[str]) -> bool:
-    """Whether a column with one of the names passes through a node unchanged."""
+    """Returns whether a column with one of the names passes through a node unchanged."""
     node = _variant(plan)
     if isinstance(node, expressions.Projection):
         aliases = [form for form in map(_variant, node.projections()) if isinstance(form, expressions.Alias)]
@@ -120,7 +120,7 @@ def _keeps_names(plan: Any, names: set[str]) -> bool:
 
 
 def _variant(node: Any) -> Any:
-    """Return the form of an expression or of a node of a plan; None for those that have none in Python."""
+    """Returns the form of an expression or of a node of a plan; None for those that have none in Python."""
     try:
         return node.to_variant()
     except Exception:
@@ -128,7 +128,7 @@ def _variant(node: Any) -> Any:
 
 
 def _understood(expression: Any, columns: Columns) -> Condition | None:
-    """Return a condition that holds wherever an expression does; None if nothing is known about the expression."""
+    """Returns a condition that holds wherever an expression does; None if nothing is known about the expression."""
     node = _variant(expression)
     match node:
         case None:
@@ -154,13 +154,13 @@ def _understood(expression: Any, columns: Columns) -> Condition | None:
 
 
 def _is_nan(expression: Any, columns: Columns) -> Condition | None:
-    """Return the condition of a call of ``isnan`` on a column."""
+    """Returns the condition of a call of ``isnan`` on a column."""
     match = re.fullmatch(r"isnan\(\?table\?\.(.*)\)", expression.canonical_name(), re.DOTALL)
     return columns.is_nan(match[1]) if match else None
 
 
 def _compared(left: Any, comparison: str | None, right: Any, columns: Columns) -> Condition | None:
-    """Return the condition that a column compares with a literal, on either side."""
+    """Returns the condition that a column compares with a literal, on either side."""
     if comparison is None:
         return None
     name, value = _column(left, columns), _value(right)
@@ -170,7 +170,7 @@ def _compared(left: Any, comparison: str | None, right: Any, columns: Columns) -
 
 
 def _column(expression: Any, columns: Columns) -> str | None:
-    """Return the name of a column, even if a cast that keeps the order of its numbers surrounds it."""
+    """Returns the name of a column, even if a cast that keeps the order of its numbers surrounds it."""
     node = _variant(expression)
     if isinstance(node, expressions.Column):
         return str(node.name())
@@ -183,7 +183,7 @@ def _column(expression: Any, columns: Columns) -> str | None:
 
 
 def _value(expression: Any) -> Any:
-    """Return the number or text of a literal; None for anything else."""
+    """Returns the number or text of a literal; None for anything else."""
     if not isinstance(_variant(expression), expressions.Literal):
         return None
     value = expression.python_value().as_py()

@@ -25,6 +25,7 @@ from raddle._call import _level_of_caller
 from raddle._conditions import Condition
 from raddle._file_scan import FileScan, scan
 from raddle._group import Group
+from raddle._keywords import Values
 from raddle._scan_files import row_shape
 from raddle._sql import NO_FILE
 from raddle._sql_plans import conditions_of_scans, limit_of, order_dependent_columns
@@ -51,8 +52,8 @@ class _Query:
 class Tables(CatalogProvider):
     """Tables that a query names, by file and group. Files are opened once, when they are first named."""
 
-    def __init__(self, index: bool, threads: int | None) -> None:
-        self._index, self._threads = index, threads
+    def __init__(self, index: bool, threads: int | None, values: Values | None) -> None:
+        self._index, self._threads, self._values = index, threads, values
         self._files: dict[str, FileScan] = {}
         self._datasets: list[_Dataset] = []
         self._query = _Query()
@@ -74,9 +75,9 @@ class Tables(CatalogProvider):
         return [path for file in self._files.values() for path in file.paths]
 
     def view(self, name: str, group: str) -> Table:
-        """Return a table in the form that DataFusion accepts."""
+        """Returns a table in the form that DataFusion accepts."""
         if name not in self._files:
-            self._files[name] = scan(name, index=self._index, threads=self._threads)
+            self._files[name] = scan(name, index=self._index, threads=self._threads, values=self._values)
         file = self._files[name]
         try:
             rows = file[group]
@@ -93,7 +94,7 @@ class Tables(CatalogProvider):
         return Table(df.SessionContext().read_table(Table(dataset)).limit(limit_of(len(self._datasets) - 1)))
 
     def narrow(self, result: df.DataFrame) -> None:
-        """Restrict each table to the rows that the query can need."""
+        """Restricts each table to the rows that the query can need."""
         plan = result.optimized_logical_plan()
         for dataset in self._datasets:
             dataset.planned_scans = 0
@@ -107,7 +108,7 @@ class Tables(CatalogProvider):
                 dataset.condition = reduce(either, conditions)
 
     def described(self) -> list[str]:
-        """Return a line about each table: the rows that are read, and how many blocks the index excludes."""
+        """Returns a line about each table: the rows that are read, and how many blocks the index excludes."""
         lines = []
         for dataset in self._datasets:
             if dataset.condition is None:
@@ -150,16 +151,16 @@ class _Dataset(pyarrow.dataset.Dataset):
         return self._schema
 
     def narrowed(self) -> Scan:
-        """Return the scan of the rows that the query can need."""
+        """Returns the scan of the rows that the query can need."""
         return self.scan if self.condition is None else self.scan.filter(self.condition)
 
     def get_fragments(self, filter: Any = None) -> list[_Dataset]:
-        """Return the fragments: one, because each scan occupies all threads."""
+        """Returns the fragments: one, because each scan occupies all threads."""
         self.planned_scans += 1
         return [self]
 
     def scanner(self, _schema: Any = None, *, columns: list[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
-        """Return a scanner of some columns."""
+        """Returns a scanner of some columns."""
         if filter is not None:
             # Its rules for NaN would be those of pyarrow.
             raise UsageError(f"a condition reached the scan of a table: {filter}; please report this")
@@ -175,7 +176,7 @@ class _Scanner:
         self.projected_schema = pa.schema([dataset.schema.field(name) for name in names])
 
     def to_batches(self) -> Iterator[Any]:
-        """Yield the rows as record batches."""
+        """Yields the rows as record batches."""
         try:
             rows = self._dataset.narrowed()
             yield from self._batches(rows) if self._names else [_without_columns(rows)]
@@ -190,7 +191,7 @@ class _Scanner:
                 yield pa.RecordBatch.from_arrays(list(map(self._canonical, self._names, columns)), schema=self.projected_schema)
 
     def _canonical(self, name: str, values: Any) -> Any:
-        """Return values of a column with one NaN and one zero, after checking that they may have NaN."""
+        """Returns values of a column with one NaN and one zero, after checking that they may have NaN."""
         canonical, has_nan = _canonical(values)
         if has_nan and name in self._dataset.query.without_nan:
             raise _order_dependent(self._dataset.name, name)
@@ -204,7 +205,7 @@ def _order_dependent(table: str, column: str) -> UsageError:
 
 
 def _without_columns(rows: Scan) -> Any:
-    """Return a batch that has only a number of rows.
+    """Returns a batch that has only a number of rows.
 
     Raises UsageError if columns differ in their number.
     """
@@ -217,7 +218,7 @@ def _without_columns(rows: Scan) -> Any:
 
 
 def _canonical(values: Any) -> tuple[Any, bool]:
-    """Return an array with one NaN and one zero, and whether it has NaN.
+    """Returns an array with one NaN and one zero, and whether it has NaN. Nulls stay.
 
     DataFusion orders NaN with a sign before all numbers, and distinguishes -0 from 0 in ``IN``, ``CASE`` and ``DISTINCT``.
     """
@@ -231,19 +232,21 @@ def _canonical(values: Any) -> tuple[Any, bool]:
         return pa.FixedSizeListArray.from_arrays(inner, type=kind), has_nan
     if not pa.types.is_floating(kind):
         return values, False
-    numbers = values.to_numpy(zero_copy_only=True)
-    is_nan = np.isnan(numbers)
+    is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    numbers = values.to_numpy(zero_copy_only=is_null is None)
+    # Nulls are NaN in numpy.
+    is_nan = np.isnan(numbers) if is_null is None else np.isnan(numbers) & ~is_null
     with np.errstate(invalid="ignore"):
         # The sum of -0 and 0 is 0.
         numbers = np.add(numbers, 0, dtype=numbers.dtype)
     if has_nan := bool(is_nan.any()):
         numbers[is_nan] = np.nan
-    return pa.array(numbers, kind), has_nan
+    return pa.array(numbers, kind, mask=is_null), has_nan
 
 
 def _with_types_of_arrow(rows: Scan, table: str) -> Scan:
-    """Return a table without the columns for which Arrow has no type; a warning names them."""
-    columns = rows._columns_of(0)
+    """Returns a table without the columns for which Arrow has no type; a warning names them."""
+    columns = rows._columns_of(0, is_used=False)
     unknown = []
     for name, column in columns.items():
         try:
@@ -258,7 +261,7 @@ def _with_types_of_arrow(rows: Scan, table: str) -> Scan:
 
 
 def _near(file: FileScan, group: str) -> str | None:
-    """Return a suggestion of a table with a similar name, or of existing ones."""
+    """Returns a suggestion of a table with a similar name, or of existing ones."""
     asked = group.strip("/")
     found = file.file.get(asked)
     inside = [f"{asked}/{name}" for name, member in found.items() if isinstance(member, Group)] if isinstance(found, Group) else []

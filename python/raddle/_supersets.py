@@ -40,18 +40,18 @@ class Columns:
     """Type of each of these columns."""
 
     def __init__(self, scan: Scan) -> None:
-        columns = scan._columns_of(0).items()
+        columns = scan._columns_of(0, is_used=False).items()
         self.dtypes = {name: column.dtype for name, column in columns if not table_row_shape(column) and _is_plain(column.dtype)}
 
     def compare(self, name: str, comparison: str, value: Any) -> Condition | None:
-        """Return the condition that a column compares with a value: ``<``, ``<=``, ``>``, ``>=`` or ``==``."""
+        """Returns the condition that a column compares with a value: ``<``, ``<=``, ``>``, ``>=`` or ``==``."""
         dtype = self.dtypes.get(name)
         if dtype is None or comparison not in _COMPARISONS or not _is_comparable(dtype, comparison, value):
             return None
         return _COMPARISONS[comparison](col(name), value)
 
     def is_in(self, name: str, values: Sequence[Any]) -> Condition | None:
-        """Return the condition that a column has one of some values.
+        """Returns the condition that a column has one of some values.
 
         If they are many, return the condition that the column lies between the smallest and the largest.
         """
@@ -64,23 +64,23 @@ class Columns:
         return joined("or", known)
 
     def compare_ordered(self, name: str, comparison: str, value: Any) -> Condition | None:
-        """Return the condition of a library that treats NaN as the largest number."""
+        """Returns the condition of a library that treats NaN as the largest number."""
         condition = self.compare(name, comparison, value)
         is_nan = self.is_nan(name) if comparison in (">", ">=") else None
         return condition if condition is None or is_nan is None else condition | is_nan
 
     def is_nan(self, name: str) -> Condition | None:
-        """Return the condition that a column of floats is NaN."""
+        """Returns the condition that a column of floats is NaN."""
         return col(name).is_nan() if name in self.dtypes and self.dtypes[name].kind == "f" else None
 
 
 def both(one: Condition | None, other: Condition | None) -> Condition | None:
-    """Return the condition that two conditions hold."""
+    """Returns the condition that two conditions hold."""
     return one & other if one is not None and other is not None else (one if other is None else other)
 
 
 def either(one: Condition | None, other: Condition | None) -> Condition | None:
-    """Return the condition that one of two conditions holds."""
+    """Returns the condition that one of two conditions holds."""
     return None if one is None or other is None else one | other
 
 
@@ -90,7 +90,7 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_comparable(dtype: np.dtype[Any], comparison: str, value: Any) -> bool:
-    """Whether every library finds the same rows as a scan, or fewer."""
+    """Returns whether every library finds the same rows as a scan, or fewer."""
     if isinstance(value, bool):
         return dtype.kind == "b" and comparison == "=="
     if isinstance(value, int):
