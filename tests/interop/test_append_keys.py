@@ -69,6 +69,20 @@ def test_keys_continue(raddle, tmp_path, scope, parts, seed):
     assert_same(output, wanted)
 
 
+@pytest.mark.parametrize("chunks", [[], ["--chunk", "1rows"]], ids=["chosen", "one row"])
+def test_keys_continue_where_chunks_are_moved(raddle, tmp_path, chunks):
+    # No input stores keys, so their chunks cannot be moved, even if the old rows fill whole chunks.
+    inputs = random_inputs(tmp_path, 6)
+    output, wanted = tmp_path / "out.h5", tmp_path / "wanted.h5"
+    raddle("merge", *inputs, "-o", wanted, *KEYS["file"])
+    raddle("merge", *inputs[:3], "-o", output, *KEYS["file"], *chunks)
+    raddle("keys", "spill-index", "/header/cycle", output)
+    raddle("keys", "spill-index", "/header/cycle", wanted)
+    raddle("append", output, *inputs[3:], "-c", "keep")
+    assert_same(output, wanted)
+    raddle("verify", output)
+
+
 @pytest.mark.parametrize("join", ["outer", "inner"])
 def test_keys_continue_in_files_of_other_joins(raddle, tmp_path, join):
     inputs = random_inputs(tmp_path, 7)

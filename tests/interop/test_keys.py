@@ -105,6 +105,41 @@ def test_what_another_program_changed_is_found(raddle, events, tmp_path):
     assert "2 differences" in message and "/table1/energy" in message and "run1.h5" in message and "/table2/energy" in message
 
 
+@pytest.mark.parametrize("command", ["keys add", "keys spill-index", "rechunk --in-place"])
+def test_a_file_that_another_program_writes_is_not_replaced(raddle, events, tmp_path, command):
+    """What the other program wrote later would be lost with the old file. Programs that only read keep the old file."""
+    output = tmp_path / "merged.h5"
+    raddle("merge", *events, "-o", output)
+    more = {"keys add": ["-k", "/spill/evt", "--key-scope", "input"], "keys spill-index": ["/table1/energy"]}.get(command, [])
+    with h5py.File(output, "r+") as file:
+        before = output.read_bytes()
+        assert "open in another program" in raddle(*command.split(), *more, output, expect=7).stderr
+        assert output.read_bytes() == before and [path.name for path in tmp_path.glob(".*")] == []
+        file.attrs["comment"] = "kept"
+    with h5py.File(output) as file:
+        assert file.attrs["comment"] == "kept"
+    raddle("merge", *events, "-o", output, "--force")
+    with h5py.File(output) as file:
+        raddle(*command.split(), *more, output)
+        assert len(file["table1/energy"]) > 0
+
+
+@pytest.mark.parametrize("command", [["keys", "add", "-k", "/spill/evt", "--key-scope", "input"], ["keys", "spill-index", "/table1/energy"]])
+def test_a_file_that_would_lose_something_is_not_replaced(raddle, events, tmp_path, command):
+    output, other = tmp_path / "merged.h5", tmp_path / "other.h5"
+    raddle("merge", *events, "-o", output)
+    before = output.read_bytes()
+    other.hardlink_to(output)
+    assert "2 hard links" in raddle(*command, output, expect=5).stderr
+    other.unlink()
+    output.chmod(0o444)
+    assert "is write-protected" in raddle(*command, output, expect=5).stderr
+    assert output.read_bytes() == before and [path.name for path in tmp_path.glob(".*")] == []
+    output.chmod(0o640)
+    raddle(*command, output)
+    assert output.stat().st_mode & 0o777 == 0o640
+
+
 def write_wide(path, run, events, *, shape=(3,), kind="<i4"):
     """Writes ids of three numbers per row, as in MicroBooNE's ``event_table/event_id``: run, subrun, event."""
     random = np.random.default_rng(run)
@@ -336,3 +371,16 @@ def test_sizes_of_many_events_in_a_table_without_order(raddle, tmp_path):
     _, table = json.loads(raddle("keys", "events", path, "--json").stdout)["tables"]
     rows = np.bincount(ids, minlength=count)
     assert (table["rows"], table["events"], table["most_rows"]) == (100_000, np.count_nonzero(rows), rows.max())
+
+
+def test_keys_that_were_left_out_and_made_again_are_verified(raddle, events, tmp_path):
+    keys = ["--keys", "/spill/evt", "--key-scope", "input"]
+    keyed, bare = tmp_path / "keyed.h5", tmp_path / "bare.h5"
+    raddle("merge", events[0], "-o", keyed, *keys)
+    raddle("merge", keyed, "-o", bare, "--exclude", "evt.seq*", "--exclude", "evt.offsets")
+    raddle("verify", bare, "--against", keyed)
+    raddle("keys", "add", bare, *keys)
+    raddle("verify", bare, "--against", keyed)
+    with h5py.File(bare, "r+") as file:
+        file["spill/evt.seq"][0] += 1
+    assert "/spill/evt.seq" in raddle("verify", bare, "--against", keyed, expect=8).stdout

@@ -79,18 +79,18 @@ pub fn check_replaceable(file: &Path) -> Result<(), UnusableOutput> {
     };
     if metadata.nlink() > 1 {
         return refuse(format!(
-            "has {} hard links, and replacing it would leave the old contents under the other names; write to another folder instead",
+            "has {} hard links, and replacing it would leave the old contents under the other names; write a copy to another folder instead",
             metadata.nlink()
         ));
     }
     // Root may write to any file, but its owner has protected this one.
     if metadata.mode() & 0o222 == 0 || rustix::fs::access(file, Access::WRITE_OK).is_err() {
-        return refuse("is write-protected; make it writable, or write to another folder instead".to_owned());
+        return refuse("is write-protected; make it writable, or write a copy to another folder instead".to_owned());
     }
     let user = rustix::process::geteuid();
     if !user.is_root() && user.as_raw() != metadata.uid() {
         return refuse(
-            "belongs to another user, and the new file would not; write to another folder instead".to_owned(),
+            "belongs to another user, and the new file would not; write a copy to another folder instead".to_owned(),
         );
     }
     Ok(())

@@ -30,6 +30,7 @@ use crate::verify::provenance::{gather, provenance_path};
 use crate::verify::record::StoredRecord;
 use crate::verify::remembered::{self, OnConflict};
 use crate::write::commit::write_provenance;
+use crate::write::other_programs::{lock_out_readers, lock_out_writers};
 use crate::write::ranks::share;
 use crate::write::resume::sample;
 use crate::write::tiles::MergeWork;
@@ -44,7 +45,6 @@ use raddle_core::report::{InputDifference, MemoryReport, StageTimer};
 use raddle_hdf5::source::InputFile;
 use raddle_hdf5::write::{EditedFile, OutputFile};
 use redo::{Recovery, Redo};
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -116,12 +116,9 @@ pub fn open_for_append(path: &Path) -> Result<AppendLock> {
     let lock = Some(OutputLock::take(&canonical_path)?);
     let file = open(&canonical_path)?;
     let settled = redo::settle_locked(&canonical_path)?;
-    // libhdf5 takes an exclusive lock on files that it writes; programs that only read may continue until the end.
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(MergeError::InUse { path: canonical_path }),
-        // File systems without locks offer no way to detect such programs.
-        _ => Ok(AppendLock { path: canonical_path, settled, file, _lock: lock }),
-    }
+    // Programs that only read may continue until the end.
+    lock_out_writers(&file, &canonical_path)?;
+    Ok(AppendLock { path: canonical_path, settled, file, _lock: lock })
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -408,13 +405,13 @@ fn wait_for_readers(lock: &AppendLock, watch: &Watch<'_>) -> Result<()> {
     let started = Instant::now();
     loop {
         watch.cancel.check()?;
-        match rustix::fs::flock(&lock.file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < MAX_WAIT => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(MergeError::InUse { path: lock.path.clone() }),
-            _ => return Ok(()),
+        if lock_out_readers(&lock.file) {
+            return Ok(());
         }
+        if started.elapsed() >= MAX_WAIT {
+            return Err(MergeError::InUse { path: lock.path.clone() });
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -85,7 +85,8 @@ pub(super) fn check_continues(
 /// # Errors
 /// [`MergeError::Object`] for columns that cannot grow or do not match the record of the file.
 pub(super) fn go_on(plan: &mut MergePlan, columns: Vec<(NewColumn, DerivedColumn)>) -> Result<()> {
-    let options = plan.options.clone();
+    let mut options = plan.options.clone();
+    options.compress = options.compress.of_computed();
     for (NewColumn { entry, rows, .. }, mut derived) in columns {
         let is_it = |known: &&crate::schema::SchemaEntry| known.path == entry.path;
         let Some(Role::Column(column)) = plan.schema.entries.iter().find(is_it).map(|entry| entry.role.clone()) else {

@@ -81,6 +81,17 @@ impl DerivedSpec {
         }
     }
 
+    /// Returns the paths of the datasets that this specification computes in the index group.
+    pub(crate) fn index_paths(&self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Keys(spec) => {
+                let named = spec.columns.last().map_or("", String::as_str);
+                spec.datasets.endings().map(|ending| format!("{named}{ending}").into_bytes()).collect()
+            }
+            Self::FirstValue(spec) => vec![spec.derived_path()],
+        }
+    }
+
     /// Returns whether existing datasets are recomputed.
     fn replaces(&self) -> bool {
         match self {

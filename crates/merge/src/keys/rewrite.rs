@@ -13,6 +13,7 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, OutputState, plan_from};
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, structure_digests};
+use crate::write::publish::check_replaceable;
 use crate::write::{MergeContext, MergeReport, merge, merge_collective};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use std::path::Path;
@@ -23,7 +24,8 @@ const ADDING: &str = "add columns to the file";
 /// Plans the file at `path` with the columns of `spec` added.
 ///
 /// # Errors
-/// As for [`crate::plan::plan`]; also if the file has changed since its digests were computed.
+/// As for [`crate::plan::plan`]; also if the file has changed since its digests were computed, or cannot be replaced
+/// without a loss.
 pub fn plan_rewrite(path: &Path, spec: DerivedSpec, options: &MergeOptions, watch: &Watch<'_>) -> Result<MergePlan> {
     plan_rewrite_collective(path, spec, options, watch, &SingleProcess)
 }
@@ -43,6 +45,7 @@ pub fn plan_rewrite_collective(
     // The name of the file itself is replaced, not the name of a link to it.
     let canonical_path =
         std::fs::canonicalize(path).map_err(|source| MergeError::Input { path: path.to_path_buf(), source })?;
+    ranks.agree(ADDING, check_replaceable(&canonical_path))?;
     let options = MergeOptions {
         output: canonical_path,
         in_place: true,

@@ -26,6 +26,14 @@ impl Compress {
             Self::Encode(compression) => Some(compression),
         }
     }
+
+    /// Returns the compression for values that no input stores: only filters and chunks of inputs can be kept.
+    pub(crate) fn of_computed(self) -> Self {
+        match self {
+            Self::Keep => Self::default(),
+            asked => asked,
+        }
+    }
 }
 
 impl Default for Compress {

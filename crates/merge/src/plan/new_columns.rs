@@ -4,7 +4,7 @@ use super::growable::Growable;
 use super::layout::{LayoutPolicy, Shape, table_rows_per_chunk};
 use super::{MergePlan, Planner};
 use crate::error::Result;
-use crate::options::{Compress, Link};
+use crate::options::Link;
 use crate::plan::asked_layout::AskedLayouts;
 use crate::schema::{Column, ColumnIndex, InputExtent, Role, Schema, SchemaEntry, parent_path};
 use raddle_core::plan::SegmentLists;
@@ -27,10 +27,7 @@ impl MergePlan {
     pub(crate) fn add_columns(&mut self, new: Vec<NewColumn>) -> Result<Vec<ColumnIndex>> {
         let table_rows = table_rows(&self.schema, self.options.layout);
         let mut options = self.options.clone();
-        if options.compress == Compress::Keep {
-            // Only filters of inputs can be kept, and no input has values of these columns.
-            options.compress = Compress::default();
-        }
+        options.compress = options.compress.of_computed();
         let tiles = std::mem::take(&mut self.tiles.arrays);
         let column_of_array = std::mem::take(&mut self.column_of_array);
         // No input holds their values, so they cannot be linked.

@@ -6,6 +6,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod counting;
+pub(crate) mod other_programs;
 pub(crate) mod parallel_hdf5;
 pub mod parts;
 pub(crate) mod picking;
@@ -28,6 +29,7 @@ use crate::plan::links::external_targets;
 use crate::plan::memory::ReaderMemory;
 use crate::verify::digests::Digests;
 use crate::write::commit::Committer;
+use crate::write::other_programs::open_without_writers;
 use crate::write::publish::{begin_output, journal_path, temporary_path};
 use crate::write::ranks::{agree_what_is_kept, stages_of_all};
 use crate::write::reading::{Reading, ReadingReport, Strategy};
@@ -200,12 +202,13 @@ pub fn merge_collective(
     if let IoBackend::Collective(_) = through.io {
         parallel_hdf5::check(plan, through.tile_observer.is_some())?;
     }
-    let begin = || {
+    let begin = || -> Result<_> {
+        let replaced = options.in_place.then(|| open_without_writers(&options.output)).transpose()?;
         let others = if options.in_place { Vec::new() } else { files_to_keep(plan) };
-        begin_output(&options.output, &others, options.force)
+        Ok((begin_output(&options.output, &others, options.force)?, replaced))
     };
-    let publication = (ranks.rank() == 0).then(begin).transpose();
-    let publication = ranks.agree("begin the output", publication)?;
+    let begun = (ranks.rank() == 0).then(begin).transpose();
+    let (publication, _replaced) = ranks.agree("begin the output", begun)?.unzip();
     carry_out(plan, watch, ranks, through, publication, ResumeSource::Interrupted)
 }
 

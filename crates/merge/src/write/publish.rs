@@ -50,8 +50,19 @@ pub fn journal_path(output: &Path) -> PathBuf {
 /// # Errors
 /// [`MergeError::Output`] with the reason and what to do.
 pub fn check_output(output: &Path, inputs: &[PathBuf], replace: bool) -> Result<()> {
-    raddle_core::output::check::check_output(output, inputs, replace)
-        .map_err(|UnusableOutput { path, reason }| MergeError::Output { path, reason })
+    raddle_core::output::check::check_output(output, inputs, replace).map_err(refused)
+}
+
+/// Refuses a file that cannot be replaced by a new one of the same name without a loss. Nothing is opened or changed.
+///
+/// # Errors
+/// [`MergeError::Output`] with the reason and what to do.
+pub(crate) fn check_replaceable(file: &Path) -> Result<()> {
+    raddle_core::output::check::check_replaceable(file).map_err(refused)
+}
+
+fn refused(UnusableOutput { path, reason }: UnusableOutput) -> MergeError {
+    MergeError::Output { path, reason }
 }
 
 #[cfg(test)]
