@@ -339,3 +339,25 @@ def test_a_file_without_records_is_verified_against_all_inputs(tmp_path, raddle)
     assert "orog" in raddle("verify", tmp_path / "series/orog.nc", "--against", *inputs, expect=3).stderr
     refused = raddle("merge", *inputs, "-o", tmp_path / "none.nc", "--include", "orog", expect=3).stderr
     assert "/orog" in refused and not (tmp_path / "none.nc").exists()
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_a_dimension_that_only_an_option_names_holds_for_every_file(tmp_path, raddle, is_merged):
+    """The file of ``orog`` does not have the dimension, and a union of the files concatenates nothing."""
+    inputs, parts = [], tmp_path / "parts"
+    for number in range(2):
+        inputs.append(tmp_path / f"model_{number}.nc")
+        data = {"tas": (("time", "lat"), np.full((2, 3), number)), "orog": ("lat", np.arange(3))}
+        coordinates = {"time": ("time", [2 * number, 2 * number + 1], {"units": "days since 2000-01-01"}), "lat": np.arange(3)}
+        xr.Dataset(data, coordinates, {"Conventions": "CF-1.11"}).to_netcdf(inputs[-1])
+    if is_merged:
+        raddle("merge", *inputs, "-o", tmp_path / "all.nc", "--dim", "time")
+        inputs = [tmp_path / "all.nc"]
+    raddle("split", *inputs, "--by", "variable", "--dir", parts, *([] if is_merged else ["--dim", "time"]))
+    assert files(parts) == ["orog.nc", "tas.nc"]
+    for name in files(parts):
+        raddle("verify", parts / name, "--against", *inputs)
+    raddle("merge", *sorted(parts.glob("*.nc")), "-o", tmp_path / "union.nc", "--union", "--keep", "lat")
+    raddle("verify", tmp_path / "union.nc", "--against", *sorted(parts.glob("*.nc")))
+    refused = raddle("merge", *inputs, "-o", tmp_path / "none.nc", "--include", "orog", "--dim", "tmie", expect=3).stderr
+    assert "tmie" in refused and not (tmp_path / "none.nc").exists()

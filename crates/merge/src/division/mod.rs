@@ -74,8 +74,8 @@ impl OutputPart {
         let conventions = &mut options.conventions;
         conventions.rules.retain(|rule| datasets.iter().any(|path| rule.matches(path)));
         if self.is_once {
-            // Nothing is concatenated.
-            (conventions.dim, conventions.new_dim, conventions.tiles) = (None, None, None);
+            // Nothing is concatenated. The dimension also holds for a comparison with all inputs.
+            (conventions.new_dim, conventions.tiles) = (None, None);
         }
         Ok(options)
     }

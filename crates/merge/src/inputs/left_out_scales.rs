@@ -5,7 +5,9 @@
 //! longest dataset. Because that dataset may be left out, too, a dimension without a variable gets its length.
 //! Invariant: what remains has no values and no attributes of the variable.
 
+use crate::conventions::ConventionOptions;
 use crate::schema::attribute::{NO_VARIABLE, text_without_variable};
+use crate::schema::last_name;
 use raddle_hdf5::model::{
     Attribute, Dataset, Dataspace, Datatype, FileTree, FillValue, InlineData, Layout, Object, ObjectIndex, ObjectKind,
     TypeClass,
@@ -71,9 +73,16 @@ pub(super) fn lens(
     lens
 }
 
-/// Returns whether a file has unlimited netCDF dimensions, left out or not.
-pub(crate) fn has_unlimited(tree: &FileTree) -> bool {
-    tree.objects.iter().any(|object| is_scale(object) && is_unlimited(object))
+/// Returns whether a file has dimensions along which files are concatenated, left out or not: those that `options` name,
+/// or else unlimited ones.
+pub(crate) fn has_records(tree: &FileTree, options: &ConventionOptions) -> bool {
+    let mut scales = tree.objects.iter().filter(|object| is_scale(object));
+    if options.dim.is_none() {
+        return scales.any(is_unlimited);
+    }
+    let known: Vec<&[u8]> = scales.filter_map(name_of).collect();
+    let exists = |name: &str| known.contains(&last_name(name.as_bytes()));
+    options.dims(exists).into_iter().all(exists)
 }
 
 /// Returns whether an object is a dataset with an unlimited first axis.
@@ -89,8 +98,16 @@ fn is_unlimited(object: &Object) -> bool {
 
 /// Returns whether a dimension scale has no variable.
 fn names_no_variable(scale: &Object) -> bool {
-    let name = scale.attributes.iter().find(|attribute| attribute.name == b"NAME");
-    name.is_some_and(|name| matches!(&name.data, InlineData::Stored(text) if text.starts_with(NO_VARIABLE.as_bytes())))
+    name_of(scale).is_some_and(|name| name.starts_with(NO_VARIABLE.as_bytes()))
+}
+
+/// Returns the name that a dimension scale records of itself, without padding.
+fn name_of(scale: &Object) -> Option<&[u8]> {
+    let name = scale.attributes.iter().find(|attribute| attribute.name == b"NAME")?;
+    match &name.data {
+        InlineData::Stored(text) => text.split(|byte| *byte == 0).next(),
+        InlineData::Canonical(_) => None,
+    }
 }
 
 /// Returns the dimensions of a dataset.

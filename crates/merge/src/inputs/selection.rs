@@ -141,6 +141,11 @@ impl Selection {
         self.keep.matches(path)
     }
 
+    /// Returns whether a pattern excludes the object at `path` itself.
+    pub(crate) fn excludes(&self, path: &[u8]) -> bool {
+        self.exclude.matches(path)
+    }
+
     /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`. Returns what is left out.
     pub fn prune(&self, tree: &mut FileTree, path: &Path) -> LeftOut {
         if !self.is_partial() || self.whole.as_deref() == Some(path) {

@@ -220,7 +220,8 @@ impl InputScanner<'_> {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),
         };
-        let may_lack_records = self.options.selection.is_partial() && left_out_scales::has_unlimited(&tree);
+        let may_lack_records =
+            self.options.selection.is_partial() && left_out_scales::has_records(&tree, &self.options.conventions);
         let mut recognised = self.recognise(file, &visits.paths, &mut entries, may_lack_records, &records);
         if self.options.link.is_external() {
             recognised.refusal = left_out.in_group.as_deref().map(left_out_members::linked_as_whole);

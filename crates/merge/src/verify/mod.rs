@@ -153,7 +153,7 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         Err(error) => return Err(error),
     };
     let recorded_inputs = stored.as_ref().map(|stored| stored.inputs.len());
-    let mut done = None;
+    let (mut made, mut done) = (Vec::new(), None);
     // An input that cannot be read is reported when the inputs are planned.
     if let (Some(stored), [input]) = (&mut stored, inputs)
         && let Ok(of_input) = stored::records_of(input, options)
@@ -161,11 +161,16 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         if let (Some(remembered), Some(of_input)) = (&mut stored.remembered, &of_input.remembered) {
             remembered.forget_done(of_input);
         }
-        // Keys of selected rows are computed again.
-        stored.derived.retain(|spec| options.rows.is_some() || !of_input.made.iter().any(|made| made.is_like(spec)));
+        made = of_input.made;
         done = of_input.remembered.map(|of_input| (input, of_input));
     }
     let mut recalled = recall(stored.as_ref(), options, OnConflict::FollowRequest)?;
+    if let Some(stored) = &mut stored {
+        // A copy has the keys of its input, unless they were left out and recreated, or rows were selected.
+        let is_left_out = |spec: &DerivedSpec| spec.index_paths().iter().any(|path| recalled.selection.excludes(path));
+        let is_copied = |spec: &DerivedSpec| made.iter().any(|made| made.is_like(spec)) && !is_left_out(spec);
+        stored.derived.retain(|spec| options.rows.is_some() || !is_copied(spec));
+    }
     if recalled.join.join == Join::Union
         && let Some(stored) = &mut stored
     {
@@ -173,6 +178,9 @@ fn recall_options(output: &Path, inputs: &[PathBuf], options: &MergeOptions) -> 
         let made: Vec<DerivedSpec> = made.flatten().collect();
         // A union copies the keys of its inputs.
         stored.derived.retain(|spec| !made.iter().any(|made| made.is_like_in_other_groups(spec)));
+        // A union concatenates nothing. The options of conventions that it records are those of its inputs.
+        let ConventionOptions { convention, rules, .. } = recalled.conventions;
+        recalled.conventions = ConventionOptions { convention, rules, ..options.conventions.clone() };
     }
     if let Some((input, of_input)) = done
         && of_input.has_selected(&recalled.selection)
