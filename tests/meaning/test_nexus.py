@@ -627,6 +627,24 @@ def test_errors_of_a_log(tmp_path, is_equal):
     MERGING.equal(inputs, judge=judge_along_time(LOG))
 
 
+@pytest.mark.parametrize("shape", [(), (1,)], ids=["scalar", "array"])
+@pytest.mark.parametrize("entries", [(1, 1), (1, 3), (3, 1)])
+@pytest.mark.parametrize("name", ["average_value", "average_value_error", "minimum_value", "maximum_value", "duration"])
+def test_summaries_of_logs_with_one_entry(tmp_path, name, entries, shape):
+    """A summary belongs to no entry, even if it is an array of as many elements as the log has entries."""
+    inputs = write_all(tmp_path, *[Run([1], count, first_s=10 * number) for number, count in enumerate(entries)])
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            file[LOG][name] = np.full(shape, 1.5)
+    output = MERGING.equal(inputs)
+    with snx.File(output) as merged:
+        summary = merged[LOG][()].coords[name]
+        assert summary.ndim == 0 and summary.value == 1.5
+    with h5py.File(inputs[1], "a") as file:
+        file[LOG][name][...] = 2.5
+    MERGING.refused(inputs, names=[f"/{LOG}/{name}", "1.5", "2.5", "--exclude"])
+
+
 @pytest.mark.parametrize("is_equal", [True, False])
 @pytest.mark.parametrize(("name", "of"), [("event_weight", "event_id"), ("period_number", "event_index")])
 def test_more_fields_of_events_and_of_pulses(tmp_path, is_equal, name, of):

@@ -1,7 +1,9 @@
 //! Axes of the fields of NXdata and NXlog groups, which readers guess from lengths unless the group names them.
 //!
-//! Source: `_guess_dims` of scippnexus. Invariant: a field has the axes in the output that readers find in an input.
+//! Source: `_guess_dims` of scippnexus. Invariant: a field has the axes in the output that readers find in an input, except
+//! for a summary of a log, which has none, although readers find one where the log has a single entry.
 
+use super::SUMMARIES;
 use crate::conventions::Completion;
 use crate::schema::attribute::{self, named, replaced, strings, text};
 use crate::schema::join::{Difference, DifferenceKind};
@@ -78,9 +80,15 @@ fn other_guesses(
     // An NXlog may hold further logs: what begins with NAME belongs to NAME_time.
     let logs = fields.iter().filter_map(|(name, _)| name.strip_suffix("_time")).filter(|_| is_log);
     let is_of_log = |name: &str| logs.clone().any(|log| name.starts_with(log));
+    // Readers take an array of one element for a scalar, unless the log has one entry, too.
+    let is_summary = |name: &str| {
+        let is_one = |field: &Column| field.output_dims(false).0.iter().product::<u64>() == 1;
+        is_log && SUMMARIES.contains(&name.as_bytes()) && column(name).is_some_and(is_one)
+    };
     let is_guessed = |name: &String| {
         let of = name.strip_suffix("_errors").or(name.strip_suffix("_error"));
         *name != signal_name
+            && !is_summary(name)
             && !axes.contains(name)
             && !(is_log && (name == "time" || is_of_log(name)))
             && named(attributes, format!("{name}_indices")).is_none()
