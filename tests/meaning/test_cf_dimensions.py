@@ -370,3 +370,45 @@ def test_a_damaged_list_of_what_lies_along_a_dimension(tmp_path, raddle):
     path.write_bytes(content[:at] + (2**64 - 7).to_bytes(8, "little") + content[at + 8 :])
     raddle("merge", path, "-o", tmp_path / "out.nc", "--exclude", "time")
     assert "address 18446744073709551609 overflows" in raddle("merge", path, "-o", tmp_path / "all.nc", expect=3).stderr
+
+
+def write_unlimited(path, number, lengths, sizes=(3, 5)):
+    """Writes a file with two unlimited dimensions and a variable of which less is written along the second one."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.Conventions = "CF-1.8"
+        file.createDimension("time", None)
+        file.createDimension("station", None)
+        file.createVariable("time", "f8", ("time",))[:] = sizes[0] * number + np.arange(sizes[0])
+        file["time"].units = "days since 2000-01-01"
+        file.createVariable("station", "i4", ("station",))[:] = np.arange(sizes[1])
+        file.createVariable("full", "f4", ("time", "station"))[:] = np.arange(15.0).reshape(sizes) + number
+        file.createVariable("part", "f4", ("time", "station"), fill_value=-9.0)
+        if lengths[1]:
+            file["part"][: lengths[0], : lengths[1]] = np.ones(lengths)
+        file.createVariable("level", "f4", ("station",))[:3] = np.arange(3)
+    return path
+
+
+@pytest.mark.parametrize("lengths", [(3, 5), (2, 5), (0, 0)])
+def test_a_second_unlimited_dimension(tmp_path, raddle, lengths):
+    inputs = [write_unlimited(tmp_path / f"{number}.nc", number, lengths) for number in range(2)]
+    MERGING.refused(inputs, names=["more than one unlimited dimension", "/time", "/station", "--dim"])
+    output = MERGING.equal(inputs, "--dim", "time", judge=None)
+    raddle("verify", output, "--against", *inputs)
+    for engine in ["netcdf4", "h5netcdf"]:
+        # The netCDF library does not initialise the missing records of the inputs.
+        parts = [xr.load_dataset(path, engine="h5netcdf") for path in inputs]
+        wanted = xr.concat(parts, "time", data_vars="minimal", coords="minimal", compat="equals", join="exact")
+        xr.testing.assert_equal(xr.load_dataset(output, engine=engine), wanted)
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (2, 3), (3, 1)])
+def test_a_variable_that_is_shorter_than_a_second_unlimited_dimension_is_refused(tmp_path, raddle, lengths):
+    """The netCDF library reads its values at wrong places, and others that are not initialised."""
+    inputs = [write_unlimited(tmp_path / "0.nc", 0, (3, 5)), write_unlimited(tmp_path / "1.nc", 1, lengths)]
+    names = ["/part", f"{lengths[1]} of the 5 elements along /station", "--exclude"]
+    MERGING.refused(inputs, "--dim", "time", names=names)
+    MERGING.refused([inputs[1], write_unlimited(tmp_path / "2.nc", 2, lengths)], "--dim", "time", names=names)
+    MERGING.equal(inputs, "--dim", "time", "--exclude", "part", judge=None)
+    # Nothing is concatenated.
+    raddle("merge", inputs[1], "-o", tmp_path / "one.nc")

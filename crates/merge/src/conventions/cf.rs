@@ -8,9 +8,10 @@
 mod attached;
 pub(crate) mod axes;
 pub(super) mod dimensions;
+mod lengths;
 mod new_dim;
 pub(crate) mod references;
-mod tiles;
+pub(crate) mod tiles;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::packed::{PACKING, VALID};
@@ -21,6 +22,8 @@ use crate::schema::attribute::{NO_VARIABLE, named, replaced, text, text_without_
 use crate::schema::join::Difference;
 use crate::schema::{AttributeValue, Role, child_path, display_path, is_named, parent_path};
 use raddle_hdf5::model::TypeClass;
+pub(crate) use raddle_hdf5::netcdf::DIMENSION_NUMBER;
+use raddle_hdf5::netcdf::{CONVENTIONS, MAX_EXAMINED, PROPERTIES, names_convention};
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,8 +54,6 @@ const MEANING: [&str; 20] = [
     "bounds",
     "climatology",
 ];
-/// Name of the attribute with a dimension's id.
-pub(crate) const DIMENSION_NUMBER: &str = "_Netcdf4Dimid";
 /// Name of the attribute with the ids of a variable's dimensions.
 const DIMENSION_NUMBERS: &str = "_Netcdf4Coordinates";
 /// Attributes that identify dimensions, which [`dimensions`] compares by path.
@@ -72,16 +73,11 @@ impl Convention for Cf {
     }
 
     fn recognise(&self, file: &FileView<'_>) -> Option<String> {
-        let conventions = file.root_text("Conventions").unwrap_or_default();
-        let is_named = |word: &str| {
-            ["CF", "COARDS", "UGRID", "ACDD"]
-                .iter()
-                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')))
-        };
-        if conventions.split([' ', ',']).any(is_named) {
+        let conventions = file.root_text(CONVENTIONS).unwrap_or_default();
+        if names_convention(&conventions) {
             return Some(format!("attribute Conventions is {conventions:?}"));
         }
-        if file.has(0, "_NCProperties") {
+        if file.has(0, PROPERTIES) {
             return Some("attribute _NCProperties".to_owned());
         }
         let is_netcdf = |at: &usize| file.has(*at, DIMENSION_NUMBER);
@@ -93,7 +89,11 @@ impl Convention for Cf {
         let variables = Variables::of(file);
         let mut rules = match &options.new_dim {
             _ if options.tiles.is_some() => tiles::rules(&variables, options),
-            Some(name) => new_dim::rules(&variables, name, options),
+            Some(name) => {
+                // The new axis is the first one.
+                lengths::check(&variables, &BTreeSet::new(), 0)?;
+                new_dim::rules(&variables, name, options)
+            }
             None => rules_along_records(&variables, options),
         }?;
         let named = of_grid(file, &[COORDINATES]);
@@ -159,6 +159,7 @@ fn rules_along_records(
     let file = variables.file;
     let records = variables.records(options)?;
     references::check(variables, &records)?;
+    lengths::check(variables, &records, 1)?;
     let bounds = variables.bounds();
     let texts = variables.text_lengths();
     let mut rules = Vec::new();
@@ -321,9 +322,6 @@ pub(crate) fn are_same_history(left: &AttributeValue, right: &AttributeValue) ->
 /// Attribute that identifies a variable whose other attributes describe a map projection.
 const GRID_MAPPING: &str = "grid_mapping_name";
 
-/// Number of objects that are searched for a mark of netCDF-4: files of that library store dimensions first.
-const MAX_EXAMINED: usize = 64;
-
 /// Returns whether an attribute holds internal information of the netCDF library.
 fn is_of_library(name: &[u8]) -> bool {
     name.starts_with(b"_Netcdf4")
@@ -429,7 +427,7 @@ impl<'f, 'a> Variables<'f, 'a> {
         if options.dim.is_some() {
             let exists = |name: &str| self.all.iter().any(|dim| is_named(dim, name));
             let names_of_dims = options.dims(exists);
-            if let Some(name) = names_of_dims.iter().find(|name| !exists(name)) {
+            if let Some(name) = names_of_dims.iter().find(|name| !exists(name) && !self.file.may_lack_records) {
                 return refuse(format!("has no dimension {name:?} (--dim); it has {}", names(&self.all)));
             }
             let is_asked = |dim: &&Vec<u8>| names_of_dims.iter().any(|name| is_named(dim, name));

@@ -76,7 +76,7 @@ impl Settling<'_> {
         let differs = |(input, fact): &(u32, &InputExtent)| {
             let is_same = scanned.conversion_of(*input).is_none_or(|one| one.map == ElementMap::Same);
             let template = scanned.templates.get(fact.template as usize);
-            is_same && template.is_some_and(|template| template.datatype != scanned.model().datatype)
+            is_same && template.is_some_and(|template| !template.datatype.has_same_elements(&scanned.model().datatype))
         };
         let differing: Vec<u32> = (0..).zip(scanned.facts.iter()).filter(differs).map(|(input, _)| input).collect();
         let Some(first) = differing.first() else { return };
@@ -99,7 +99,9 @@ impl Settling<'_> {
             .filter(|(_, pair)| is_short(*pair))
             .map(|(input, _)| input)
             .collect();
-        if short.is_empty() {
+        let is_empty = |(axis, &dim): (usize, &u64)| axis != scanned.axis && dim == 0;
+        // Readers return fill values for a dataset of which nothing was written along any of its unlimited dimensions.
+        if short.is_empty() || scanned.model().dataspace.dims().iter().enumerate().any(is_empty) {
             return;
         }
         if !self.is_new && short.first() == Some(&0) {
