@@ -1,5 +1,7 @@
 """Merges restricted to ranges of dimensions (``--select``): what xarray reads of the same range of all inputs together."""
 
+import subprocess
+
 import h5py
 import netCDF4
 import numpy as np
@@ -137,6 +139,34 @@ def test_dates_are_those_that_xarray_selects(tmp_path, dates):
     MERGING.equal(inputs, "--select", select, judge=judge, wanted=grid().isel(time=slice(first, first + count)))
 
 
+@pytest.mark.parametrize(("first", "units"), [(0, "degrees_east"), (0, None), (-180, "degrees_east")])
+@pytest.mark.parametrize("kind", ["f8", "f4", "i4"])
+def test_longitudes_past_the_end_of_the_coordinate(tmp_path, first, units, kind):
+    """Elements of a selection follow one another, so the part past the end is not just left out: the refusal tells how to
+    get what ncks selects."""
+    dataset = grid(nx=36)
+    dataset = dataset.assign_coords(lon=("lon", (first + 10 * np.arange(36)).astype(kind), {"units": units} if units else {}))
+    inputs = write(tmp_path, dataset)
+    parts = {0: ["350..350", "0..10"], -180: ["170..170", "-180..-170"]}[first]
+    low, high = {0: (-10, 10), -180: (170, 190)}[first]
+    for select in [f"lon={low}..{high}", f"lon={low % 360}..{high % 360}" if first == 0 else "lon=170..-170"]:
+        MERGING.refused(inputs, "--select", select, names=["/lon", *parts, "--dim lon", "--select"])
+    outputs = [MERGING.equal(inputs, "--select", f"lon={part}", judge=None) for part in parts]
+    output = MERGING.equal(outputs, "--dim", "lon", judge=None)
+    west, east = {0: ("350.", "10."), -180: ("170.", "-170.")}[first]
+    for number, path in enumerate(inputs):
+        wrapped = tmp_path / f"wrapped_{number}.nc"
+        subprocess.run(["ncks", "-O", "-d", f"lon,{west},{east}", path, wrapped], check=True, timeout=60)
+    wanted = xr.open_mfdataset(sorted(tmp_path.glob("wrapped_*.nc")), data_vars="minimal", coords="minimal", compat="equals")
+    with xr.open_dataset(output) as found:
+        for name in ["tas", "mask", "back", "lon"]:
+            xr.testing.assert_equal(found[name].variable, wanted[name].variable)
+    # A range on one side of the end has other numbers.
+    MERGING.refused(inputs, "--select", f"lon={low - 20}..{low - 10}" if first == 0 else "lon=200..230", names=["/lon", "as such"])
+    whole = {0: "0..360", -180: "-180..180"}[first]
+    MERGING.equal(inputs, "--select", f"lon={whole}", judge=judge, wanted=dataset)
+
+
 def test_times_are_those_of_the_output(tmp_path):
     """Files count from different days, are given in another order, and overlap."""
     dataset = grid((12,))
@@ -224,6 +254,25 @@ def test_plain_files_are_restricted_by_their_scales(tmp_path):
         assert file["run/other"].shape == (9,)
 
 
+def test_names_with_commas(tmp_path, raddle):
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        part = xr.Dataset({"tas": (("time", "x, y", "a,b"), np.arange(60.0).reshape(3, 4, 5) + number)})
+        part = part.assign_coords({"a,b": np.arange(5.0), "time": 3.0 * number + np.arange(3)})
+        part.to_netcdf(inputs[-1], unlimited_dims=["time"], encoding={"tas": {"_FillValue": None}})
+    wanted = xr.concat([xr.open_dataset(path) for path in inputs], "time").isel({"x, y": slice(1, 3), "a,b": slice(2, 5), "time": slice(1, 6)})
+    options = ["--select", "x, y=1:3,a,b=2..4,time=1:", "--chunk", "time=2,x, y=1,a,b=3"]
+    output = MERGING.equal(inputs, *options, judge=judge, wanted=wanted)
+    raddle("verify", output, "--against", *inputs)
+    with h5py.File(output) as file:
+        assert file["tas"].chunks == (2, 1, 3)
+    output = MERGING.equal(inputs, "--layout", "/tas: chunk=(x, y=2, a,b=4), shuffle", judge=None)
+    with h5py.File(output) as file:
+        assert file["tas"].chunks[1:] == (2, 4)
+    MERGING.refused(inputs, "--select", "time,x, y=1:3", names=['no dimension "time,x, y"'])
+
+
 @pytest.mark.parametrize(
     ("select", "names"),
     [
@@ -231,7 +280,7 @@ def test_plain_files_are_restricted_by_their_scales(tmp_path):
         ("time=0:99", ["/time", "has 12 element(s)", "--select time=0:99"]),
         ("time=5:5", ["/time", "holds none"]),
         ("lat=80..90", ["/lat", "has no value in 80..90", "reach from -75 to 75"]),
-        ("lon=350..10", ["/lon", "the first value is the larger one"]),
+        ("lat=30..-30", ["/lat", "the first value is the larger one"]),
         ("member=0..1", ["/member", "no coordinate", "by numbers of elements"]),
         ("time=2001-02-30..", ["/time", "not a date of its calendar"]),
         ("lat=0:2,lat=3:4", ["/lat", "selected twice"]),
@@ -322,7 +371,7 @@ def test_region_references_to_restricted_datasets_are_refused(tmp_path):
     MERGING.refused([path], "--select", "x=5:10", names=["region references", "--exclude"])
 
 
-@pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2"])
+@pytest.mark.parametrize("select", ["time", "time=a:b", "=0:3", "time=0:4:2", "time=0:3,", "time=0:3,lat"])
 def test_strings_that_are_no_ranges_are_refused(tmp_path, raddle, select):
     [path, *_] = write(tmp_path, grid())
     refused = raddle("merge", path, "-o", tmp_path / "out.nc", "--select", select, expect=2)

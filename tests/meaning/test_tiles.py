@@ -299,6 +299,38 @@ def test_patches_of_wrf(tmp_path, raddle):
     raddle("verify", output, "--against", *inputs)
 
 
+@pytest.mark.parametrize("is_tiled", [True, False])
+def test_a_selection_of_a_grid_of_wrf_is_a_patch(tmp_path, raddle, is_tiled):
+    """Its attributes give its place, so the parts of a grid can be joined again."""
+    random = np.random.default_rng(0)
+    dataset = xr.Dataset({
+        "T2": (("Time", "south_north", "west_east"), random.random((2, 5, 6)).astype("f4")),
+        "U": (("Time", "south_north", "west_east_stag"), random.random((2, 5, 7)).astype("f4")),
+    })  # fmt: skip
+    for variable in dataset.variables.values():
+        variable.encoding["_FillValue"] = None
+    of_x = cuts(6, [3, 4]) if is_tiled else cuts(6, [])
+    inputs = write_wrf(tmp_path, dataset, cuts(5, []), of_x)
+    options, parts = ["--tiles"] if is_tiled else [], []
+    for first, last in [(0, 2), (2, 6)]:
+        parts.append(tmp_path / f"wrfout_d01_part_{first}")
+        end = last + (last == 6)
+        raddle("merge", *inputs, *options, "-o", parts[-1], "--select", f"west_east={first}:{last},west_east_stag={first}:{end},Time=0:2")
+        raddle("verify", parts[-1], "--against", *inputs)
+        with netCDF4.Dataset(parts[-1]) as part:
+            found = {name: int(part.getncattr(name)) for name in part.ncattrs() if "PATCH" in name}
+            names = [f"PATCH_{bound}_{kind}" for kind in ("UNSTAG", "STAG") for bound in ("START", "END")]
+            assert [found[f"WEST-EAST_{name}"] for name in names] == [first + 1, last, first + 1, end]
+            assert [found[f"SOUTH-NORTH_{name}"] for name in names] == [1, 5, 1, 6 if not is_tiled else found["SOUTH-NORTH_PATCH_END_STAG"]]
+            assert part.getncattr("WEST-EAST_GRID_DIMENSION") == 7
+    # A part of a part.
+    again = tmp_path / "wrfout_d01_again"
+    raddle("merge", parts[1], "-o", again, "--select", "west_east=1:3")
+    with netCDF4.Dataset(again) as part:
+        assert part.getncattr("WEST-EAST_PATCH_START_UNSTAG") == 4 and part.getncattr("WEST-EAST_PATCH_END_UNSTAG") == 5
+    MERGING.equal(parts, "--tiles", judge=judge, whole=dataset)
+
+
 def write_named(folder, dataset, of_y, of_x, name):
     paths = []
     for (row, rows), (column, columns) in itertools.product(enumerate(of_y), enumerate(of_x)):

@@ -10,6 +10,7 @@ pub mod division;
 pub mod error;
 pub mod inputs;
 pub mod keys;
+mod named_values;
 mod number;
 pub mod options;
 pub mod path_text;

@@ -3,7 +3,6 @@
 use raddle::options::{Chunk, LayoutOptions, PlacementOptions, SchemaOptions};
 use raddle::{Context, MergeRequest};
 use raddle_merge::Link;
-use raddle_merge::options::Compress;
 use raddle_merge::schema::join::Join;
 use raddle_testing::plain::make_columns;
 use serde_json::json;
@@ -35,9 +34,9 @@ fn contradictions_are_refused_before_anything_is_read() {
     let keys = vec!["/rec/evt".to_owned()];
     assert!(refused(&MergeRequest { placing: union, keys, ..missing.clone() }).ends_with("leave out --keys"));
     let link = PlacementOptions { link: Some(Link::Virtual), ..Default::default() };
-    let layout = LayoutOptions { compress: Some(Compress::Keep), ..Default::default() };
+    let layout = LayoutOptions { layout_rules: vec!["x: contiguous".parse().unwrap()], ..Default::default() };
     let error = refused(&MergeRequest { placing: link, layout, ..missing.clone() });
-    assert_eq!(error, "--link virtual stores no values: leave out --compress");
+    assert_eq!(error, "--link virtual links to datasets as they are: leave out --layout");
     let mut samples = missing.clone();
     samples.preview.preview_samples = Some(2000);
     assert_eq!(refused(&samples), "--preview-samples is for --preview");

@@ -1,5 +1,6 @@
 //! Requested chunk shapes as text: `65536rows`, `128x1024`, `time=365,lat=90,lon=180`.
 
+use crate::named_values;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -69,7 +70,8 @@ impl FromStr for Chunk {
                     name => Ok((name.to_owned(), positive(size.trim())?)),
                 }
             };
-            let sizes: Vec<(String, u64)> = text.split(',').map(size).collect::<Result<_, _>>()?;
+            let sizes: Vec<(String, u64)> =
+                named_values::split(text).into_iter().map(size).collect::<Result<_, _>>()?;
             let is_repeated = |at: usize| sizes[..at].iter().any(|(name, _)| *name == sizes[at].0);
             return if (0..sizes.len()).any(is_repeated) { Err(refuse()) } else { Ok(Self::Named(sizes)) };
         }
@@ -100,6 +102,8 @@ mod tests {
         assert_eq!("time=1".parse(), Ok(Chunk::Named(vec![("time".to_owned(), 1)])));
         let both = vec![("time".to_owned(), 365), ("/grid/lat".to_owned(), 90)];
         assert_eq!("time=365, /grid/lat=90".parse(), Ok(Chunk::Named(both)));
+        let with_comma = vec![("a, b".to_owned(), 365), ("c,d".to_owned(), 90)];
+        assert_eq!("a, b=365, c,d=90".parse(), Ok(Chunk::Named(with_comma)));
         for text in [
             "",
             "128",

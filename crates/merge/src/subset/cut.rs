@@ -47,6 +47,12 @@ pub(crate) fn cut(schema: &mut Schema, declared: &[DeclaredRule], selected: &Sel
             schema.entries[at].attributes = attributes;
         }
     }
+    if let Some(root) = schema.entries.first_mut() {
+        for path in selected.paths() {
+            let Some(elements) = selected.of(path) else { continue };
+            root.attributes = cf::tiles::of_selection(&root.attributes, path, elements);
+        }
+    }
     check_rules(schema, declared, &cut_paths)
 }
 

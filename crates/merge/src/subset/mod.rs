@@ -5,11 +5,13 @@
 //! are restricted alike.
 
 pub(crate) mod cut;
+mod longitude;
 mod of_values;
 pub(crate) mod resolve;
 pub(crate) mod selected;
 pub mod tables;
 
+use crate::named_values;
 use crate::schema::is_named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -64,6 +66,25 @@ impl FromStr for DimensionRange {
             (!dimension.is_empty()).then_some(Self { dimension, limits: DimensionLimits::parse(limits.trim())? })
         };
         parse().ok_or_else(|| ParseRangeError { text: text.to_owned() })
+    }
+}
+
+/// Ranges of several dimensions, separated by commas. Names may hold commas, too: one that follows no range belongs to a
+/// name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DimensionRanges(pub Vec<DimensionRange>);
+
+impl FromStr for DimensionRanges {
+    type Err = ParseRangeError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRangeError> {
+        named_values::split(text).into_iter().map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for DimensionRanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -153,6 +174,17 @@ mod tests {
         {
             let error = text.parse::<DimensionRange>().unwrap_err();
             assert!(error.to_string().starts_with(&format!("{text:?} is not")), "{error}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_dimensions_are_separated_by_commas() {
+        for (text, ranges) in [("time=0:3,lat=-30..30", 2), ("a,b=0:3", 1), ("a,b=0:3,c=..5", 2)] {
+            let parsed: DimensionRanges = text.parse().unwrap();
+            assert_eq!((parsed.0.len(), parsed.to_string().as_str()), (ranges, text));
+        }
+        for text in ["time=0:3,", ",time=0:3", "time=0:3,lat", "time,lat"] {
+            assert!(text.parse::<DimensionRanges>().is_err(), "{text}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! Determines the elements that ranges of dimensions select, from the dimensions of a plan and the values of coordinates.
 
-use super::of_values;
 use super::selected::SelectedElements;
 use super::{DimensionLimits, DimensionRange};
+use super::{longitude, of_values};
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan, offered_dimensions};
 use crate::rules::packed::STORED_OTHERWISE;
 use crate::schema::attribute::named;
-use crate::schema::{ColumnIndex, Role, SchemaEntry, display_path, is_named};
+use crate::schema::{ColumnIndex, Role, SchemaEntry, display_path, is_named, last_name};
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, HashSet};
@@ -143,6 +143,8 @@ fn of_coordinate(
     }
     let pool = open_pool(plan);
     let values = ColumnReader::new(plan, &pool).whole_column(column)?;
+    let name = String::from_utf8_lossy(last_name(path));
+    longitude::check(&name, &values, &entry.attributes, number, limits).map_err(refuse)?;
     of_values::elements(&values, &entry.attributes, number, limits).map_err(refuse)
 }
 

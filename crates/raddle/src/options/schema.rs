@@ -6,7 +6,7 @@ use raddle_core::size::Size;
 use raddle_merge::inputs::selection::Selection;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::schema::join::{AddedColumn, AttributePolicy, Join, JoinOptions, ScalarPolicy};
-use raddle_merge::subset::DimensionRange;
+use raddle_merge::subset::DimensionRanges;
 use serde::{Deserialize, Serialize};
 
 /// Options that determine how the objects of several inputs are combined.
@@ -58,14 +58,11 @@ pub struct SchemaOptions {
     ///
     /// START:END selects elements by number, END not included: numbers count from 0 in the merged output, negative ones
     /// from its end. FROM..TO selects elements by the values of the coordinate, both included: numbers, or dates such as
-    /// 2001-01..2001-12, where a year or month stands for all of it. Either limit may be omitted. A dimension is named as in netCDF, by its dimension scale, or by its
-    /// label.
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "DIMENSION=RANGE", value_delimiter = ',', help_heading = "Objects")
-    )]
-    #[serde(with = "super::text::commas")]
-    pub select: Vec<DimensionRange>,
+    /// 2001-01..2001-12, where a year or month stands for all of it. Either limit may be omitted. A dimension is named as
+    /// in netCDF, by its dimension scale, or by its label. A comma that follows no range belongs to a name.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIMENSION=RANGE", help_heading = "Objects"))]
+    #[serde(with = "super::text::list")]
+    pub select: Vec<DimensionRanges>,
 
     /// Leave out inputs that cannot be read; the run then ends with exit code 4
     #[cfg_attr(feature = "clap", arg(long))]
@@ -93,7 +90,7 @@ impl SchemaOptions {
     pub fn apply(&self, options: &mut MergeOptions) -> Result<(), Error> {
         options.selection =
             Selection::new(&self.include, &self.exclude, &self.keep).map_err(|error| Error::of_merge(&error, &[]))?;
-        options.subset.clone_from(&self.select);
+        options.subset = self.select.iter().flat_map(|ranges| ranges.0.iter().cloned()).collect();
         options.join = JoinOptions {
             join: self.join.unwrap_or_default(),
             united: None,

@@ -15,6 +15,7 @@ use crate::schema::attribute::{replaced, without};
 use crate::schema::boxes::BoxLayout;
 use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, Column, InputExtent, Role, display_path};
+pub(crate) use places::of_selection;
 use places::{Places, TiledDimensions};
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_hdf5::model::{Dataspace, InlineData};

@@ -15,6 +15,7 @@ use crate::schema::join::{Difference, DifferenceKind};
 use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named, last_name};
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -106,12 +107,27 @@ pub(super) fn of_whole_grid(root: &[AttributeValue], sizes: &BTreeMap<Vec<u8>, u
     let mut attributes: Arc<[AttributeValue]> = root.into();
     for (path, &size) in sizes {
         let Some((prefix, end)) = patch_of(path) else { continue };
-        for (bound, value) in [("START", 1), ("END", size as i64)] {
-            let name = patch_attribute(prefix, bound, end);
-            let whole = named(&attributes, &name).and_then(|known| with_integers(known, &[value]));
-            if let Some(whole) = whole {
-                attributes = replaced(&attributes, whole);
-            }
+        attributes = with_patch(&attributes, (prefix, end), 0..size);
+    }
+    attributes
+}
+
+/// Returns the attributes of the root for the selected elements of a dimension, which are a patch of the grid.
+pub(crate) fn of_selection(root: &[AttributeValue], path: &[u8], elements: &Range<u64>) -> Arc<[AttributeValue]> {
+    let Some((prefix, end)) = patch_of(path) else { return root.into() };
+    // The file may be a patch itself.
+    let first =
+        number(root, &patch_attribute(prefix, "START", end)).map_or(0, |start| (start as u64).saturating_sub(1));
+    with_patch(root, (prefix, end), first + elements.start..first + elements.end)
+}
+
+/// Replaces the attributes of a patch, which count from 1, if the root has them.
+fn with_patch(root: &[AttributeValue], (prefix, end): (&str, &str), elements: Range<u64>) -> Arc<[AttributeValue]> {
+    let mut attributes: Arc<[AttributeValue]> = root.into();
+    for (bound, value) in [("START", elements.start + 1), ("END", elements.end)] {
+        let known = named(&attributes, patch_attribute(prefix, bound, end));
+        if let Some(changed) = known.and_then(|known| with_integers(known, &[value as i64])) {
+            attributes = replaced(&attributes, changed);
         }
     }
     attributes
