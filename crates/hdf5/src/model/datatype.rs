@@ -23,6 +23,22 @@ impl PartialEq for Datatype {
 }
 impl Eq for Datatype {}
 
+impl Datatype {
+    /// Returns whether both types have the same elements. Their files may have addresses of different sizes.
+    pub fn has_same_elements(&self, other: &Self) -> bool {
+        self == other || self.class.with_long_addresses() == other.class.with_long_addresses()
+    }
+
+    /// Returns the type in a file with addresses of 8 bytes, for elements that were converted to canonical bytes.
+    #[must_use]
+    pub fn with_long_addresses(self) -> Self {
+        match self.class.with_long_addresses() {
+            Cow::Borrowed(_) => self,
+            Cow::Owned(class) => Self { class: Arc::new(class), ..self },
+        }
+    }
+}
+
 /// A datatype, independent of the message version that encoded it. Sizes are in bytes, positions in bits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self")] // see `nesting`

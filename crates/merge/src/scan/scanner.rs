@@ -1,6 +1,7 @@
 //! Reduction of the objects of one file to the facts that a merge needs.
 //!
-//! Invariant: the results do not depend on the file: references are paths, fill values are canonical.
+//! Invariant: the results do not depend on the file: references are paths, fill values are canonical. Only the types of
+//! datasets with dimensions have the sizes of elements in their file.
 
 use super::visits::{UNSEEN, VisitedObject, Visits};
 use super::{ScannedEntry, ScannedRole};
@@ -93,7 +94,7 @@ impl Scanner<'_, '_> {
             ObjectKind::Group(group) => ScannedRole::Other(Role::Group { link_order: group.link_order }),
             ObjectKind::CommittedDatatype(datatype) => {
                 self.refuse_revised(&datatype.class, object.address)?;
-                ScannedRole::Other(Role::CommittedDatatype(datatype.class.clone()))
+                ScannedRole::Other(Role::CommittedDatatype(datatype.clone().with_long_addresses().class))
             }
             ObjectKind::Dataset(dataset) => self.dataset(dataset, object.address, at)?,
             ObjectKind::Unreadable { foreign: Some(foreign), .. } => {
@@ -231,6 +232,7 @@ impl Scanner<'_, '_> {
             let value = self.constant(dataset, at)?;
             let mut dataset = Box::new(dataset.clone());
             self.resolve_fill(&mut dataset)?;
+            dataset.datatype = dataset.datatype.with_long_addresses();
             return Ok(ScannedRole::Other(Role::Constant { dataset, committed, value }));
         }
         if dataset.dataspace.element_count().is_none() {
@@ -307,7 +309,7 @@ impl Scanner<'_, '_> {
             name: attribute.name.clone(),
             utf8: attribute.utf8,
             committed: self.committed_path(&attribute.datatype),
-            datatype: Datatype { committed: None, ..attribute.datatype.clone() },
+            datatype: Datatype { committed: None, ..attribute.datatype.clone().with_long_addresses() },
             dataspace: attribute.dataspace.clone(),
             value,
         };

@@ -21,7 +21,7 @@ use raddle_core::plan::extent::Extent;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
-use raddle_hdf5::model::{Dataspace, Datatype};
+use raddle_hdf5::model::Dataspace;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,11 +40,6 @@ pub(super) struct Comparison<'p> {
     stacks: Vec<(EntryIndex, ColumnIndex)>,
     /// Report of the comparison so far.
     pub report: VerifyReport,
-}
-
-/// Returns whether two datatypes have the same elements. The file of an input may have addresses of another size.
-fn is_same(left: &Datatype, right: &Datatype) -> bool {
-    left == right || left.class.with_long_addresses() == right.class.with_long_addresses()
 }
 
 /// Returns the least path of the object at each path. All hard links to an object have the same least path.
@@ -99,7 +94,7 @@ impl<'p> Comparison<'p> {
             match (&entry.role, &other.role) {
                 (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
                 (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
-                    if !is_same(&a.datatype, &b.datatype) || a.dataspace != b.dataspace || left != right {
+                    if !a.datatype.has_same_elements(&b.datatype) || a.dataspace != b.dataspace || left != right {
                         self.mismatch(&entry.path, "the scalar dataset differs");
                     }
                 }
@@ -118,7 +113,8 @@ impl<'p> Comparison<'p> {
             let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
             for attribute in entry.attributes.iter().filter(is_compared) {
                 match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
-                    Some(same) if same.value == attribute.value && is_same(&same.datatype, &attribute.datatype) => {}
+                    Some(same)
+                        if same.value == attribute.value && same.datatype.has_same_elements(&attribute.datatype) => {}
                     // The length in the name of a netCDF dimension is its length at creation: an append keeps it.
                     Some(_)
                         if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {}
@@ -154,7 +150,7 @@ impl<'p> Comparison<'p> {
         let dims = self.expected.columns[left as usize].file_dims();
         let other_dims = self.found.columns[right as usize].file_dims();
         let class = |column: &Column| describe(&column.model().datatype.class);
-        if !is_same(&a.model().datatype, &b.model().datatype) {
+        if !a.model().datatype.has_same_elements(&b.model().datatype) {
             self.mismatch(path, format!("datatype is {} instead of {}", class(b), class(a)));
         } else if dims != other_dims {
             self.mismatch(path, format!("dimensions are {other_dims:?} instead of {dims:?}"));
@@ -182,7 +178,7 @@ impl<'p> Comparison<'p> {
             let (found, dims) =
                 (self.found.schema.columns[column as usize].model(), &self.found.columns[column as usize].dims);
             let class = &dataset.datatype.class;
-            if !is_same(&dataset.datatype, &found.datatype) {
+            if !dataset.datatype.has_same_elements(&found.datatype) {
                 let what = format!("datatype is {} instead of {}", describe(&found.datatype.class), describe(class));
                 self.mismatch(&entry.path, what);
             } else if dataset.dataspace.dims() != dims.as_slice() {

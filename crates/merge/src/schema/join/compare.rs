@@ -13,7 +13,7 @@ pub(super) type Mismatch = Option<(DifferenceKind, String, String)>;
 
 /// Compares datasets that are to be concatenated along `axis`.
 pub(super) fn compare_datasets(expected: &Dataset, found: &Dataset, axis: usize) -> Mismatch {
-    if expected.datatype != found.datatype {
+    if !expected.datatype.has_same_elements(&found.datatype) {
         let (expected, found) = describe_both(&expected.datatype.class, &found.datatype.class);
         return Some((DifferenceKind::Datatype, expected, found));
     }

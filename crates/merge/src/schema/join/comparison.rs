@@ -229,7 +229,7 @@ impl Comparison<'_> {
             && self.options.scalars == ScalarPolicy::Stack
             && scalar.dataspace == Dataspace::Scalar
             && column.model().dataspace.dims().len() == 1
-            && scalar.datatype == column.model().datatype
+            && scalar.datatype.has_same_elements(&column.model().datatype)
     }
 
     /// Returns whether differences in values change what other datasets mean.

@@ -18,11 +18,7 @@ pub(crate) fn describe_both(left: &TypeClass, right: &TypeClass) -> (String, Str
         }
     }
     let text = describe_with(left, Detail::Full);
-    let difference = match left.with_long_addresses() == right.with_long_addresses() {
-        true => "in a file with addresses of another size; h5repack rewrites the file",
-        false => "with other unused bits",
-    };
-    (text.clone(), format!("{text}, {difference}"))
+    (text.clone(), format!("{text}, with other unused bits"))
 }
 
 /// Extent of a description.

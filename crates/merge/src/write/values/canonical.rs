@@ -116,7 +116,7 @@ impl ColumnReader<'_> {
         };
         let (input, start) = (first.input, first.target[0]);
         self.find(column, input)?;
-        let class = self.plan.schema.columns[column as usize].model().datatype.class.clone();
+        let class = self.stored_class(column, input);
         let is_through_library =
             self.current.as_ref().is_some_and(|current| current.dataset.layout.is_through_library());
         if is_through_library || !class.is_file_local() {
@@ -170,7 +170,7 @@ impl ColumnReader<'_> {
         let plan = self.plan;
         self.find(column, input)?;
         let path = plan.schema.column_path(column);
-        let class = plan.schema.columns[column as usize].model().datatype.class.clone();
+        let class = self.stored_class(column, input);
         if let Some(current) = &self.current
             && current.dataset.layout.is_through_library()
         {
@@ -193,13 +193,22 @@ impl ColumnReader<'_> {
         self.canonical_of(column, input, &stored)
     }
 
+    /// Returns the type of an input's elements before their addresses are resolved. Files may have addresses of different
+    /// sizes.
+    fn stored_class(&self, column: u32, input: u32) -> Arc<TypeClass> {
+        let scanned = &self.plan.schema.columns[column as usize];
+        let template = scanned.templates.get(scanned.facts[input as usize].template as usize);
+        let stored = template.filter(|template| template.datatype.class.is_file_local() && scanned.is_file_local());
+        Arc::clone(&stored.map_or(scanned.model(), |template| template).datatype.class)
+    }
+
     fn canonical_of(&mut self, column: u32, input: u32, stored: &[u8]) -> Result<Vec<u8>> {
-        let class = &self.plan.schema.columns[column as usize].model().datatype.class;
+        let class = self.stored_class(column, input);
         let file = self.pool.get(input)?;
-        let tree = self.tree_for(class, input, &file)?;
+        let tree = self.tree_for(&class, input, &file)?;
         let mut canonical = Vec::new();
         Resolver::new(&file, &tree)
-            .canonical(class, stored, &mut canonical)
+            .canonical(&class, stored, &mut canonical)
             .map_err(|error| self.named(column, error.into()))?;
         Ok(canonical)
     }
