@@ -206,7 +206,8 @@ def test_options_without_effect_on_links_are_refused(raddle, events, tmp_path):
         ["--require-equal", "run"],
     ]  # fmt: skip
     of_objects = [["--exclude", "evt"], ["--include", "evt"]]
-    refused = {"virtual": of_values, "external-objects": of_values + of_joins}
+    # The profile is read before the merge is planned, which decides whether a view holds values.
+    refused = {"virtual": of_values[:-1], "external-objects": of_values + of_joins}
     refused["external"] = of_values + of_joins + of_objects
     for kind, refused_options in refused.items():
         for options in refused_options:

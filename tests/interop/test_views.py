@@ -7,6 +7,7 @@ import shutil
 
 import h5py
 import hdf5plugin
+import netCDF4
 import numpy as np
 import pytest
 from conftest import assert_concatenated, write_events, write_frames
@@ -147,6 +148,33 @@ def test_keys_are_made_in_a_virtual_merge(raddle, events, tmp_path):
     with h5py.File(tmp_path / "plain.h5") as plain, h5py.File(tmp_path / "virtual.h5") as virtual:
         assert not virtual["table1/evt.seq"].is_virtual and virtual["table1/evt"].is_virtual
         np.testing.assert_array_equal(virtual["table1/evt.seq"][()], plain["table1/evt.seq"][()])
+
+
+def test_values_that_a_view_must_copy_have_the_requested_layout(raddle, tmp_path):
+    """Times that count from another day are converted, so they cannot be those of the inputs."""
+    inputs = []
+    for number in range(2):
+        inputs.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as file:
+            file.Conventions = "CF-1.8"
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = np.arange(500.0)
+            file["time"].units = f"hours since 2001-01-{1 + 25 * number:02}"
+            file.createVariable("tas", "f4", ("time",))[:] = np.arange(500.0) + number
+    output = tmp_path / "view.nc"
+    raddle("merge", *inputs, "-o", output, "--link", "virtual", "-c", "gzip:7", "--shuffle", "yes", "--chunk", "100rows")
+    raddle("verify", output, "--against", *inputs)
+    raddle("plan", *inputs, "--link", "virtual", "-c", "gzip:7")
+    with h5py.File(output) as file:
+        time = file["time"]
+        assert file["tas"].is_virtual and not time.is_virtual
+        assert (time.compression, time.compression_opts, time.shuffle, time.chunks) == ("gzip", 7, True, (100,))
+        assert time[500] == 600 and file["tas"][500] == 1
+    # Without converted times, nothing is stored.
+    with netCDF4.Dataset(inputs[1], "a") as file:
+        file["time"].units, file["time"][:] = "hours since 2001-01-01", 600.0 + np.arange(500)
+    refused = raddle("merge", *inputs, "-o", output, "-f", "--link", "virtual", "-c", "gzip:7", expect=2).stderr
+    assert "stores no values: leave out --compress" in refused
 
 
 def test_an_endless_virtual_dataset_that_leads_elsewhere_names_the_option(raddle, tmp_path):

@@ -193,7 +193,9 @@ impl MergeRequest {
         }
         let read = [self.inputs.list_files(), self.schema.conventions.files(), self.layout.files()].concat();
         context.on_first("look at the output", || refuse_replacing(&options.output, &read))?;
-        plan_output(files, &self.sorting, options, (&self.preview, self.indexing), self.part, context)
+        let planned = plan_output(files, &self.sorting, options, (&self.preview, self.indexing), self.part, context)?;
+        self.placing.check_planned((&self.layout, &self.stripes), planned.plan())?;
+        Ok(planned)
     }
 }
 

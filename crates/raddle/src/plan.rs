@@ -98,6 +98,7 @@ impl PlanRequest {
     pub fn plan_files(&self, files: Vec<PathBuf>, context: &Context<'_>) -> Result<PlannedMerge, Error> {
         let options = context.agree_on_options(self.options(context.default_jobs))?;
         let (plan, files) = plan_inputs(files, &self.sorting, &options, context)?;
+        self.placing.check_planned((&self.layout, &self.stripes), &plan)?;
         Ok(PlannedMerge::new(plan, files))
     }
 }

@@ -296,6 +296,11 @@ impl MergePlan {
         }
     }
 
+    /// Returns whether the output holds values: an output of links does if some values change or cannot be linked to.
+    pub fn stores_values(&self) -> bool {
+        self.columns.iter().any(|column| !matches!(column.route, Route::Linked | Route::Empty))
+    }
+
     /// Returns whether a later run may resume from the tiles placed by this one. That requires tiles without gaps and
     /// in order.
     pub fn is_recordable(&self) -> bool {

@@ -3,8 +3,9 @@
 use super::{LayoutOptions, SchemaOptions, StripeOptions};
 use crate::error::Error;
 use raddle_merge::options::{Compress, MergeOptions, Shuffle};
+use raddle_merge::plan::MergePlan;
 use raddle_merge::plan::layout::LayoutPolicy;
-use raddle_merge::schema::join::{AttributePolicy, Join, ScalarPolicy};
+use raddle_merge::schema::join::Join;
 use raddle_merge::{Link, LinkPaths};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,7 @@ impl PlacementOptions {
         }
         match self.link {
             Some(link) if link.is_external() => self.check_external(link, schema, (layout, stripes))?,
-            Some(Link::Virtual) => check_virtual(schema, (layout, stripes), has_keys)?,
+            Some(Link::Virtual) => refuse_first("--link virtual links to datasets as they are", of_values(layout))?,
             _ => {}
         }
         if self.link_paths.is_some() && self.link.is_none() {
@@ -96,6 +97,20 @@ impl PlacementOptions {
         refuse_first(no_join, of_join.into_iter().chain(schema.conventions.given()))
     }
 
+    /// Refuses options of the layout that have no effect on a planned output, because it only holds virtual datasets.
+    /// Datasets whose values change, and those that were added, are stored.
+    ///
+    /// # Errors
+    /// If one of the options is given.
+    pub fn check_planned(&self, layout: (&LayoutOptions, &StripeOptions), plan: &MergePlan) -> Result<(), Error> {
+        match self.link {
+            Some(Link::Virtual) if !plan.stores_values() => {
+                refuse_first("--link virtual stores no values", of_layout(layout))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Applies these options to the options of a merge, after all others.
     pub fn apply(&self, options: &mut MergeOptions) {
         if self.union {
@@ -108,20 +123,6 @@ impl PlacementOptions {
         options.link = self.link.unwrap_or_default();
         options.link_paths = self.link_paths.unwrap_or_default();
     }
-}
-
-/// Refuses options that have no effect on an output of virtual datasets.
-fn check_virtual(
-    schema: &SchemaOptions,
-    layout: (&LayoutOptions, &StripeOptions),
-    has_keys: bool,
-) -> Result<(), Error> {
-    let copies = has_keys
-        || !schema.add_column.is_empty()
-        || schema.attributes == Some(AttributePolicy::Stack)
-        || schema.scalars == Some(ScalarPolicy::Stack);
-    let of_copies = of_layout(layout).into_iter().filter(|_| !copies);
-    refuse_first("--link virtual stores no values", of_values(layout.0).into_iter().chain(of_copies))
 }
 
 /// Returns the options that only apply to values which are stored, each with whether it is given.
