@@ -251,6 +251,8 @@ class IndexReport(_Report):
     values: int
     value_len_bytes: int
     output_len_bytes: int
+    virtual_datasets: int
+    """Number of virtual datasets, which have no statistics."""
     elapsed_s: float
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -356,7 +358,7 @@ class Inspection(_Report):
 
 
 def size(len_bytes: int) -> str:
-    """Format a number of bytes for people."""
+    """Formats a number of bytes for people."""
     value, unit = float(len_bytes), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or unit == "TiB":

@@ -27,6 +27,19 @@ def test_an_index_is_written_next_to_the_file(raddle, tmp_path):
     assert path.read_bytes() == before
 
 
+def test_virtual_datasets_have_no_statistics(raddle, tmp_path):
+    """Their sources may change, which the file that maps them does not show."""
+    path = write(tmp_path / "all.h5")
+    raddle("merge", path, "-o", tmp_path / "view.h5", "--link", "virtual")
+    refused = raddle("index", tmp_path / "view.h5", expect=3).stderr
+    assert "view.h5: has only virtual datasets (3)" in refused and "each file that holds them" in refused
+    assert not (tmp_path / "view.h5.stats").exists()
+    with h5py.File(tmp_path / "view.h5", "a") as file:
+        file["more"] = np.arange(10)
+    assert "10 values of 1 dataset" in (shown := raddle("index", tmp_path / "view.h5").stdout)
+    assert "3 virtual datasets without statistics" in shown
+
+
 def test_an_index_is_the_same_for_any_number_of_threads(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     for jobs in (1, 3):

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::exit::Exit;
 use raddle_core::output::check::check_output;
+use raddle_hdf5::model::{Layout, ObjectKind};
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::append::redo::settle;
 use raddle_merge::path_text;
@@ -62,6 +63,8 @@ pub struct IndexReport {
     pub value_len_bytes: u64,
     /// Length of the index.
     pub output_len_bytes: u64,
+    /// Number of virtual datasets, which have no statistics: their values may change without the file.
+    pub virtual_datasets: u64,
     /// Wall time.
     pub elapsed_s: f64,
 }
@@ -88,6 +91,15 @@ impl IndexRequest {
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
         let jobs = self.jobs.map_or(context.default_jobs, NonZeroUsize::get);
         let index = Index::compute(&file, jobs, context.watch.cancel).map_err(failed)?;
+        let virtual_datasets = virtual_count(&file);
+        if index.column_count() == 0 && virtual_datasets > 0 {
+            let what = format!(
+                "{}: has only virtual datasets ({virtual_datasets}), whose values may change without the file: write an index of \
+                 each file that holds them, and scan these files together",
+                self.file.display()
+            );
+            return Err(Error::new(Exit::InputRefused, &what));
+        }
         let output_len_bytes = index.write(&output).map_err(failed)?;
         Ok(IndexReport {
             output,
@@ -95,7 +107,18 @@ impl IndexRequest {
             values: index.value_count(),
             value_len_bytes: index.value_len_bytes(),
             output_len_bytes,
+            virtual_datasets,
             elapsed_s: started.elapsed().as_secs_f64(),
         })
     }
+}
+
+/// Returns the number of virtual datasets of a file.
+fn virtual_count(file: &OpenFile) -> u64 {
+    let is_virtual = |kind: &ObjectKind| match kind {
+        ObjectKind::Dataset(dataset) => matches!(dataset.layout, Layout::Virtual),
+        ObjectKind::Templated(templated) => matches!(templated.form.dataset.layout, Layout::Virtual),
+        _ => false,
+    };
+    file.tree().objects.iter().filter(|object| is_virtual(&object.kind)).count() as u64
 }

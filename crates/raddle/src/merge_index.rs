@@ -41,7 +41,7 @@ pub fn check(is_wanted: bool, options: &MergeOptions, is_part: bool) -> Result<(
     }
     if options.link != Link::No {
         return Err(Error::usage(
-            "--index needs values that are copied: leave out --link, or run raddle index afterwards",
+            "--index needs values that are copied: leave out --link, or write an index of each input with raddle index",
         ));
     }
     Index::check_replaceable(&Index::default_path(&options.output)).map_err(|error| Error::of_query(&error))

@@ -43,7 +43,7 @@ pub fn run(arguments: &IndexArgs, team: &Ranks) -> Result<Exit, Error> {
             (true, _) => print(&json(&report))?,
             (false, true) => {}
             (false, false) => print(&format!(
-                "{}: {} of {} ({})\n  {} in {} ({})\n",
+                "{}: {} of {} ({})\n  {} in {} ({})\n{}",
                 escape::path(&report.output),
                 quantity::counted(report.values, "value"),
                 quantity::counted(report.columns, "dataset"),
@@ -51,8 +51,17 @@ pub fn run(arguments: &IndexArgs, team: &Ranks) -> Result<Exit, Error> {
                 quantity::size(report.output_len_bytes),
                 quantity::seconds(report.elapsed_s),
                 quantity::rate(report.value_len_bytes, report.elapsed_s),
+                without_statistics(report.virtual_datasets),
             ))?,
         }
         Ok(Exit::Done)
     })
+}
+
+/// Returns a line about virtual datasets; empty if there are none.
+fn without_statistics(virtual_datasets: u64) -> String {
+    match virtual_datasets {
+        0 => String::new(),
+        count => format!("  {} without statistics\n", quantity::counted(count, "virtual dataset")),
+    }
 }
