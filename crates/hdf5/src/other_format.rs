@@ -49,11 +49,13 @@ pub enum OtherFormat {
 }
 
 /// File signatures and their formats.
-const SIGNATURES: [(&[u8], OtherFormat); 16] = [
+const SIGNATURES: [(&[u8], OtherFormat); 17] = [
     (b"CDF\x01", OtherFormat::NetCdf3),
     (b"CDF\x02", OtherFormat::NetCdf3),
     (b"CDF\x05", OtherFormat::NetCdf3),
-    (b"root", OtherFormat::Root),
+    // The version of the file follows, which is small or, after an extension, negative: text may begin with `root`, too.
+    (b"root\x00", OtherFormat::Root),
+    (b"root\xff", OtherFormat::Root),
     (b"\x0e\x03\x13\x01", OtherFormat::Hdf4),
     (b"GRIB", OtherFormat::Grib),
     (b"SIMPLE  =", OtherFormat::Fits),
@@ -172,6 +174,7 @@ mod tests {
         assert_eq!(OtherFormat::of(b"\xef\xbb\xbf\r\n <!DOCTYPE HTML PUBLIC>"), Some(OtherFormat::WebPage));
         assert_eq!(OtherFormat::of(&[&[0; TAR.0], TAR.1].concat()), Some(OtherFormat::Tar));
         assert_eq!(OtherFormat::of(b"CDF\x03"), None);
+        assert_eq!(OtherFormat::of(b"root:x:0:0:root:/root:/bin/sh\n"), None);
         assert_eq!(OtherFormat::of(b""), Some(OtherFormat::Empty));
     }
 }

@@ -62,6 +62,12 @@ struct FileHeader {
     infos_len_bytes: u64,
 }
 
+/// Returns whether a file that begins with `first`, of five bytes or more, is a ROOT file.
+pub fn is_root_file(first: &[u8]) -> bool {
+    // The version of the file follows, which is small or, after an extension, negative: text may begin with `root`, too.
+    first.strip_prefix(b"root").is_some_and(|version| version.starts_with(&[0]) || version.starts_with(&[0xff]))
+}
+
 impl RootFile {
     /// Opens a file and lists its directories.
     ///
@@ -81,8 +87,8 @@ impl RootFile {
 
     fn of_input(file: InputFile) -> Result<Self> {
         let place = Location::file(file.path());
-        let first = file.read(0, file.len_bytes().min(4), "file header").map_err(|fault| fault.at(&place))?;
-        if first != b"root" {
+        let first = file.read(0, file.len_bytes().min(5), "file header").map_err(|fault| fault.at(&place))?;
+        if !is_root_file(&first) {
             return Err(file.other_format("a ROOT file"));
         }
         let opened = Self { file, keys: Vec::new(), infos: StreamerInfos::default() };

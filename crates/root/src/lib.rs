@@ -67,7 +67,7 @@ mod xz;
 pub use apart::{ReassemblyError, SplitReason};
 pub use blob::BlobDecoder;
 pub use compress::RootCodec;
-pub use file::{RootFile, TreeName};
+pub use file::{RootFile, TreeName, is_root_file};
 pub use layout::Unreadable;
 pub use ntuple::{
     CLUSTER_LEN_BYTES, EncodedCluster, NTUPLE_NAME, NtupleOptions, NtuplePreparer, NtupleSink, NtupleSource,

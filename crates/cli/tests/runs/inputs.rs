@@ -95,6 +95,19 @@ fn files_of_other_formats_are_called_by_their_name() {
 }
 
 #[test]
+fn text_that_begins_as_a_root_file_is_none() {
+    let folder = two_files();
+    std::fs::write(folder.path().join("users"), "root:x:0:0:root:/root:/bin/bash\n".repeat(40)).unwrap();
+    for arguments in
+        [&["merge", "a.h5", "users", "-o", "out.h5", "-q"][..], &["inspect", "users"], &["events", "inspect", "users"]]
+    {
+        let (code, _, stderr) = outcome(raddle(folder.path(), arguments));
+        assert!(code == 3 && stderr.contains("users"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("convert") && !stderr.contains("damaged"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
 fn names_that_are_not_paths_are_explained() {
     let folder = two_files();
     for (name, remedy) in [

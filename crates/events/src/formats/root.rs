@@ -8,7 +8,8 @@ use raddle_columns::error::{ColumnsError, Location};
 use raddle_columns::source::Source;
 use raddle_report::quantity;
 use raddle_root::{
-    CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, NtupleSource, RootFile, RootOptions, TreeSource, WholeTree, renamed,
+    CLUSTER_LEN_BYTES, NtupleOptions, NtupleSink, NtupleSource, RootFile, RootOptions, TreeSource, WholeTree,
+    is_root_file, renamed,
 };
 use std::path::Path;
 
@@ -24,7 +25,7 @@ impl Format for RootFormat {
     }
 
     fn is_match(&self, first: &[u8]) -> bool {
-        first.starts_with(b"root")
+        is_root_file(first)
     }
 
     fn open(&self, path: &Path, options: &OpenOptions) -> Result<Box<dyn EventFile>> {
