@@ -177,6 +177,9 @@ MISUSE = """
 2 imposed null: counts is NULL
 2 field type: types are uint8
 2 field components: 0 components
+2 field space: field "mass density" cannot have this name
+2 field plus: rho.idx: field "a+b" cannot have this name
+2 field empty: field "" cannot have this name
 0 step without fields:
 2 end without fields: 0 fields
 0 field:

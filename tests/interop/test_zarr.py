@@ -256,6 +256,56 @@ def test_damaged_metadata_is_found(raddle, tmp_path):
     assert "chunk grid of" in raddle("idx", "verify", out, expect=3).stderr
 
 
+INSIDE = ["codecs", 0, "configuration"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ([*INSIDE, "codecs", 1, "configuration", "levl"], 3),
+        ([*INSIDE, "codecs", 1, "configuration", "level"], "fast"),
+        ([*INSIDE, "codecs", 1, "configuration", "level"], 99),
+        ([*INSIDE, "codecs", 1, "configuration", "checksum"], "no"),
+        ([*INSIDE, "codecs", 1], {"name": "zstd"}),
+        ([*INSIDE, "codecs", 0, "configuration", "endain"], "little"),
+        ([*INSIDE, "index_codecs", 0, "configuration", "x"], 1),
+        ([*INSIDE, "chunk_shpe"], [8, 8]),
+        (["chunk_grid", "configuration", "x"], 1),
+        (["chunk_key_encoding", "configuration", "x"], 1),
+        (["extra"], {"must_understand": True}),
+        (["extra"], 1),
+        (["storage_transformers"], [{"name": "x"}]),
+        (["dimension_names"], ["x"]),
+        # The rest is valid.
+        ([*INSIDE, "codecs", 1, "configuration", "level"], -3),
+        ([*INSIDE, "codecs", 1, "configuration"], {}),
+        (["extra"], {"must_understand": False}),
+        (["dimension_names"], None),
+    ],
+)
+def test_metadata_that_zarr_refuses_is_refused(raddle, tmp_path, place, value):
+    array = numbers((20, 30), "i4")
+    np.save(tmp_path / "a.npy", array)
+    out = tmp_path / "a.zarr"
+    raddle("idx", "write", tmp_path / "a.npy", "-o", out, "--chunk", "8x8", "-c", "zstd")
+    metadata = out / "0/zarr.json"
+    node = json.loads(metadata.read_text())
+    within = node
+    for step in place[:-1]:
+        within = within[step]
+    within[place[-1]] = value
+    metadata.write_text(json.dumps(node))
+    try:
+        is_valid = np.array_equal(zarr.open_array(out / "0", mode="r")[:], array)
+    except (TypeError, ValueError):
+        is_valid = False
+    verified = raddle("idx", "verify", out, expect=0 if is_valid else 3)
+    shown = raddle("idx", "info", out, expect=0 if is_valid else 3)
+    if not is_valid:
+        named = place[-1] if isinstance(place[-1], str) else value["name"]
+        assert all("0/zarr.json" in done.stderr and named in done.stderr for done in (verified, shown))
+
+
 def test_a_folder_of_version_2_is_refused_by_name(raddle, tmp_path):
     out = tmp_path / "old.zarr"
     zarr.create_group(out, zarr_format=2).create_array("0", data=numbers((20, 30), "i4"))

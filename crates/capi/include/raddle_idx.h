@@ -309,7 +309,7 @@ enum raddle_idx_status raddle_idx_set_imposed_box(struct raddle_idx_writer *writ
 /**
  * Adds a field. Must be called before the first step begins, identically on every rank. A sample consists of the given
  * number of contiguous components of type uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or
- * float64.
+ * float64. A name has no white space, no '+' and no unpaired parentheses, and does not begin with '(' or '#'.
  */
 enum raddle_idx_status raddle_idx_add_field(struct raddle_idx_writer *writer,
                                             const char *name,

@@ -13,6 +13,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Silent, Watch};
 use raddle_idx::dataset::bitmask::MAX_RANK;
+use raddle_idx::dataset::header::Field;
 use raddle_idx::dataset::sample::SampleType;
 use raddle_idx::write::restructure::ImposedBox;
 use raddle_idx::{BoxData, SampleBox, WriteReport, Writer};
@@ -291,7 +292,7 @@ pub unsafe extern "C" fn raddle_idx_set_imposed_box(
 
 /// Adds a field. Must be called before the first step begins, identically on every rank. A sample consists of the given
 /// number of contiguous components of type uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32 or
-/// float64.
+/// float64. A name has no white space, no '+' and no unpaired parentheses, and does not begin with '(' or '#'.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn raddle_idx_add_field(
     writer: *mut RaddleIdxWriter,
@@ -313,6 +314,8 @@ pub unsafe extern "C" fn raddle_idx_add_field(
             number: number.to_owned(),
             components,
         })?;
+        let checked = Field::new(field, sample).check();
+        checked.map_err(|source| CallError::Header { path: writer.path.clone(), source })?;
         writer.fields.push((field.to_owned(), sample));
         Ok(())
     })

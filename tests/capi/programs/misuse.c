@@ -46,6 +46,9 @@ int main(int argc, char **argv) {
     tell("imposed null", raddle_idx_set_imposed_box(writer, NULL));
     tell("field type", raddle_idx_add_field(writer, "rho", "double", 1));
     tell("field components", raddle_idx_add_field(writer, "rho", "float64", 0));
+    tell("field space", raddle_idx_add_field(writer, "mass density", "float64", 1));
+    tell("field plus", raddle_idx_add_field(writer, "a+b", "float64", 3));
+    tell("field empty", raddle_idx_add_field(writer, "", "float64", 1));
     tell("step without fields", raddle_idx_begin_step(writer, 0));
     tell("end without fields", raddle_idx_end_step(writer));
     tell("field", raddle_idx_add_field(writer, "rho", "float64", 1));

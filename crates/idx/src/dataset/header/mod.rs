@@ -44,6 +44,14 @@ impl Field {
         Self { name: name.to_owned(), sample, attributes: Vec::new() }
     }
 
+    /// Checks that an `.idx` file can hold the field.
+    ///
+    /// # Errors
+    /// [`HeaderError::FieldName`] or [`HeaderError::Field`] if it would be read back as another one.
+    pub fn check(&self) -> Result<(), HeaderError> {
+        text::check_field(self)
+    }
+
     /// Returns the field with an attribute added or changed.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -230,7 +238,7 @@ impl Header {
         }
         let mut names = std::collections::HashSet::new();
         for field in &self.fields {
-            text::check_field(field)?;
+            field.check()?;
             if !names.insert(&field.name) {
                 return Err(HeaderError::FieldTwice { name: field.name.clone() });
             }

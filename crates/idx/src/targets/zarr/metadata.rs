@@ -278,6 +278,7 @@ pub(crate) fn parse_group(file: &Path, bytes: &[u8]) -> Result<GroupContents, Za
 pub(crate) fn parse_array(file: &Path, bytes: &[u8]) -> Result<ArrayMetadata, ZarrFault> {
     let reading = MetadataParser { file };
     let node = reading.node(bytes, "array")?;
+    super::keys::check(&node).map_err(|reason| reading.refused(reason))?;
     let number = node["data_type"].as_str().and_then(|name| name.parse::<SampleType>().ok());
     let sample = number.filter(|sample| sample.count == 1);
     let sample = sample.ok_or_else(|| reading.unsupported(format!("an array of type {}", node["data_type"])))?;

@@ -14,6 +14,7 @@ mod downsample;
 mod fault;
 mod image;
 mod info;
+mod keys;
 mod layout;
 mod level;
 mod metadata;
