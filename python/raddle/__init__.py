@@ -147,7 +147,7 @@ def __dir__() -> list[str]:
 
 
 def _declare_program() -> None:
-    """Register how the interpreter runs the command in a separate process."""
+    """Registers how the interpreter runs the command in a separate process."""
     child = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "_child.py")
     core = _os.path.abspath(_core.__file__)
     if _sys.executable:

@@ -9,7 +9,7 @@ from raddle import _core
 
 
 def main() -> int:
-    """Run the command line of this process and return the exit code."""
+    """Runs the command line of this process and returns the exit code."""
     if sys.argv[1:2] == ["sql"]:
         from raddle._sql_command import main as run_sql
 

@@ -29,13 +29,13 @@ REFUSED = ("_get_fragments", "filter", "get_fragments", "join", "join_asof", "re
 
 
 def dataset(scan: Scan) -> Any:
-    """Return a scan as a pyarrow dataset."""
+    """Returns a scan as a pyarrow dataset."""
     return _dataset_class()(scan)
 
 
 @cache
 def _dataset_class() -> type:
-    """Return the class of datasets. pyarrow is imported when it is needed."""
+    """Returns the class of datasets. pyarrow is imported when it is needed."""
     import pyarrow.dataset  # type: ignore[import-untyped, unused-ignore]
 
     def refuse(*_: Any, **__: Any) -> Any:
@@ -58,7 +58,7 @@ def _dataset_class() -> type:
             return pyarrow.compute.scalar(True)
 
         def scanner(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-            """Return a scanner that reads some columns of the rows that satisfy an expression."""
+            """Returns a scanner that reads some columns of the rows that satisfy an expression."""
             found = _narrowed(self._scan, self._schema.names, columns, filter)
             return _Scanner(found, {"columns": columns, "filter": filter, **options})
 
@@ -84,26 +84,26 @@ class _Scanner:
         return pyarrow.dataset.Scanner.from_batches(batches, schema=self.dataset_schema, **self._options)
 
     def to_batches(self) -> Iterator[Any]:
-        """Yield the rows as record batches."""
+        """Yields the rows as record batches."""
         for batch in record_batches(self._scan, self.dataset_schema):
             yield from self._scanner([batch]).to_table().to_batches()
 
     def to_reader(self) -> Any:
-        """Return the rows as a reader of record batches."""
+        """Returns the rows as a reader of record batches."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_table(self) -> Any:
-        """Return the rows as a table."""
+        """Returns the rows as a table."""
         return self.to_reader().read_all()
 
     def count_rows(self) -> int:
-        """Return the number of rows."""
+        """Returns the number of rows."""
         return sum(batch.num_rows for batch in self.to_batches())
 
     def head(self, num_rows: int) -> Any:
-        """Return the first rows as a table."""
+        """Returns the first rows as a table."""
         import pyarrow
 
         found, left = [], num_rows
@@ -115,12 +115,12 @@ class _Scanner:
         return pyarrow.Table.from_batches(found, self.projected_schema)
 
     def take(self, indices: Any) -> Any:
-        """Return some rows, by their numbers, as a table."""
+        """Returns some rows, by their numbers, as a table."""
         return self.to_table().take(indices)
 
 
 def _narrowed(scan: Scan, names: list[str], columns: Any, filter: Any) -> Scan:
-    """Return the scan of the columns and, at least, the rows that a scanner needs."""
+    """Returns the scan of the columns and, at least, the rows that a scanner needs."""
     if filter is not None:
         try:
             condition = _understood(_parsed(filter), Columns(scan))
@@ -163,7 +163,7 @@ class _Literal:
 
 
 def _serialized(expression: Any) -> tuple[list[tuple[str, str]], Any]:
-    """Return the steps of an expression, and the record batch of its literals."""
+    """Returns the steps of an expression, and the record batch of its literals."""
     import pyarrow
 
     batch = pyarrow.ipc.open_file(expression.__reduce__()[1][0]).get_batch(0)
@@ -175,7 +175,7 @@ def _fields(expression: Any) -> set[str]:
 
 
 def _parsed(expression: Any) -> Any:
-    """Return an expression as a tree of calls, fields and literals."""
+    """Returns an expression as a tree of calls, fields and literals."""
     listed, literals = _serialized(expression)
     steps = iter(listed)
 
@@ -200,7 +200,7 @@ def _parsed(expression: Any) -> Any:
 
 
 def _understood(node: Any, columns: Columns) -> Condition | None:
-    """Return a condition that holds wherever an expression does; None if nothing is known about the expression."""
+    """Returns a condition that holds wherever an expression does; None if nothing is known about the expression."""
     match node:
         case _Call("and_kleene" | "and", [one, other]):
             return both(_understood(one, columns), _understood(other, columns))
@@ -226,7 +226,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 def _metadata(kind: Any) -> list[tuple[str, str]]:
-    """Return the keys and values of a schema's metadata. Keys may be repeated, which the pyarrow dict would hide."""
+    """Returns the keys and values of a schema's metadata. Keys may be repeated, which the pyarrow dict would hide."""
     capsule = kind.__arrow_c_schema__()
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -159,7 +159,7 @@ class Batches:
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the batches of another epoch, like PyTorch's distributed samplers.
+        """Draws the batches of another epoch, like PyTorch's distributed samplers.
 
         Parameters
         ----------

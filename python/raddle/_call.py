@@ -17,17 +17,17 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def as_paths(inputs: Inputs) -> list[str]:
-    """Return the paths of one input or of several."""
-    if isinstance(inputs, (str, os.PathLike)):
-        return [os.fspath(inputs)]
+    """Returns the paths of one input or of several."""
+    if isinstance(inputs, (str, bytes, os.PathLike)):
+        return [os.fsdecode(inputs)]
     if hasattr(inputs, "read"):
         # Its lines would be treated as paths.
         raise UsageError(f"{inputs!r} is a file object: pass the paths of files")
-    return [os.fspath(path) for path in inputs]
+    return [os.fsdecode(path) for path in inputs]
 
 
 def run(call: Callable[[Progress], str], progress: ProgressMode) -> dict[str, Any]:
-    """Return the report of a run; ``call`` starts it with a callback for its progress and warnings."""
+    """Returns the report of a run; ``call`` starts it with a callback for its progress and warnings."""
 
     def warn(text: str | Warning) -> None:
         warnings.warn(text, stacklevel=_level_of_caller())
@@ -41,15 +41,20 @@ def run(call: Callable[[Progress], str], progress: ProgressMode) -> dict[str, An
 
 
 def _level_of_caller() -> int:
-    """Return the ``stacklevel`` at which a warning refers to the code that called the package."""
+    """Returns the ``stacklevel`` at which a warning refers to the code that called the package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
 
 
+def _word(value: object) -> object:
+    """Returns a value as a command line shows it: a path as a string."""
+    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else value
+
+
 def command_line(files: list[str], options: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a command. Paths cannot be mistaken for options or their values."""
+    """Returns the arguments of a command. Paths cannot be mistaken for options or their values."""
     line: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -57,10 +62,10 @@ def command_line(files: list[str], options: Mapping[str, Any]) -> list[str]:
             continue
         if value is True:
             line.append(flag)
-        elif isinstance(value, (str, int, float, os.PathLike)):
-            line.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        elif isinstance(value, (str, bytes, int, float, os.PathLike)):
+            line.append(f"{flag}={_word(value)}")
         elif name in COMMA_SEPARATED:
             line.append(f"{flag}={','.join(str(item) for item in value)}")
         else:
-            line += [f"{flag}={os.fspath(item) if isinstance(item, os.PathLike) else item}" for item in value]
+            line += [f"{flag}={_word(item)}" for item in value]
     return [*line, "--", *files]

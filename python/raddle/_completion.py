@@ -25,7 +25,7 @@ class Names(KeysView[str]):
 
 
 def completions(group: Group) -> list[str]:
-    """Return the names of a group's members, and paths below them, level by level up to a number of paths."""
+    """Returns the names of a group's members, and paths below them, level by level up to a number of paths."""
     core = group._core()
     paths = core.names(group._number)
     level, seen = [("", group._number)], {group._number}

@@ -75,7 +75,7 @@ class Column:
         return self._compare("!=", value)
 
     def is_between(self, low: Any, high: Any) -> Condition:
-        """Whether the value lies between two values, both included.
+        """Returns the condition that the value lies between two values, both included.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Column:
         return self.__ge__(low) & self.__le__(high)
 
     def is_in(self, values: Iterable[Any]) -> Condition:
-        """Whether the value is one of some values.
+        """Returns the condition that the value is one of some values.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Column:
         return Condition({"or": [(self == value)._data for value in values]})
 
     def is_nan(self) -> Condition:
-        """Whether the value is NaN."""
+        """Returns the condition that the value is NaN."""
         return Condition({"not": {"or": [(self <= np.inf)._data, (self > np.inf)._data]}})
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ def _data(other: Any) -> dict[str, Any]:
 
 
 def joined(word: str, parts: Sequence[dict[str, Any]]) -> Condition:
-    """Return a condition whose parts are joined by ``and`` or ``or``.
+    """Returns a condition whose parts are joined by ``and`` or ``or``.
 
     Parts joined by the same word become one list, because the depth is limited.
     """
@@ -148,7 +148,7 @@ def parsed(condition: Condition | str) -> Condition:
 
 
 def columns_of(data: dict[str, Any]) -> set[str]:
-    """Return the names of the columns of a condition."""
+    """Returns the names of the columns of a condition."""
     if "compare" in data:
         compared = data["compare"]
         return {compared["column"], compared["value"].get("column", compared["column"])}
@@ -157,7 +157,7 @@ def columns_of(data: dict[str, Any]) -> set[str]:
 
 
 def _literal(value: Any) -> dict[str, Any]:
-    """Return a value in the form of the compiled part: integers as text, floats by their bits."""
+    """Returns a value in the form of the compiled part: integers as text, floats by their bits."""
     if isinstance(value, Column):
         return {"column": value._name}
     if isinstance(value, np.ndarray) and not value.ndim:
@@ -188,7 +188,7 @@ def _float(value: float) -> dict[str, Any]:
 
 
 def _nearest_float(value: int) -> float:
-    """Return the nearest float of an integer, which is infinite if the integer exceeds all floats."""
+    """Returns the nearest float of an integer, which is infinite if the integer exceeds all floats."""
     try:
         return float(value)
     except OverflowError:

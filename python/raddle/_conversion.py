@@ -16,7 +16,7 @@ _OF_NAN = {"i4": -(2**31), "i8": -(2**63), "u8": 2**63}
 
 
 def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of the requested type; ``values`` itself if it has that type. Missing fields become zero."""
+    """Returns an array of the requested type; ``values`` itself if it has that type. Missing fields become zero."""
     wanted = np.dtype(dtype).base
     if values.dtype == wanted:
         return values
@@ -26,7 +26,7 @@ def converted(values: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any
 
 
 def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
-    """Assign values to an array of the same shape.
+    """Assigns values to an array of the same shape.
 
     Integers out of range are clipped to the minimum or maximum of the target type, and floats are truncated first.
     Floats that are too large for a shorter type become infinite. A NaN becomes the integer that h5py shows on x86-64.
@@ -53,7 +53,7 @@ def assign(target: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
 
 
 def _within(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Clip integers to the range of another type; return the values themselves if its range contains theirs."""
+    """Clips integers to the range of another type; returns the values themselves if its range contains theirs."""
     have, limits = np.iinfo(values.dtype), np.iinfo(wanted)
     if limits.min <= have.min and have.max <= limits.max:
         return values

@@ -97,7 +97,7 @@ class CudaSlot:
             self._threads = ThreadPoolExecutor(threads)
 
     def close(self) -> None:
-        """Wait for the slot's work and release its memory."""
+        """Waits for the slot's work and releases its memory."""
         self._stream.synchronize()
         if self._direct is None:
             self._threads.shutdown()

@@ -219,7 +219,7 @@ class Dataset(HdfObject):
         return self.read(arguments)
 
     def read(self, selection: Any = (), *, out: npt.NDArray[Any] | None = None) -> Any:
-        """Read a selection.
+        """Reads a selection.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class Dataset(HdfObject):
     def read_direct(
         self, dest: npt.NDArray[Any], source_sel: Any = None, dest_sel: Any = None
     ) -> None:
-        """Read into an existing array, like the h5py method of this name.
+        """Reads into an existing array, like the h5py method of this name.
 
         Parameters
         ----------

@@ -33,7 +33,7 @@ class Slot(Protocol):
         ...
 
     def load(self, reads: npt.NDArray[np.int64]) -> None:
-        """Wait for the slot's earlier work, then read ranges of the file into ``memory``.
+        """Waits for the slot's earlier work, then reads ranges of the file into ``memory``.
 
         Rows of ``reads``: file offset, offset in ``memory``, length; all in bytes.
 
@@ -45,7 +45,7 @@ class Slot(Protocol):
         ...
 
     def inflate(self, streams: npt.NDArray[np.int64]) -> Array:
-        """Inflate deflate streams (RFC 1951, no header).
+        """Inflates deflate streams (RFC 1951, no header).
 
         Rows of ``streams``: offset and length of a stream, offset and length of its output; all in bytes of ``memory``.
 
@@ -88,5 +88,5 @@ class Device(Protocol):
         ...
 
     def finish(self) -> None:
-        """Wait for all work."""
+        """Waits for all work."""
         ...

@@ -110,7 +110,7 @@ def streams(spans: list[Span], columns: tuple[Column, ...], behind: int) -> npt.
 
 
 def _decode(slot: Slot, batch: Batch, columns: tuple[Column, ...], cells: list[Array]) -> _Proof | None:
-    """Read a batch to the device, inflate deflated chunks and put every chunk in its place."""
+    """Reads a batch to the device, inflates deflated chunks and puts every chunk in its place."""
     slot.load(reads(batch))
     with slot.current():
         deflated = [span for span in batch.spans if span.is_deflated]
@@ -168,7 +168,7 @@ def _chunks(slot: Slot, behind: int, span: Span, column: Column) -> Array:
 
 
 def _place(chunks: Array, span: Span, column: Column, target: Array) -> None:
-    """Copy chunks to their rows and undo the shuffle."""
+    """Copies chunks to their rows and undoes the shuffle."""
     count, shape = len(span), column.chunk_shape
     if span.is_shuffled:
         # The first bytes of all elements, then the second bytes, and so on.

@@ -148,7 +148,7 @@ class _ByCpu(Exception):
 
 
 def plan_columns(datasets: dict[str, Dataset], rows: slice | None, memory: int) -> Plan:
-    """Plan reading columns in batches of at most ``memory`` bytes.
+    """Plans reading columns in batches of at most ``memory`` bytes.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def _pieces(places: npt.NDArray[np.int64], filters: list[int]) -> Pieces:
 def _check_pieces(
     column: Column, pieces: Pieces, filters: list[tuple[int, str, tuple[int, ...]]], is_cut: bool
 ) -> None:
-    """Leave chunks of unexpected length to the CPU, which reports the error."""
+    """Leaves chunks of unexpected length to the CPU, which reports the error."""
     for number, _, parameters in filters:
         if number == _SHUFFLE and parameters[:1] != (column.item_len_bytes,):
             raise _ByCpu(f"shuffled by {parameters[:1]} bytes, but elements have {column.item_len_bytes}")

@@ -42,7 +42,7 @@ class Package:
     """Lowest version that raddle supports."""
 
     def command(self) -> str:
-        """Return the command that installs it."""
+        """Returns the command that installs it."""
         return f"pip install 'raddle[{self.extra}]'" if self.extra else f"pip install {self.name}"
 
 
@@ -67,7 +67,7 @@ PACKAGES = (
 
 
 def doctor(folder: Path = ".") -> DoctorReport:
-    """Report what this machine, this raddle and this Python have and lack, as ``raddle doctor`` does.
+    """Reports what this machine, this raddle and this Python have and lack, as ``raddle doctor`` does.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def doctor(folder: Path = ".") -> DoctorReport:
     >>> report.sections[0].name
     'raddle'
     """
-    values, text = _core.doctor(os.fspath(folder), json.dumps(sections()))
+    values, text = _core.doctor(os.fsdecode(folder), json.dumps(sections()))
     return DoctorReport(json.loads(values), text)
 
 
 def sections() -> list[dict[str, Any]]:
-    """Return the sections about Python, its packages, and GPUs."""
+    """Returns the sections about Python, its packages, and GPUs."""
     return [
         {"name": "python", "checks": _interpreter()},
         {"name": "packages", "checks": [_package(package, _version(package.name)) for package in PACKAGES]},
@@ -116,7 +116,7 @@ def _interpreter() -> list[Check]:
 
 
 def _version(name: str) -> str | None:
-    """Return the version of an installed package; None if it is not installed."""
+    """Returns the version of an installed package; None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -124,7 +124,7 @@ def _version(name: str) -> str | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers with which a version begins, without zeros at the end: 2.0.1rc1 gives (2, 0, 1)."""
+    """Returns the numbers with which a version begins, without zeros at the end: 2.0.1rc1 gives (2, 0, 1)."""
     numbers = [int(number) for number in re.match(r"(?:\d+(?:\.\d+)*)?", version)[0].split(".") if number]  # type: ignore[index]
     while numbers and numbers[-1] == 0:
         numbers.pop()
@@ -163,7 +163,7 @@ def _gpu() -> list[Check]:
 
 
 def of_gpu(driver: Driver | None, try_gpu: Callable[[], str]) -> list[Check]:
-    """Describe what `raddle.gpu` needs; ``try_gpu`` returns a description, or raises a `RaddleError`."""
+    """Describes what `raddle.gpu` needs; ``try_gpu`` returns a description, or raises a `RaddleError`."""
     without = "read columns to a GPU (raddle.gpu)"
     if driver is None:
         found = "no driver of NVIDIA (libcuda.so.1)"
@@ -187,7 +187,7 @@ def of_gpu(driver: Driver | None, try_gpu: Callable[[], str]) -> list[Check]:
 
 
 def _try_gpu() -> str:
-    """Load what `raddle.gpu` uses, and return its versions."""
+    """Loads what `raddle.gpu` uses, and returns its versions."""
     from raddle._cuda import Cuda
 
     device = Cuda()
@@ -195,7 +195,7 @@ def _try_gpu() -> str:
 
 
 def _driver() -> Driver | None:
-    """Ask the driver itself, without any package."""
+    """Asks the driver itself, without any package."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -80,7 +80,7 @@ class Events(Mapping[str, Any]):
         self._left_out = [Fields(left) for left in found["left_out"]]
 
     def close(self) -> None:
-        """Close the files. Arrays already read remain valid; nothing more can be read."""
+        """Closes the files. Arrays already read remain valid; nothing more can be read."""
         self._source = None
 
     def __enter__(self) -> Events:
@@ -140,7 +140,7 @@ class Events(Mapping[str, Any]):
         stop: int | None = None,
         library: Literal["ak", "np"] = "ak",
     ) -> Any:
-        """Read products of events in one parallel pass.
+        """Reads products of events in one parallel pass.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class Events(Mapping[str, Any]):
         stop: int | None = None,
         library: Literal["ak", "np"] = "ak",
     ) -> Iterator[Any]:
-        """Read events range by range, in order.
+        """Reads events range by range, in order.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Events(Mapping[str, Any]):
     def baskets(
         self, names: str | Iterable[str] | None = None, start: int | None = None, stop: int | None = None
     ) -> dict[str, list[Basket]]:
-        """Read and decompress baskets of branches in one parallel pass, for callers with their own decoders.
+        """Reads and decompresses baskets of branches in one parallel pass, for callers with their own decoders.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ def open(
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> Events:
-    """Open one or several event files of any format.
+    """Opens one or several event files of any format.
 
     Parameters
     ----------

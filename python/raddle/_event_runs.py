@@ -40,7 +40,7 @@ def write(
     memory: Size | None = None,
     progress: ProgressMode = "auto",
 ) -> EventsReport:
-    """Write arrays as products of events.
+    """Writes arrays as products of events.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def write(
             "memory": memory,
         }
     )
-    path = os.fspath(output)
+    path = os.fsdecode(output)
     return EventsReport(
         run(lambda watch: _core.events_write(path, options, schema, entries, columns, rows, watch), progress)
     )
@@ -153,7 +153,7 @@ def convert(
     memory: Size | None = None,
     progress: ProgressMode = "auto",
 ) -> EventsReport:
-    """Write the events of ROOT files, packed data streams or HDF5 files in another layout.
+    """Writes the events of ROOT files, packed data streams or HDF5 files in another layout.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def convert(
             "memory": memory,
         }
     )
-    paths, path = as_paths(inputs), os.fspath(output)
+    paths, path = as_paths(inputs), os.fsdecode(output)
 
     def call(watch: Any) -> str:
         return _core.events_convert(paths, path, options, None if communicator is not None else watch, communicator)
@@ -286,7 +286,7 @@ def merge(
     memory: Size | None = None,
     progress: ProgressMode = "auto",
 ) -> EventsReport:
-    """Merge the events of several files with the same layout into one file.
+    """Merges the events of several files with the same layout into one file.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def merge(
             "memory": memory,
         }
     )
-    paths, path = as_paths(inputs), os.fspath(output)
+    paths, path = as_paths(inputs), os.fsdecode(output)
     return EventsReport(run(lambda watch: _core.events_merge(paths, path, options, watch), progress))
 
 
@@ -336,7 +336,7 @@ def inspect(
     jobs: int | None = None,
     memory: Size | None = None,
 ) -> EventsInspection:
-    """Describe an event file.
+    """Describes an event file.
 
     Parameters
     ----------
@@ -364,5 +364,5 @@ def inspect(
     >>> raddle.events.inspect("run1.root").products  # doctest: +SKIP
     """
     options = options_json({"tree": tree, "raw": raw, "whole": whole, "sizes": sizes, "jobs": jobs, "memory": memory})
-    path = os.fspath(file)
+    path = os.fsdecode(file)
     return EventsInspection(run(lambda watch: _core.events_inspect(path, options, watch), False))

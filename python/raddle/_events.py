@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_events(group: Group, names: Sequence[str] | None, events: slice | None, key: str) -> Any:
-    """Return an awkward array with a list of records per event."""
+    """Returns an awkward array with a list of records per event."""
     import awkward
 
     offsets, first_row = _offsets(group, events, key)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
-    """Open an HDF5 file for reading.
+    """Opens an HDF5 file for reading.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class File(Group):
         super().__init__(self, 0, "/")
 
     def _opened(self, threads: int | None) -> _core.File:
-        """Open the file; errors name it as the user does."""
+        """Opens the file; errors name it as the user does."""
         try:
             return _core.File(self._source.path, threads)
         except RaddleError as error:
@@ -115,7 +115,7 @@ class File(Group):
     def partition(
         self, reader: Ranks | SupportsIndex, size: SupportsIndex | None = None, *, key: str = "evt"
     ) -> Share:
-        """Return the events and the rows of every table that one of several readers takes.
+        """Returns the events and the rows of every table that one of several readers takes.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class File(Group):
         return share(self, reader, size, key)
 
     def close(self) -> None:
-        """Close the file and the files opened through its external links."""
+        """Closes the file and the files opened through its external links."""
         self._core_file = None
         if self._h5py_file is not None:
             self._h5py_file.close()
@@ -207,7 +207,7 @@ class File(Group):
 
 
 def opened_as(path: str, name: str, threads: int | None) -> File:
-    """Open a file under the name by which the user knows it, in a process that may have another working directory."""
+    """Opens a file under the name by which the user knows it, in a process that may have another working directory."""
     return File(path, threads=threads, name=name)
 
 

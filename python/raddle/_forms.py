@@ -43,13 +43,13 @@ def flattened(arrays: Any, classes: Mapping[str, str]) -> tuple[list[dict[str, A
 
 
 def _native(array: Any) -> Any:
-    """Convert to numpy arrays in native byte order, which awkward requires."""
+    """Converts to numpy arrays in native byte order, which awkward requires."""
     is_other = isinstance(array, np.ndarray) and not array.dtype.isnative
     return array.astype(array.dtype.newbyteorder("=")) if is_other else array
 
 
 def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
-    """Return the form of a packed layout and append its arrays to ``arrays``."""
+    """Returns the form of a packed layout and appends its arrays to ``arrays``."""
     from awkward import contents
 
     if isinstance(layout, contents.EmptyArray):

@@ -136,7 +136,7 @@ class Group(HdfObject, Mapping[str, Any]):
             raise ObjectNotFoundError(str(error)) from error
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a link with this name, even if it is dangling; raises TypeError for values that are not
+        """Returns whether there is a link with this name, even if it is dangling; raises TypeError for values that are not
         names.
 
         Raises TooManyLinksError if soft links before the last part are circular.
@@ -184,7 +184,7 @@ class Group(HdfObject, Mapping[str, Any]):
             return None
 
     def visititems(self, function: Callable[[str, Any], _T | None]) -> _T | None:
-        """Call ``function(path, object)`` for every object below, each once, until it returns a value other than None.
+        """Calls ``function(path, object)`` for every object below, each once, until it returns a value other than None.
 
         An object that cannot be read is passed as `Unreadable`.
 
@@ -196,7 +196,7 @@ class Group(HdfObject, Mapping[str, Any]):
         return self._visit("", {self._number}, function)
 
     def visit(self, function: Callable[[str], _T | None]) -> _T | None:
-        """Call ``function(path)`` for every object below, each once, until it returns a value other than None.
+        """Calls ``function(path)`` for every object below, each once, until it returns a value other than None.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Group(HdfObject, Mapping[str, Any]):
         return self.visititems(lambda path, _: function(path))
 
     def visititems_links(self, function: Callable[[str, Link], _T | None]) -> _T | None:
-        """Call ``function(path, link)`` for every link below until it returns a value other than None; groups with
+        """Calls ``function(path, link)`` for every link below until it returns a value other than None; groups with
         several names are visited once.
 
         Parameters
@@ -217,7 +217,7 @@ class Group(HdfObject, Mapping[str, Any]):
         return self._visit_links("", {self._number}, function)
 
     def visit_links(self, function: Callable[[str], _T | None]) -> _T | None:
-        """Call ``function(path)`` for every link below until it returns a value other than None; groups with several
+        """Calls ``function(path)`` for every link below until it returns a value other than None; groups with several
         names are visited once.
 
         Parameters
@@ -273,7 +273,7 @@ class Group(HdfObject, Mapping[str, Any]):
         *,
         library: Library = "dict",
     ) -> Any:
-        """Read many datasets in one parallel pass.
+        """Reads many datasets in one parallel pass.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class Group(HdfObject, Mapping[str, Any]):
     def read_events(
         self, names: Sequence[str] | None = None, events: slice | None = None, *, key: str = "evt"
     ) -> Any:
-        """Read rows by event, from a table with partition keys, in one parallel pass.
+        """Reads rows by event, from a table with partition keys, in one parallel pass.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ def read_columns(
     *,
     library: Library = "dict",
 ) -> Any:
-    """Read many datasets of a group in one parallel pass: `Group.read_columns` as a function.
+    """Reads many datasets of a group in one parallel pass: `Group.read_columns` as a function.
 
     Parameters
     ----------

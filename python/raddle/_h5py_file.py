@@ -63,7 +63,7 @@ _SAME = {kind.__name__: kind for kind in (IndexError, TypeError, ValueError, Mem
 
 
 def is_installed() -> bool:
-    """Whether h5py is installed."""
+    """Returns whether h5py is installed."""
     return importlib.util.find_spec("h5py") is not None
 
 
@@ -82,7 +82,7 @@ class H5pyFile:
         self._types: dict[str, np.dtype[Any]] = {}
 
     def close(self) -> None:
-        """End the process of this file."""
+        """Ends the process of this file."""
         with self._lock:
             self._end()
 
@@ -266,7 +266,7 @@ class H5pyFile:
 
 
 def _received(channel: socket.socket, length: int) -> memoryview:
-    """Receive ``length`` bytes. Raises OSError if the process has ended."""
+    """Receives ``length`` bytes. Raises OSError if the process has ended."""
     # Untouched memory is not allocated, so a length claimed by the other process costs nothing.
     view = np.empty(length, np.uint8).data
     have = 0
@@ -299,7 +299,7 @@ class _Server:
             raise OSError(f"{sys.executable} ended before it was ready")
 
     def close(self) -> None:
-        """End the process, which holds no other resources."""
+        """Ends the process, which holds no other resources."""
         self.channel.close()
         if self.owner == os.getpid():
             self.process.wait(_SLACK_S)
@@ -360,7 +360,7 @@ def _part(axis: Any, start: int, end: int) -> Any:
 
 
 def _space(document: Any) -> Any:
-    """Create an h5py dataspace from its extent and selection."""
+    """Creates an h5py dataspace from its extent and selection."""
     from h5py import h5s
 
     dims, largest, kind, selection = document

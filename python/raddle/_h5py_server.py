@@ -35,7 +35,7 @@ SIGNATURE = b"RdPy"
 
 
 def send(channel: socket.socket, document: bytes, parts: list[Any]) -> None:
-    """Send a message."""
+    """Sends a message."""
     views = [memoryview(part).cast("B") for part in parts]
     channel.sendall(HEADER.pack(SIGNATURE, len(document), sum(view.nbytes for view in views)) + document)
     for view in views:
@@ -43,7 +43,7 @@ def send(channel: socket.socket, document: bytes, parts: list[Any]) -> None:
 
 
 def serve() -> None:
-    """Fork a process per file until the requesting program has ended."""
+    """Forks a process per file until the requesting program has ended."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     import h5py  # noqa: F401
 
@@ -74,7 +74,7 @@ def serve() -> None:
 
 
 def _converse(channel: socket.socket) -> None:
-    """Answer requests about one file, which the first request names."""
+    """Answers requests about one file, which the first request names."""
     _limit_memory()
     file = None
     shared: memoryview | None = None
@@ -138,7 +138,7 @@ def _limit_memory() -> None:
 
 
 def _received(channel: socket.socket) -> Any:
-    """Receive a request, which comes from the requesting program and is trusted; None at the end."""
+    """Receives a request, which comes from the requesting program and is trusted; None at the end."""
     header = channel.recv(HEADER.size, socket.MSG_WAITALL)
     if len(header) < HEADER.size:
         return None
@@ -148,7 +148,7 @@ def _received(channel: socket.socket) -> Any:
 
 
 def _opened(question: dict[str, Any]) -> h5py.File:
-    """Open the file of the first request as the requesting program would."""
+    """Opens the file of the first request as the requesting program would."""
     import h5py
 
     for name in [name for name in os.environ if name.startswith("HDF5_")]:

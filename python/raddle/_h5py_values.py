@@ -97,14 +97,14 @@ class Decoder:
         self._at = 0
 
     def value(self, document: Any) -> Any:
-        """Decode the value of a document. Raises MessageError if it is not valid."""
+        """Decodes the value of a document. Raises MessageError if it is not valid."""
         try:
             return self._value(document)
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError) as error:
             raise MessageError(str(error)) from error
 
     def dtype(self, document: Any) -> np.dtype[Any]:
-        """Decode the type of a document. Raises MessageError if it is not valid."""
+        """Decodes the type of a document. Raises MessageError if it is not valid."""
         try:
             return dtype_of(document)
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, RecursionError, MemoryError) as error:

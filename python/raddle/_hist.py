@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any) -> boost_histogram.Histogram[Any]:
-    """Return the histogram of a scan, as `Scan.hist` describes it."""
+    """Returns the histogram of a scan, as `Scan.hist` describes it."""
     try:
         import boost_histogram as bh
     except ImportError as error:
@@ -49,7 +49,7 @@ def filled(scan: Scan, axes: Mapping[str, Any], weight: str | None, storage: Any
 
 
 def _check(name: str, column: Dataset, is_text: bool, has_axis: bool) -> None:
-    """Check that a column has one number per row, or one string for an axis of strings."""
+    """Checks that a column has one number per row, or one string for an axis of strings."""
     metadata: Mapping[str, Any] = column.dtype.metadata or {}
     has_strings = column.dtype.kind == "S" or metadata.get("vlen") in (str, bytes)
     shape = table_row_shape(column)
@@ -64,7 +64,7 @@ def _check(name: str, column: Dataset, is_text: bool, has_axis: bool) -> None:
 
 
 def _values(values: np.ndarray[Any, Any]) -> Any:
-    """Return the values of a column in the form that boost-histogram accepts."""
+    """Returns the values of a column in the form that boost-histogram accepts."""
     values = flat(values)
     if values.dtype.kind in "SO":
         return as_str(values).tolist()

@@ -45,7 +45,7 @@ _STYLE = """
 
 
 def tree(group: Group) -> str:
-    """Return a group with everything below it, as far as the limits allow."""
+    """Returns a group with everything below it, as far as the limits allow."""
     if not group:
         return f"<pre>{escape(repr(group))}</pre>"
     members = _members(group)
@@ -57,7 +57,7 @@ def tree(group: Group) -> str:
 
 
 def _members(group: Group) -> dict[int, list[Child]]:
-    """Return the children of groups by the groups' identifiers, level by level until there are too many."""
+    """Returns the children of groups by the groups' identifiers, level by level until there are too many."""
     core = group._core()
     members: dict[int, list[Child]] = {}
     waiting, left = deque([group._number]), _MAX_OBJECTS
@@ -73,7 +73,7 @@ def _members(group: Group) -> dict[int, list[Child]]:
 
 
 def _content(group: Group, members: dict[int, list[Child]]) -> str:
-    """Return attributes and members of a group. Each group is expanded once."""
+    """Returns attributes and members of a group. Each group is expanded once."""
     children = members.pop(group._number)
     items = [_item(group, child, members) for child in children[:_MAX_MEMBERS]]
     if len(children) > _MAX_MEMBERS:
@@ -99,13 +99,13 @@ def _item(group: Group, child: Child, members: dict[int, list[Child]]) -> str:
 
 
 def _target(group: Group, name: str) -> str:
-    """Return the target of a link that has no object in this file."""
+    """Returns the target of a link that has no object in this file."""
     kind, *target = group._core().link(group._number, encoded(name)) or ("broken",)
     return f"{kind} link to {' in '.join(map(str, reversed(target)))}" if target else f"{kind} link"
 
 
 def _described(dataset: Dataset) -> str:
-    """Return type, shape, chunks and filters of a dataset."""
+    """Returns type, shape, chunks and filters of a dataset."""
     try:
         return _note(_form(dataset))
     except RaddleError as error:
@@ -136,7 +136,7 @@ def _is_text(dtype: object) -> bool:
 
 
 def _attributes(owner: HdfObject) -> str:
-    """Return the attributes of an object as a table that is closed at first."""
+    """Returns the attributes of an object as a table that is closed at first."""
     names = owner._core().attribute_names(owner._number)
     if not names:
         return ""
@@ -149,7 +149,7 @@ def _attributes(owner: HdfObject) -> str:
 
 
 def _value(owner: HdfObject, name: str) -> str:
-    """Return the value of an attribute, unless only h5py can read it."""
+    """Returns the value of an attribute, unless only h5py can read it."""
     found = owner._core().attribute(owner._number, encoded(name))
     if found is None or found[2] is None or owner._file._element_type(found[0]).route == "other":
         return "…"

@@ -96,7 +96,7 @@ def plan(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> Plan:
-    """Plan a merge: reads metadata and a sample of the values, and writes nothing.
+    """Plans a merge: reads metadata and a sample of the values, and writes nothing.
 
     All keywords are those of `merge`, which describes them.
 
@@ -197,13 +197,14 @@ def merge(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> MergeReport:
-    """Concatenate the datasets of many HDF5 files along their first axis into one file.
+    """Concatenates the datasets of many HDF5 files along their first axis into one file.
 
     Parameters
     ----------
     inputs
         One or several paths: files, folders (all HDF5 files in them), globs (``"run*/*.h5"``, ``"**/*.h5"``), and
-        ``"@list.txt"`` for a text file with a path per line.
+        ``"@list.txt"`` for a text file with a path per line. As in all functions, a path is a string, bytes or an
+        ``os.PathLike`` object.
     output
         The file to write. It gets this name when it is complete.
     force
@@ -439,4 +440,4 @@ def merge(
     >>> raddle.merge(["jan.nc", "feb.nc"], "winter.nc", time_units="hours since 1970-01-01")  # doctest: +SKIP
     """
     files, options = as_paths(inputs), options_json(locals())
-    return MergeReport(run(lambda watch: _core.merge(files, os.fspath(output), options, watch), progress))
+    return MergeReport(run(lambda watch: _core.merge(files, os.fsdecode(output), options, watch), progress))

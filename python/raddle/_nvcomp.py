@@ -97,7 +97,7 @@ class NvComp:
         temporary: tuple[int, int],
         stream: int,
     ) -> None:
-        """Inflate ``count`` deflate streams without headers; returns before the work is done.
+        """Inflates ``count`` deflate streams without headers; returns before the work is done.
 
         Parameters
         ----------

@@ -156,7 +156,7 @@ class Unreadable(HdfObject):
 
 
 def through_h5py(owner: HdfObject, what: str) -> H5pyFile:
-    """Return the object's file in h5py."""
+    """Returns the object's file in h5py."""
     other = owner._file._h5py()
     if other is None:
         raise UnsupportedError(f"{what}: can only be read by h5py; install h5py")

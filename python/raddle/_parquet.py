@@ -24,7 +24,7 @@ _MAX_ROWS = 10_000
 
 
 def write_parquet(references: dict[str, Any], folder: str) -> None:
-    """Write references, as returned by `raddle.references`, to a folder that must not exist."""
+    """Writes references, as returned by `raddle.references`, to a folder that must not exist."""
     if find_spec("fastparquet") is None:
         raise UsageError("references as parquet need fastparquet: pip install raddle[parquet]")
     os.mkdir(folder)

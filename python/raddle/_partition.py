@@ -67,7 +67,7 @@ class Share(Mapping[str, slice]):
     def read_columns(
         self, group: str | Group, names: Sequence[str] | None = None, *, library: Library = "dict"
     ) -> Any:
-        """Read this share's rows of datasets of a group in one parallel pass.
+        """Reads this share's rows of datasets of a group in one parallel pass.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ _DELAY_S = 0.5
 
 
 def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) -> tuple[Progress, Callable[[], None]]:
-    """Return the callback for the compiled part, and a function that ends the display."""
+    """Returns the callback for the compiled part, and a function that ends the display."""
     display: _Display
     if callable(progress):
         display = _Called(progress)
@@ -55,11 +55,11 @@ def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) ->
 
 class _Display:
     def advance(self, stage: str, done_len_bytes: int, total_len_bytes: int | None) -> None:
-        """Show the progress of a stage."""
+        """Shows the progress of a stage."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the display when the run is over."""
+        """Ends the display when the run is over."""
 
 
 class _Silent(_Display):

@@ -29,7 +29,7 @@ def read_ranges(
     threads: ThreadPoolExecutor,
     name: str,
 ) -> None:
-    """Read ranges of an open file into ``memory``.
+    """Reads ranges of an open file into ``memory``.
 
     Rows of ``reads``: file offset, offset in ``memory``, length; all in bytes.
 

@@ -19,7 +19,7 @@ class Communicator(Ranks, Protocol):
     """The methods of a communicator that are used; those of mpi4py have them."""
 
     def allgather(self, sendobj: Any) -> Any:
-        """Gather an object from every process to all."""
+        """Gathers an object from every process to all."""
 
     def alltoall(self, sendobj: Any) -> Any:
-        """Send an object from each process to each."""
+        """Sends an object from each process to each."""

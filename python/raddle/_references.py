@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value is an h5py reference to an object or a region."""
+    """Returns whether a value is an h5py reference to an object or a region."""
     # If h5py was never imported, there are no references.
     h5py = sys.modules.get("h5py")
     return h5py is not None and isinstance(value, h5py.Reference)

@@ -60,7 +60,7 @@ def append(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> AppendReport:
-    """Append the rows of more files to a merged file, in place and atomically.
+    """Appends the rows of more files to a merged file, in place and atomically.
 
     For the other keywords, see `merge`.
 
@@ -120,7 +120,7 @@ def append(
     >>> raddle.append("run11981.h5", "today/")  # doctest: +SKIP
     """
     files, options = as_paths(inputs), options_json(locals())
-    return AppendReport(run(lambda watch: _core.append(os.fspath(file), files, options, watch), progress))
+    return AppendReport(run(lambda watch: _core.append(os.fsdecode(file), files, options, watch), progress))
 
 
 def rechunk(
@@ -158,7 +158,7 @@ def rechunk(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> MergeReport | RechunkReport:
-    """Rewrite files with new chunks or different compression.
+    """Rewrites files with new chunks or different compression.
 
     One file is written to ``output``, many files to the folder ``dir`` or in place. The other keywords except ``rank_1``
     are those of `merge`, which describes them.
@@ -204,7 +204,7 @@ def rechunk(
     >>> raddle.rechunk(["jan.nc", "feb.nc"], dir="packed", layout="cmip7")  # doctest: +SKIP
     """
     files, options = as_paths(inputs), options_json(locals())
-    to = None if output is None else os.fspath(output)
+    to = None if output is None else os.fsdecode(output)
     report = run(lambda watch: _core.rechunk(files, to, options, watch), progress)
     return RechunkReport(report) if output is None else MergeReport(report)
 
@@ -250,7 +250,7 @@ def verify(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> VerifyReport:
-    """Check that a merged file has the values of its inputs or, without inputs, those that were written.
+    """Checks that a merged file has the values of its inputs or, without inputs, those that were written.
 
     All keywords are those of `merge`, which describes them. Those of the merge that affect values are stored in the
     file, and do not have to be repeated; those passed here override them.
@@ -280,11 +280,11 @@ def verify(
     """
     inputs = None if against is None else as_paths(against)
     options = options_json(locals())
-    return VerifyReport(run(lambda watch: _core.verify(os.fspath(file), inputs, options, watch), progress))
+    return VerifyReport(run(lambda watch: _core.verify(os.fsdecode(file), inputs, options, watch), progress))
 
 
 def inspect(file: Path) -> Inspection:
-    """Report how the bytes of an HDF5 file are used, and suggest improvements; reads metadata only.
+    """Reports how the bytes of an HDF5 file are used, and suggests improvements; reads metadata only.
 
     Parameters
     ----------
@@ -305,13 +305,13 @@ def inspect(file: Path) -> Inspection:
     --------
     >>> raddle.inspect("run11981.h5").space.metadata_len_bytes  # doctest: +SKIP
     """
-    return Inspection(json.loads(_core.inspect(os.fspath(file))))
+    return Inspection(json.loads(_core.inspect(os.fsdecode(file))))
 
 
 def references(
     file: Path, output: Path | None = None, *, group: str | None = None, url: str | None = None
 ) -> dict[str, Any]:
-    """Return the location of each chunk of an HDF5 file, so that Zarr readers can read the file directly; reads
+    """Returns the location of each chunk of an HDF5 file, so that Zarr readers can read the file directly; reads
     metadata only.
 
     Parameters
@@ -348,7 +348,7 @@ def references(
     --------
     >>> store = fsspec.filesystem("reference", fo=raddle.references("run.h5")).get_mapper()  # doctest: +SKIP
     """
-    text, left_out = _core.references(os.fspath(file), url or os.path.abspath(file))
+    text, left_out = _core.references(os.fsdecode(file), url or os.path.abspath(os.fsdecode(file)))
     for path, reason in left_out:
         warnings.warn(f"{path} is left out: {reason}", stacklevel=2)
     found: dict[str, Any] = json.loads(text)
@@ -357,12 +357,12 @@ def references(
         prefix = group.strip("/") + "/"
         inside = {key.removeprefix(prefix): at for key, at in found["refs"].items() if key.startswith(prefix)}
         if ".zgroup" not in inside:
-            raise ObjectNotFoundError(f"{os.fspath(file)} has no group {group!r}")
+            raise ObjectNotFoundError(f"{os.fsdecode(file)} has no group {group!r}")
         found["refs"] = inside
-    if output is not None and os.fspath(output).endswith(".parquet"):
+    if output is not None and os.fsdecode(output).endswith(".parquet"):
         from raddle._parquet import write_parquet
 
-        write_parquet(found, os.fspath(output))
+        write_parquet(found, os.fsdecode(output))
     elif output is not None:
         with open(output, "w", encoding="utf-8") as written:
             json.dump(found, written)
@@ -372,7 +372,7 @@ def references(
 def index(
     file: Path, *, output: Path | None = None, jobs: int | None = None, progress: ProgressMode = "auto"
 ) -> IndexReport:
-    """Write the index of a file: the limits of each block of rows, and its distinct values if they are few. With it,
+    """Writes the index of a file: the limits of each block of rows, and its distinct values if they are few. With it,
     searches skip blocks.
 
     Parameters
@@ -399,5 +399,5 @@ def index(
     --------
     >>> raddle.index("all.h5")  # doctest: +SKIP
     """
-    options, to = options_json(locals()), None if output is None else os.fspath(output)
-    return IndexReport(run(lambda watch: _core.write_index(os.fspath(file), to, options, watch), progress))
+    options, to = options_json(locals()), None if output is None else os.fsdecode(output)
+    return IndexReport(run(lambda watch: _core.write_index(os.fsdecode(file), to, options, watch), progress))

@@ -49,7 +49,7 @@ class MultiBlockSlice:
         self.block: int = block
 
     def indices(self, length: int) -> tuple[int, int, int, int]:
-        """Return start, stride, count and block for an axis of some length.
+        """Returns start, stride, count and block for an axis of some length.
 
         Raises `raddle.errors.UsageError` if the axis has no whole block or fewer than ``count``.
 
@@ -89,7 +89,7 @@ class Selection:
 
 
 def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
-    """Resolve the selection of ``dataset[arguments]``.
+    """Resolves the selection of ``dataset[arguments]``.
 
     Raises IndexError, TypeError or ValueError if it is not valid.
     """
@@ -200,7 +200,7 @@ def ends(axis: Axis) -> tuple[int, int]:
 
 
 def is_whole(selection: Any) -> bool:
-    """Whether a selection is ``()`` or an Ellipsis, the only ones for a null dataspace."""
+    """Returns whether a selection is ``()`` or an Ellipsis, the only ones for a null dataspace."""
     items = selection if isinstance(selection, tuple) else (selection,)
     return len(items) <= 1 and all(item is Ellipsis for item in items)
 
@@ -241,7 +241,7 @@ def _axis(item: Any, dim: int) -> tuple[Axis, bool]:
 
 
 def _is_blocks(item: Any) -> bool:
-    """Whether an index is a `MultiBlockSlice`, or h5py's class of this name."""
+    """Returns whether an index is a `MultiBlockSlice`, or h5py's class of this name."""
     return type(item).__name__ == "MultiBlockSlice" and hasattr(item, "block")
 
 
@@ -293,7 +293,7 @@ def _masked(mask: npt.NDArray[np.bool_], shape: tuple[int, ...], fields: list[st
 
 
 def check_destination(array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether values can be read directly into ``array``; raises an exception if they do not fit."""
+    """Returns whether values can be read directly into ``array``; raises an exception if they do not fit."""
     if not isinstance(array, np.ndarray):
         raise TypeError("the output is not a numpy array")
     if array.shape != shape:

@@ -58,7 +58,7 @@ class OpenSource:
         return self._descriptor is None
 
     def close(self) -> None:
-        """Close the descriptor; files opened by the path stay open."""
+        """Closes the descriptor; files opened by the path stay open."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -96,7 +96,7 @@ def split(
     reader: Path | None = None,
     progress: ProgressMode = "auto",
 ) -> SplitReport:
-    """Merge files into several: one file per variable, files of limited length, or both.
+    """Merges files into several: one file per variable, files of limited length, or both.
 
     The other keywords are those of `merge`, which describes them.
 

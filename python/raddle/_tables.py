@@ -56,7 +56,7 @@ def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of the columns for a data frame: one per field of a compound, called ``NAME.FIELD``.
+    """Yields names and values of the columns for a data frame: one per field of a compound, called ``NAME.FIELD``.
 
     Strings become ``str``, numbers get the byte order of the machine, and rows with several elements become arrays.
     """
@@ -70,7 +70,7 @@ def _frame_columns(name: str, array: npt.NDArray[Any]) -> Iterator[tuple[str, An
 
 
 def as_str(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return strings as ``str`` in an array of objects; all other values as they are."""
+    """Returns strings as ``str`` in an array of objects; all other values as they are."""
     metadata: Mapping[str, Any] = array.dtype.metadata or {}
     if array.dtype.kind != "S" and metadata.get("vlen") not in (str, bytes):
         return array

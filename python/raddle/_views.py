@@ -31,7 +31,7 @@ class View(ABC):
 
     @abstractmethod
     def _changed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Convert values of the dataset to those of the view."""
+        """Converts values of the dataset to those of the view."""
 
     @property
     def shape(self) -> tuple[int, ...] | None:

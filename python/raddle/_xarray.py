@@ -86,7 +86,7 @@ class _Store(AbstractDataStore):
     def _names_by_length(
         self, variables: list[tuple[Dataset, list[str | None]]], extents: _Extents
     ) -> dict[int, list[str]]:
-        """Return the dimensions for axes without a scale, by length: first those of the group, then numbered ones."""
+        """Returns the dimensions for axes without a scale, by length: first those of the group, then numbered ones."""
         needed: Counter[int] = Counter()
         for dataset, axes in variables:
             lengths = zip(axes, dataset.shape or (), strict=True)
@@ -134,7 +134,7 @@ class _Store(AbstractDataStore):
         return {}
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._file.close()
 
 
@@ -146,7 +146,7 @@ class _Extents:
         self._lengths: dict[str, int] = {}
 
     def of(self, name: str) -> int:
-        """Return the length of the dimension that a name stands for in the group."""
+        """Returns the length of the dimension that a name stands for in the group."""
         if name not in self._lengths:
             self._lengths[name] = max(
                 (
@@ -160,7 +160,7 @@ class _Extents:
         return self._lengths[name]
 
     def _found(self, name: str) -> Iterator[tuple[Dataset, list[str | None]]]:
-        """Yield the datasets below the group that declares a dimension, without groups that declare it again."""
+        """Yields the datasets below the group that declares a dimension, without groups that declare it again."""
         declaring = self._group
         while not _is_unlimited(declaring.get(name)) and declaring.name != "/":
             declaring = declaring.parent
@@ -177,7 +177,7 @@ class _Extents:
 
 
 def _axes(datasets: list[Dataset]) -> list[tuple[list[str | None], bool]]:
-    """Return the names of the dimensions of each dataset, and whether it has values."""
+    """Returns the names of the dimensions of each dataset, and whether it has values."""
     numbers = [dataset._number for dataset in datasets]
     return datasets[0]._core().dimensions(numbers) if datasets else []
 
@@ -191,7 +191,7 @@ def _is_unlimited(member: Any) -> bool:
 
 
 def _enumerations(group: Group) -> dict[int, str]:
-    """Return the names of committed types in a group and in the groups that contain it, by their identifiers."""
+    """Returns the names of committed types in a group and in the groups that contain it, by their identifiers."""
     names: dict[int, str] = {}
     while True:
         for name, member in group.items():
@@ -270,7 +270,7 @@ class RaddleBackend(BackendEntrypoint):
         group: str | None = None,
         threads: int | None = None,
     ) -> XarrayDataset:
-        """Open a group of a file (default: the root) as an xarray dataset; ``threads`` as in `raddle.open`."""
+        """Opens a group of a file (default: the root) as an xarray dataset; ``threads`` as in `raddle.open`."""
         file = File(filename_or_obj, threads=threads)
         store = _Store(file, _group(file, group), count())
         dataset = StoreBackendEntrypoint().open_dataset(
@@ -294,7 +294,7 @@ class RaddleBackend(BackendEntrypoint):
         threads: int | None = None,
         **decoders: Any,
     ) -> dict[str, XarrayDataset]:
-        """Open a group of a file (default: the root) and all groups below as xarray datasets, by path relative to the
+        """Opens a group of a file (default: the root) and all groups below as xarray datasets, by path relative to the
         group.
 
         ``decoders`` are the other parameters of `open_dataset`.
@@ -313,7 +313,7 @@ class RaddleBackend(BackendEntrypoint):
         return datasets
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
-        """Open a group of a file (default: the root) and all groups below as an xarray tree; parameters as in
+        """Opens a group of a file (default: the root) and all groups below as an xarray tree; parameters as in
         `open_groups_as_dict`."""
         from xarray import DataTree
 
@@ -325,7 +325,7 @@ class RaddleBackend(BackendEntrypoint):
 
 
 def _close_last(file: File, in_use: set[str], path: str) -> None:
-    """Close one of several datasets of a file, and the file with the last one."""
+    """Closes one of several datasets of a file, and the file with the last one."""
     in_use.discard(path)
     if not in_use:
         file.close()

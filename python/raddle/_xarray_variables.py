@@ -52,7 +52,7 @@ class Values(BackendArray):
 
 
 def _split(index: Any, stored: int, extent: int) -> tuple[int | None, Any, Any]:
-    """Split an index of an axis of length ``extent``, of which the first ``stored`` elements are stored.
+    """Splits an index of an axis of length ``extent``, of which the first ``stored`` elements are stored.
 
     Returns the number of elements (None for an axis that disappears), the index of the stored ones (None if a single
     element is not stored), and their place in the result.
@@ -69,14 +69,14 @@ def _split(index: Any, stored: int, extent: int) -> tuple[int | None, Any, Any]:
 
 
 def has_strings(dataset: Dataset) -> bool:
-    """Return whether the elements are variable-length strings."""
+    """Returns whether the elements are variable-length strings."""
     return dataset._element_type().route == "strings"
 
 
 def encoding(
     dataset: Dataset, dims: list[str], shape: tuple[int, ...], enumerations: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Return the encoding of a variable; ``enumerations`` are the names of committed types by their identifiers."""
+    """Returns the encoding of a variable; ``enumerations`` are the names of committed types by their identifiers."""
     chunks = dataset.chunks
     found: dict[str, Any] = {"dtype": _type(dataset, enumerations), "contiguous": not chunks, "chunksizes": chunks}
     if chunks:

@@ -195,7 +195,7 @@ def _differences(text: str) -> list[Fields]:
 
 
 def _differences_warning(text: str) -> DifferencesWarning:
-    """Create the warning about differences that the compiled part reports as JSON."""
+    """Creates the warning about differences that the compiled part reports as JSON."""
     differences = _differences(text)
     count = f"{len(differences):,} difference{'' if len(differences) == 1 else 's'}"
     lines = [f"{count} between the inputs, resolved by the options or their defaults:"]
@@ -237,7 +237,7 @@ def _make(
     errno: int | None,
     differences: str = "[]",
 ) -> RaddleError:
-    """Create the exception for an error of the compiled part."""
+    """Creates the exception for an error of the compiled part."""
     fallback = InputNotFoundError if errno == _ENOENT else InputError
     error = _CLASSES.get(kind, fallback)(message)
     error.kind, error.exit_code, error.details, error.hint = kind, exit_code, details, hint

@@ -36,7 +36,7 @@ def read_columns(
     memory: int = MEMORY_BYTES,
     device: Device | None = None,
 ) -> dict[str, Any]:
-    """Read many datasets of a group to cupy arrays, decoded on the device.
+    """Reads many datasets of a group to cupy arrays, decoded on the device.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def read_columns(
 def decoded_by(
     group: Group, names: Sequence[str] | None = None, rows: slice | None = None, *, memory: int = MEMORY_BYTES
 ) -> dict[str, str]:
-    """Report what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and the reason.
+    """Reports what decodes each column, without a device: ``"device"``, or ``"cpu: "`` and the reason.
 
     Parameters
     ----------

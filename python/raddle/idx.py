@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from raddle import _core
+from raddle._keywords import Path
 from raddle._ranks import Communicator
 from raddle._reports import Fields, _Report, size
 from raddle.errors import UsageError
 
 __all__ = ["Box", "Info", "WriteReport", "ZarrInfo", "info", "read", "refine", "write", "zarr_info"]
 
-Path = str | os.PathLike[str]
 _T = TypeVar("_T")
 
 # Names of axes, fastest first.
@@ -163,7 +163,7 @@ def write(
     jobs: int | None = None,
     memory: int | str | None = None,
 ) -> WriteReport:
-    """Write arrays as the fields of a dataset or of a time step, atomically.
+    """Writes arrays as the fields of a dataset or of a time step, atomically.
 
     Parameters
     ----------
@@ -257,16 +257,16 @@ def write(
         "phases": phases,
         "box": _size(box),
         "aggregators": aggregators,
-        "profile": None if profile is None else os.fspath(profile),
+        "profile": None if profile is None else os.fsdecode(profile),
     }
     if isinstance(samples, np.ndarray):
-        samples = {_plain(pathlib.PurePath(path).stem): samples}
-    alike = (os.fspath(path), options, step)
+        samples = {_plain(pathlib.PurePath(os.fsdecode(path)).stem): samples}
+    alike = (os.fsdecode(path), options, step)
     local = _agreed(
         communicator, lambda: _local_boxes(samples, shape, start), lambda local: (*alike, local.shape, local.fields)
     )
     text = _json(options | {"jobs": jobs, "memory": memory})
-    report = _core.idx_write(os.fspath(path), text, local.shape, local.fields, local.boxes, step, communicator)
+    report = _core.idx_write(os.fsdecode(path), text, local.shape, local.fields, local.boxes, step, communicator)
     return WriteReport(json.loads(report))
 
 
@@ -281,7 +281,7 @@ def read(
     communicator: Communicator | None = None,
     jobs: int | None = None,
 ) -> npt.NDArray[Any]:
-    """Read a box of a field at a resolution.
+    """Reads a box of a field at a resolution.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def read(
         ranges = None if box is None else _ranges(info(path), box, may_be_empty=communicator is not None)
         return _selection(field, step, resolution, missing, ranges)
 
-    selection = _agreed(communicator, prepare, lambda _: (os.fspath(path), field, step, resolution, missing))
+    selection = _agreed(communicator, prepare, lambda _: (os.fsdecode(path), field, step, resolution, missing))
     return _read(path, selection, communicator, jobs)
 
 
@@ -342,7 +342,7 @@ def refine(
     communicator: Communicator | None = None,
     jobs: int | None = None,
 ) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Read a box repeatedly, from the coarsest resolution at which it holds samples to the finest.
+    """Reads a box repeatedly, from the coarsest resolution at which it holds samples to the finest.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def refine(
         return described, _ranges(described, whole if box is None else box, may_be_empty=communicator is not None)
 
     def comparable(_: object) -> object:
-        return os.fspath(path), field, step, resolution, every, missing
+        return os.fsdecode(path), field, step, resolution, every, missing
 
     described, ranges = _agreed(communicator, prepare, comparable)
     last = described.resolutions[-1].resolution if resolution is None else resolution
@@ -382,7 +382,7 @@ def refine(
 
 
 def info(path: Path) -> Info:
-    """Describe a dataset: its ``.idx`` file, its time steps and the order of samples of each field.
+    """Describes a dataset: its ``.idx`` file, its time steps and the order of samples of each field.
 
     Parameters
     ----------
@@ -394,16 +394,16 @@ def info(path: Path) -> Info:
     raddle.errors.InputError
         If it cannot be read.
     """
-    described = json.loads(_core.idx_info(os.fspath(path)))
+    described = json.loads(_core.idx_info(os.fsdecode(path)))
     if "images" in described:
         raise UsageError(
-            f"{os.fspath(path)!r} is an OME-Zarr folder: use zarr_info to describe it and zarr.open to read it"
+            f"{os.fsdecode(path)!r} is an OME-Zarr folder: use zarr_info to describe it and zarr.open to read it"
         )
     return Info(described)
 
 
 def zarr_info(path: Path) -> ZarrInfo:
-    """List the images and levels of an OME-Zarr folder of the kind that raddle writes; reads metadata only.
+    """Lists the images and levels of an OME-Zarr folder of the kind that raddle writes; reads metadata only.
 
     Parameters
     ----------
@@ -415,9 +415,9 @@ def zarr_info(path: Path) -> ZarrInfo:
     raddle.errors.InputError
         If it cannot be read.
     """
-    described = json.loads(_core.idx_info(os.fspath(path)))
+    described = json.loads(_core.idx_info(os.fsdecode(path)))
     if "images" not in described:
-        raise UsageError(f"{os.fspath(path)!r} is an IDX dataset: use info to describe it")
+        raise UsageError(f"{os.fsdecode(path)!r} is an IDX dataset: use info to describe it")
     return ZarrInfo(described)
 
 
@@ -565,7 +565,7 @@ def _selection(
 def _read(
     path: Path, selection: Mapping[str, object], communicator: Communicator | None, jobs: int | None
 ) -> npt.NDArray[Any]:
-    values, shape, number = _core.idx_read(os.fspath(path), _json({**selection, "jobs": jobs}), communicator)
+    values, shape, number = _core.idx_read(os.fsdecode(path), _json({**selection, "jobs": jobs}), communicator)
     return values.view(np.dtype(number).newbyteorder("<")).reshape(shape)
 
 
@@ -590,7 +590,7 @@ def _ranges(described: Info, box: slice | Sequence[slice], *, may_be_empty: bool
 
 
 def _holds_samples(bitmask: str, ranges: list[tuple[int, int]], resolution: int) -> bool:
-    """Whether a box holds samples of a resolution."""
+    """Returns whether a box holds samples of a resolution."""
     finer = bitmask[1 + resolution :]
     for axis, (first, end) in enumerate(reversed(ranges)):
         spacing = 1 << finer.count(str(axis))

@@ -126,7 +126,7 @@ def test_given_keywords_are_values_of_json(tmp_path):
     assert rules == {"chunk": "time=365,lat=90", "layout_rules": ["/tas: filter=zstd:3", "x: contiguous"]}
     ranges = options(select={"time": slice(None, -12), "lat": "-30..30", "lev": 3})
     assert ranges == {"select": ["time=:-12", "lat=-30..30", "lev=3"]}
-    assert options(select="time=0:9, lat=..3") == {"select": ["time=0:9", " lat=..3"]}
+    assert options(select="time=0:9, lat=..3") == {"select": ["time=0:9, lat=..3"]}
     with pytest.raises(errors.UsageError, match="has a step"):
         options(select={"time": slice(0, 10, 2)})
     assert options(include=tmp_path, exclude=[tmp_path, "x"], rule={"/hits": "once"}) == {

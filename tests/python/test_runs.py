@@ -29,7 +29,9 @@ def test_a_plan_reports_what_a_merge_would_do(runs, tmp_path):
         plan.none
 
 
-@pytest.mark.parametrize("kind", [list, tuple, iter, lambda paths: (str(path) for path in paths)])
+@pytest.mark.parametrize(
+    "kind", [list, tuple, iter, lambda paths: (str(path) for path in paths), lambda paths: [os.fsencode(path) for path in paths]]
+)
 def test_merge_takes_paths_of_every_kind(runs, tmp_path, kind):
     report = raddle.merge(kind(runs), tmp_path / "all.h5", progress=False)
     assert report.inputs == 3 and report.output_len_bytes == (tmp_path / "all.h5").stat().st_size
@@ -38,6 +40,35 @@ def test_merge_takes_paths_of_every_kind(runs, tmp_path, kind):
         for name in columns(0, 1):
             expected = np.concatenate([columns(number, rows)[name] for number, rows in enumerate([100, 0, 57])])
             assert np.array_equal(merged["rec"][name], expected)
+
+
+def test_paths_are_bytes_everywhere(runs, tmp_path):
+    """As `os.listdir` returns them for a folder in bytes; they need not be UTF-8."""
+    folder = os.fsencode(tmp_path)
+    output, copy, parts, series = (os.path.join(folder, name) for name in [b"all-\xff.h5", b"copy.h5", b"parts", b"series"])
+    inputs = [os.fsencode(path) for path in runs]
+    assert len(raddle.plan(inputs, progress=False).inputs) == len(raddle.plan(os.fsencode(runs[0].parent), progress=False).inputs)
+    raddle.merge(inputs, output, extendible=True, progress=False)
+    assert raddle.verify(output, against=inputs, progress=False).ok and raddle.inspect(output).file_len_bytes
+    raddle.append(output, inputs[0], again=True, progress=False)
+    raddle.index(output, progress=False)
+    assert raddle.scan(output)["rec"].to_numpy()["energy"].shape == (257,)
+    assert raddle.scan(inputs)["rec"].to_numpy()["energy"].shape == (157,)
+    raddle.rechunk(output, copy, progress=False)
+    raddle.rechunk(inputs, dir=parts, progress=False)
+    raddle.split(inputs, dir=series, by="variable", convention="none", progress=False)
+    assert os.listdir(parts) and os.listdir(series)
+    assert raddle.references(copy)["refs"]
+    raddle.idx.write(os.path.join(folder, b"a.idx"), np.arange(64.0).reshape(8, 8))
+    assert raddle.idx.info(os.path.join(folder, b"a.idx")).shape == [8, 8]
+    assert raddle.idx.read(os.path.join(folder, b"a.idx")).shape == (8, 8)
+    names = [os.path.join(folder, name) for name in [b"events.h5", b"more.h5", b"both.h5"]]
+    raddle.events.write(names[0], {"x": np.arange(5)})
+    raddle.events.convert(names[0], names[1], progress=False)
+    raddle.events.merge(names[:2], names[2], progress=False)
+    assert raddle.events.inspect(names[2])
+    with raddle.events.open(names[2]) as events:
+        assert "10 events" in repr(events)
 
 
 def test_folders_globs_and_options(runs, tmp_path):

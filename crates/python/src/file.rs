@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::ahead::WholeReader;
 use raddle_hdf5::bulk::AxisSelection;
+use raddle_hdf5::dimensions::is_without_values;
 use raddle_hdf5::model::{Dataspace, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::open_file::{Axes, OpenFile, cut_canonical};
 use raddle_hdf5::paths::ResolvedPath;
@@ -159,6 +160,12 @@ impl File {
             described.append((axes, has_values))?;
         }
         Ok(described)
+    }
+
+    /// Returns whether each dataset has values of its own, instead of only standing for a netCDF dimension.
+    fn have_values(&self, py: Python<'_>, datasets: Vec<u32>) -> PyResult<Vec<bool>> {
+        let objects = datasets.iter().map(|&dataset| self.reported(py, self.inner.object(dataset)));
+        objects.map(|object| object.map(|object| !is_without_values(object))).collect()
     }
 
     /// Returns the number of the type of a committed datatype.
