@@ -17,7 +17,7 @@ const CIRCLE: f64 = 360.0;
 const TOLERANCE: f64 = 2e-5;
 
 /// Checks that the limits `from` and `to` select all places between them, if the coordinate `name` is a longitude; its
-/// values are `stored` as `number`. An error tells what to select instead.
+/// values are `stored` as `number`. An error names what to select instead.
 pub(super) fn check(
     name: &str,
     stored: &[u8],
