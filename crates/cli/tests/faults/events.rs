@@ -69,7 +69,7 @@ fn a_read_that_fails_names_the_input() {
 #[test]
 fn a_run_killed_at_any_call_leaves_the_output_alone_and_the_next_one_ends_it() {
     each(|workload| {
-        let (runs, _) = killed_at_calls(workload, &Action::Kill, &[-9], distance(3));
+        let (runs, _) = killed_at_calls(workload, &Action::Kill, &[-9], distance(2));
         assert!(runs > 4, "{runs} runs were killed");
     });
 }
