@@ -38,13 +38,13 @@ impl<'a> Dimensions<'a> {
         let object = &self.tree.objects[dataset as usize];
         let Some(rank) = rank(object) else { return Ok(Vec::new()) };
         let mut names = if is_scale(object) {
-            match attribute(object, b"_Netcdf4Coordinates").and_then(integers) {
+            match object.attribute(b"_Netcdf4Coordinates").and_then(integers) {
                 Some(numbers) if rank > 1 => self.numbered(&numbers),
                 _ if rank == 1 => vec![self.scale_name(object)],
                 _ => Vec::new(),
             }
         } else {
-            match attribute(object, b"DIMENSION_LIST") {
+            match object.attribute(b"DIMENSION_LIST") {
                 Some(list) => self.attached(list)?,
                 None => Vec::new(),
             }
@@ -87,7 +87,7 @@ impl<'a> Dimensions<'a> {
         if self.by_number.is_none() {
             let scales = self.tree.objects.iter().filter(|object| is_scale(object));
             let numbered = scales.filter_map(|scale| {
-                let number = *attribute(scale, b"_Netcdf4Dimid").and_then(integers)?.first()?;
+                let number = *scale.attribute(b"_Netcdf4Dimid").and_then(integers)?.first()?;
                 Some((number, self.scale_name(scale)?))
             });
             self.by_number = Some(numbered.collect());
@@ -98,11 +98,11 @@ impl<'a> Dimensions<'a> {
 
 /// Returns whether an object is a dimension scale that only defines a length and has no values.
 pub fn is_without_values(object: &Object) -> bool {
-    is_scale(object) && attribute(object, b"NAME").is_some_and(|name| name.data.bytes().starts_with(NO_VARIABLE))
+    is_scale(object) && object.attribute(b"NAME").is_some_and(|name| name.data.bytes().starts_with(NO_VARIABLE))
 }
 
 fn is_scale(object: &Object) -> bool {
-    let class = attribute(object, b"CLASS").map(|class| class.data.bytes());
+    let class = object.attribute(b"CLASS").map(|class| class.data.bytes());
     class.is_some_and(|class| class.strip_prefix(b"DIMENSION_SCALE").is_some_and(|end| end.iter().all(|&b| b == 0)))
 }
 
@@ -112,10 +112,6 @@ fn rank(object: &Object) -> Option<usize> {
         ObjectKind::Templated(formed) => Some(formed.form.dataset.dataspace.dims().len()),
         _ => None,
     }
-}
-
-fn attribute<'o>(object: &'o Object, name: &[u8]) -> Option<&'o Attribute> {
-    object.all_attributes().iter().find(|attribute| attribute.name == name)
 }
 
 /// Decodes an attribute of little-endian integers of 4 or 8 bytes.

@@ -326,6 +326,11 @@ impl Object {
             _ => &self.attributes,
         }
     }
+
+    /// Returns the attribute with this name.
+    pub fn attribute(&self, name: &[u8]) -> Option<&Attribute> {
+        self.all_attributes().iter().find(|attribute| attribute.name == name)
+    }
 }
 
 impl Dataspace {

@@ -6,7 +6,7 @@
 
 use crate::Result;
 use crate::logical::strings_of;
-use crate::model::{Attribute, Object, ObjectIndex};
+use crate::model::Object;
 use crate::number::NumberType;
 use crate::open_file::OpenFile;
 
@@ -36,30 +36,18 @@ pub fn names_convention(text: &str) -> bool {
 /// # Errors
 /// If an attribute of the root is damaged.
 pub fn is_netcdf(file: &OpenFile) -> Result<bool> {
-    let objects = &file.tree().objects;
-    let has = |object: &Object, name: &str| object.all_attributes().iter().any(|known| known.name == name.as_bytes());
-    if objects.first().is_some_and(|root| has(root, PROPERTIES)) {
+    let Some((root, others)) = file.tree().objects.split_first() else { return Ok(false) };
+    let has = |object: &Object, name: &str| object.attribute(name.as_bytes()).is_some();
+    if has(root, PROPERTIES) || others.iter().take(MAX_EXAMINED).any(|object| has(object, DIMENSION_NUMBER)) {
         return Ok(true);
     }
-    let mut others = objects.iter().skip(1).take(MAX_EXAMINED);
-    if others.any(|object| has(object, DIMENSION_NUMBER)) {
-        return Ok(true);
-    }
-    let text = match named(file, 0, CONVENTIONS)? {
+    let text = match root.attribute(CONVENTIONS.as_bytes()) {
         Some(attribute) => {
             strings_of(&attribute.datatype.class, &file.inline(&attribute.datatype.class, &attribute.data)?)
         }
         None => None,
     };
     Ok(text.is_some_and(|texts| texts.first().is_some_and(|text| names_convention(text))))
-}
-
-/// Returns the attribute of an object with this name.
-///
-/// # Errors
-/// If there is no such object.
-pub fn named<'f>(file: &'f OpenFile, object: ObjectIndex, name: &str) -> Result<Option<&'f Attribute>> {
-    Ok(file.attributes(object)?.iter().find(|attribute| attribute.name == name.as_bytes()))
 }
 
 /// Returns whether `_Unsigned` states that stored signed integers are to be read as unsigned, or the reverse.

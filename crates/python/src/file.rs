@@ -237,8 +237,8 @@ impl File {
     /// Returns type, shape and values of an attribute, or None. Values are bytes, or a list of bytes for types of
     /// variable length, or None for types that support neither.
     fn attribute<'py>(&self, py: Python<'py>, object: u32, name: &[u8]) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let attributes = self.reported(py, self.inner.attributes(object))?;
-        let Some(attribute) = attributes.iter().find(|attribute| attribute.name == name) else { return Ok(None) };
+        let object = self.reported(py, self.inner.object(object))?;
+        let Some(attribute) = object.attribute(name) else { return Ok(None) };
         let class = &attribute.datatype.class;
         let values = match has_form(class) {
             true => Some(values(py, class, &self.reported(py, self.inner.inline(class, &attribute.data))?)?),

@@ -9,7 +9,7 @@ use crate::error::{QueryError, Result};
 use crate::values::Values;
 use raddle_hdf5::logical::strings_of;
 use raddle_hdf5::model::{Dataspace, ObjectIndex, TypeClass};
-use raddle_hdf5::netcdf::{PACKING, is_netcdf, is_single, named, reinterprets};
+use raddle_hdf5::netcdf::{PACKING, is_netcdf, is_single, reinterprets};
 use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::OpenFile;
 
@@ -88,7 +88,7 @@ impl Packing {
     fn of(file: &OpenFile, object: ObjectIndex, class: &TypeClass) -> Result<Self> {
         let mut attributes = [const { None }; PACKING.len()];
         for (name, content) in PACKING.into_iter().zip(&mut attributes) {
-            let Some(attribute) = named(file, object, name)? else { continue };
+            let Some(attribute) = file.object(object)?.attribute(name.as_bytes()) else { continue };
             let class = &attribute.datatype.class;
             *content = Some(match attribute.dataspace {
                 Dataspace::Null => Content::Strings(Vec::new()),

@@ -231,7 +231,7 @@ impl<'f> GroupIn<'f> {
     }
 
     fn attribute(&self, name: &str) -> Option<&'f Attribute> {
-        self.object.attributes.iter().find(|attribute| attribute.name == name.as_bytes())
+        self.object.attribute(name.as_bytes())
     }
 
     /// Reads the strings of an attribute; returns `None` if it does not exist.
@@ -269,7 +269,7 @@ impl<'f> GroupIn<'f> {
     /// Reads the text of the attribute `attribute` of the object `name`; returns an empty string if it does not exist.
     pub fn text_of(&self, name: &str, attribute: &str) -> Result<String> {
         let object = self.file.linked(self.group, name);
-        let found = object.and_then(|object| object.attributes.iter().find(|found| found.name == attribute.as_bytes()));
+        let found = object.and_then(|object| object.attribute(attribute.as_bytes()));
         match found {
             None => Ok(String::new()),
             Some(found) => Ok(strings_of(self.file, found)?.into_iter().next().unwrap_or_default()),

@@ -28,7 +28,7 @@ pub(super) fn needed(tree: &FileTree, is_kept: impl Fn(ObjectIndex) -> bool) -> 
     }
     let by_address: HashMap<u64, ObjectIndex> = tree.objects.iter().map(|object| object.address).zip(0..).collect();
     let leads_to_kept = |object: &Object| {
-        let places = object.attributes.iter().find(|attribute| attribute.name == b"REFERENCE_LIST");
+        let places = object.attribute(b"REFERENCE_LIST");
         places.is_some_and(|places| {
             let of_places = places_in(tree, places).into_iter().filter_map(|(address, _)| by_address.get(&address));
             of_places.copied().any(&is_kept)
@@ -58,9 +58,7 @@ pub(super) fn lens(
     let mut lens = HashMap::new();
     for (scale, object) in scales {
         let own_len = dims(object).first().copied().unwrap_or(0);
-        let Some(list) = object.attributes.iter().find(|attribute| attribute.name == b"REFERENCE_LIST") else {
-            continue;
-        };
+        let Some(list) = object.attribute(b"REFERENCE_LIST") else { continue };
         let len_of = |(address, axis): (u64, usize)| {
             let index = *by_address.get(&address)?;
             dims(&tree.objects[index as usize]).get(axis).copied().filter(|_| !is_kept(index))
@@ -103,8 +101,7 @@ fn names_no_variable(scale: &Object) -> bool {
 
 /// Returns the name that a dimension scale records of itself, without padding.
 fn name_of(scale: &Object) -> Option<&[u8]> {
-    let name = scale.attributes.iter().find(|attribute| attribute.name == b"NAME")?;
-    match &name.data {
+    match &scale.attribute(b"NAME")?.data {
         InlineData::Stored(text) => text.split(|byte| *byte == 0).next(),
         InlineData::Canonical(_) => None,
     }
@@ -121,7 +118,7 @@ fn dims(object: &Object) -> &[u64] {
 /// Returns whether the object is the one-dimensional scale of a netCDF dimension.
 fn is_scale(object: &Object) -> bool {
     let ObjectKind::Dataset(dataset) = &object.kind else { return false };
-    let has = |name: &[u8]| object.attributes.iter().any(|attribute| attribute.name == name);
+    let has = |name| object.attribute(name).is_some();
     dataset.dataspace.dims().len() == 1 && OF_SCALES.into_iter().all(has)
 }
 

@@ -42,7 +42,7 @@ fn record<T: DeserializeOwned + Default>(
     name: &str,
     resolver: &mut Resolver<'_>,
 ) -> std::result::Result<T, String> {
-    let attribute = object.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
+    let attribute = object.attribute(name.as_bytes());
     let Some(attribute) = attribute else { return Ok(T::default()) };
     let value = resolver.canonical_inline(&attribute.datatype.class, &attribute.data);
     let value = value.map_err(|error| error.to_string())?;
