@@ -10,6 +10,7 @@ import hdf5plugin
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 from conftest import assert_concatenated, write_events, write_frames
 
 
@@ -155,12 +156,9 @@ def test_values_that_a_view_must_copy_have_the_requested_layout(raddle, tmp_path
     inputs = []
     for number in range(2):
         inputs.append(tmp_path / f"{number}.nc")
-        with netCDF4.Dataset(inputs[-1], "w") as file:
-            file.Conventions = "CF-1.8"
-            file.createDimension("time", None)
-            file.createVariable("time", "f8", ("time",))[:] = np.arange(500.0)
-            file["time"].units = f"hours since 2001-01-{1 + 25 * number:02}"
-            file.createVariable("tas", "f4", ("time",))[:] = np.arange(500.0) + number
+        hours = ("time", np.arange(500.0), {"units": f"hours since 2001-01-{1 + 25 * number:02}"})
+        tas = ("time", np.arange(500, dtype="f4") + number)
+        xr.Dataset({"tas": tas}, {"time": hours}, {"Conventions": "CF-1.8"}).to_netcdf(inputs[-1], unlimited_dims=["time"])
     output = tmp_path / "view.nc"
     raddle("merge", *inputs, "-o", output, "--link", "virtual", "-c", "gzip:7", "--shuffle", "yes", "--chunk", "100rows")
     raddle("verify", output, "--against", *inputs)
