@@ -11,7 +11,7 @@ import cf_judge
 import h5py
 import netCDF4
 import pytest
-import test_nexus
+import nexus_files
 import test_nwb
 import test_pandas
 from anndata_files import GENES, Schema
@@ -39,8 +39,8 @@ def anndata(folder):
 
 
 def nexus(folder):
-    runs = [test_nexus.Run([2, 0, 3], 3, f"2024-05-01T1{number}:00:00Z") for number in range(3)]
-    return test_nexus.write_all(folder, *runs), test_nexus.judge
+    runs = [nexus_files.Run([2, 0, 3], 3, f"2024-05-01T1{number}:00:00Z") for number in range(3)]
+    return nexus_files.write_all(folder, *runs), nexus_files.judge
 
 
 def nwb(folder):
