@@ -190,6 +190,7 @@ def merge(
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,
+    ignore_digests: bool = False,
     part: str | None = None,
     jobs: int | None = None,
     memory: Size | None = None,
@@ -386,6 +387,9 @@ def merge(
     no_provenance
         Do not record inputs, row ranges and digests in the group ``/_raddle`` of the output. `verify` then needs the
         inputs.
+    ignore_digests
+        Accept inputs whose values differ from the digests that raddle recorded in them. Without it, a file that was
+        damaged or changed after raddle wrote it is refused if its datasets are copied or concatenated as they are.
     part
         Write only part I of N, as ``"I/N"``: for N processes, on any machines, that share the output's folder. The
         part that finds all others done publishes the output. ``report.missing`` lists the parts that are not done, and

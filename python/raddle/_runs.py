@@ -52,6 +52,7 @@ def append(
     attributes: Literal["first", "error"] | None = None,
     keep: Sequence[str] | None = None,
     skip_bad: bool = False,
+    ignore_digests: bool = False,
     follow_foreign_files: bool = False,
     compress: str | None = None,
     jobs: int | None = None,
@@ -85,6 +86,8 @@ def append(
         Patterns of datasets that do not grow; they must be equal in all inputs.
     skip_bad
         Leave out inputs that cannot be read; ``report.skipped`` lists them.
+    ignore_digests
+        Accept inputs whose values differ from the digests that raddle recorded in them.
     follow_foreign_files
         Follow virtual datasets and external storage outside of the input's folder.
     compress
@@ -152,6 +155,7 @@ def rechunk(
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,
+    ignore_digests: bool = False,
     jobs: int | None = None,
     memory: Size | None = None,
     reader_timeout: int | None = None,

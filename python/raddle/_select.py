@@ -62,6 +62,7 @@ def select(
     unordered: bool = False,
     no_resume: bool = False,
     no_provenance: bool = False,
+    ignore_digests: bool = False,
     jobs: int | None = None,
     memory: Size | None = None,
     reader_timeout: int | None = None,

@@ -99,8 +99,10 @@ fn command_of(words: &[OsString]) -> (String, clap::Command) {
 /// Returns the options of the command with which `words`, the command line without the program's name, begins.
 fn available_options(words: &[OsString]) -> AvailableOptions {
     let (_, command) = command_of(words);
-    let values =
-        |argument: &clap::Arg| argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let values = |argument: &clap::Arg| match argument.get_action().takes_values() {
+        true => argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
+        false => Vec::new(),
+    };
     let options = command.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));
     AvailableOptions::new(options.map(|(name, argument)| (name.to_owned(), values(argument))))
 }

@@ -11,6 +11,8 @@ use raddle_core::output::scratch::ScratchError;
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
+use std::fmt::{Display, Formatter};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Result with this crate's error.
@@ -34,6 +36,43 @@ pub struct MissingKey {
     pub dataset: String,
     /// Description of the problem with the dataset.
     pub reason: &'static str,
+}
+
+/// Values that differ from the digests that their inputs hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedValues {
+    /// Inputs that have rows of the dataset, as specified by the caller.
+    pub inputs: Vec<PathBuf>,
+    /// Path of the first such dataset, escaped for display.
+    pub object: String,
+    /// Rows that include all differences, if they are known.
+    pub rows: Option<Range<u64>>,
+    /// Number of other such datasets.
+    pub others: u64,
+}
+
+impl Display for ChangedValues {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let cause = match &self.inputs[..] {
+            [input] => {
+                write!(f, "{}: ", input.display())?;
+                "the file was damaged or changed"
+            }
+            _ => "one of the inputs was damaged or changed",
+        };
+        write!(f, "{}: ", self.object)?;
+        match &self.rows {
+            Some(rows) if rows.end - rows.start == 1 => write!(f, "row {} differs", rows.start)?,
+            Some(rows) => write!(f, "rows {} to {} differ", rows.start, rows.end - 1)?,
+            None => write!(f, "the values differ")?,
+        }
+        write!(f, " from what was written: {cause}")?;
+        match self.others {
+            0 => Ok(()),
+            1 => write!(f, " (and another dataset)"),
+            others => write!(f, " (and {others} other datasets)"),
+        }
+    }
 }
 
 /// An error of merge, rechunk or verify.
@@ -287,6 +326,9 @@ pub enum MergeError {
         /// Description of the inconsistency.
         what: String,
     },
+    /// An input holds digests of its values, and the values differ from them.
+    #[error("{0}")]
+    ChangedValues(ChangedValues),
     /// The HDF5 layer failed to read an input or write the output.
     #[error(transparent)]
     Hdf5(#[from] Hdf5Error),

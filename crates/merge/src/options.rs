@@ -157,6 +157,8 @@ pub struct MergeOptions {
     pub derived: Vec<DerivedSpec>,
     /// Whether to continue without inputs that cannot be read.
     pub skip_bad: bool,
+    /// Whether inputs whose values differ from the digests that they hold are accepted.
+    pub ignore_digests: bool,
     /// Whether the output is byte-identical for any number of threads; otherwise tiles are placed as they become ready.
     pub ordered: bool,
     /// Alignment of chunks, so that no two ranks share a stripe of the file system. With alignment no checkpoint is
@@ -211,6 +213,7 @@ impl MergeOptions {
             provenance: true,
             derived: Vec::new(),
             skip_bad: false,
+            ignore_digests: false,
             ordered: true,
             align: None,
             resume: true,

@@ -84,6 +84,10 @@ pub struct AppendRequest {
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Where inputs differ"))]
     pub skip_bad: bool,
 
+    /// Accept inputs whose values differ from the digests that raddle recorded in them
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Where inputs differ"))]
+    pub ignore_digests: bool,
+
     /// Follow virtual datasets and external storage even outside of the input's folder
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Where inputs differ"))]
     pub follow_foreign_files: bool,
@@ -167,6 +171,7 @@ impl AppendRequest {
         ];
         options.explicit = explicit_flags.into_iter().filter(|one| one.1).map(|one| one.0).collect();
         options.skip_bad = self.skip_bad;
+        options.ignore_digests = self.ignore_digests;
         options.follow_foreign_files = self.follow_foreign_files;
         options.compress = self.compress;
         self.execution.apply(&mut options, default_jobs);

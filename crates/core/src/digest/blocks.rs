@@ -1,10 +1,12 @@
 //! Block-wise digests of an array's rows, computed from linear CRCs that arrive in any order and from any thread.
 //!
-//! Invariant: the result depends only on the content and the block length.
+//! Blocks may be cut into parts, which are counted instead of blocks while content is added, so that digests of other
+//! runs of bytes are known as well. Invariant: the result depends only on the content and the block length.
 
 use super::Digest;
 use crate::error::{CoreError, Result};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Block-wise digests of an array's content, gathered from fragments in any order.
@@ -12,16 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct RowBlockDigests {
     block_len_bytes: u64,
     total_len_bytes: u64,
-    blocks: Vec<AtomicU64>,
+    /// Offsets inside blocks, ascending.
+    cuts: Vec<u64>,
+    /// Linear CRC of each part of a block, in order; of each block, if there are no cuts.
+    parts: Vec<AtomicU64>,
     added_bytes: AtomicU64,
 }
 
 /// Contribution of fragments to one block, which can be added again later without the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockPart {
-    /// Number of the block.
+    /// Number of the block; of the part, if blocks are cut.
     pub block: u64,
-    /// Linear CRC of the fragments, shifted to the end of the block.
+    /// Linear CRC of the fragments, shifted to the end of the block or part.
     pub linear: u64,
     /// Length of the fragments.
     pub len_bytes: u64,
@@ -32,7 +37,7 @@ pub struct BlockPart {
 pub struct Additions {
     /// Length of all fragments.
     pub len_bytes: u64,
-    /// Number and linear CRC of each block with a nonzero CRC.
+    /// Number and linear CRC of each block or part with a nonzero CRC.
     pub blocks: Vec<(u64, u64)>,
 }
 
@@ -51,9 +56,19 @@ impl RowBlockDigests {
     /// Creates digests for content of `total_len_bytes` in blocks of `block_len_bytes` (at least 1; usually a multiple
     /// of the row length).
     pub fn new(block_len_bytes: u64, total_len_bytes: u64) -> Self {
+        Self::with_cuts(block_len_bytes, total_len_bytes, Vec::new())
+    }
+
+    /// Creates digests whose blocks are also cut at these offsets, so that [`RowBlockDigests::between`] knows the
+    /// digests of runs that begin and end there.
+    pub fn with_cuts(block_len_bytes: u64, total_len_bytes: u64, mut cuts: Vec<u64>) -> Self {
         let block_len_bytes = block_len_bytes.max(1);
-        let blocks = (0..total_len_bytes.div_ceil(block_len_bytes)).map(|_| AtomicU64::new(0)).collect();
-        Self { block_len_bytes, total_len_bytes, blocks, added_bytes: AtomicU64::new(0) }
+        cuts.retain(|cut| *cut < total_len_bytes && !cut.is_multiple_of(block_len_bytes));
+        cuts.sort_unstable();
+        cuts.dedup();
+        let count = total_len_bytes.div_ceil(block_len_bytes) + cuts.len() as u64;
+        let parts = (0..count).map(|_| AtomicU64::new(0)).collect();
+        Self { block_len_bytes, total_len_bytes, cuts, parts, added_bytes: AtomicU64::new(0) }
     }
 
     /// Returns the length of the content.
@@ -77,8 +92,8 @@ impl RowBlockDigests {
     /// # Errors
     /// If the block does not exist or is shorter than the part.
     pub fn check_part(&self, part: BlockPart) -> Result<()> {
-        let start = part.block.saturating_mul(self.block_len_bytes);
-        if part.block < self.blocks.len() as u64 && part.len_bytes <= self.block_end(part.block) - start {
+        let start = self.part_start(part.block);
+        if part.block < self.parts.len() as u64 && part.len_bytes <= self.part_end(part.block) - start {
             return Ok(());
         }
         let (len_bytes, total_bytes) = (part.len_bytes, self.total_len_bytes);
@@ -87,7 +102,7 @@ impl RowBlockDigests {
 
     /// Returns everything added here, for [`RowBlockDigests::add_additions`] on another rank.
     pub fn additions(&self) -> Additions {
-        let linear = self.blocks.iter().map(|block| block.load(Ordering::Relaxed));
+        let linear = self.parts.iter().map(|block| block.load(Ordering::Relaxed));
         Additions {
             len_bytes: self.added_bytes.load(Ordering::Relaxed),
             blocks: (0..).zip(linear).filter(|(_, linear)| *linear != 0).collect(),
@@ -116,15 +131,36 @@ impl RowBlockDigests {
         if got_bytes != self.total_len_bytes {
             return Err(CoreError::DigestIncomplete { got_bytes, expected_bytes: self.total_len_bytes });
         }
-        let blocks: Vec<_> = (0u64..)
-            .zip(&self.blocks)
-            .map(|(number, linear)| Digest {
-                linear: linear.load(Ordering::Relaxed),
-                len_bytes: self.block_end(number) - number * self.block_len_bytes,
-            })
-            .collect();
+        let mut blocks: Vec<Digest> = Vec::with_capacity(self.parts.len() - self.cuts.len());
+        for number in 0..self.parts.len() as u64 {
+            let part = self.part(number);
+            match blocks.last_mut() {
+                Some(block) if !self.part_start(number).is_multiple_of(self.block_len_bytes) => {
+                    *block = block.then(part)
+                }
+                _ => blocks.push(part),
+            }
+        }
         let whole = blocks.iter().fold(Digest::default(), |whole, block| whole.then(*block));
         Ok(BlockDigests { block_len_bytes: self.block_len_bytes, whole, blocks })
+    }
+
+    /// Returns the digest of a run of bytes; `None` if not all bytes have been added, or if the run does not begin and
+    /// end at the ends of blocks or at cuts.
+    pub fn between(&self, bytes: Range<u64>) -> Option<Digest> {
+        if self.added_bytes.load(Ordering::Relaxed) != self.total_len_bytes || bytes.end > self.total_len_bytes {
+            return None;
+        }
+        let (mut at, mut digest) = (bytes.start, Digest::default());
+        while at < bytes.end {
+            let number = self.part_of(at);
+            if self.part_start(number) != at {
+                return None;
+            }
+            digest = digest.then(self.part(number));
+            at = self.part_end(number);
+        }
+        (at == bytes.end).then_some(digest)
     }
 
     /// Returns the published digest ([`Digest::crc64_nvme`]) of each block.
@@ -143,15 +179,15 @@ impl RowBlockDigests {
         Ok(self.finish()?.whole.crc64_nvme())
     }
 
-    /// Returns the number of the block that contains the byte at `offset_bytes`.
-    pub(super) fn block_of(&self, offset_bytes: u64) -> u64 {
-        offset_bytes / self.block_len_bytes
+    /// Returns the number of the part that contains the byte at `offset_bytes`.
+    pub fn part_of(&self, offset_bytes: u64) -> u64 {
+        offset_bytes / self.block_len_bytes + self.cuts.partition_point(|cut| *cut <= offset_bytes) as u64
     }
 
-    /// Adds the linear CRC of fragments of block `number`, shifted to the end of the block.
+    /// Adds the linear CRC of fragments of part `number`, shifted to the end of the part.
     pub(super) fn add_linear(&self, number: u64, linear: u64) {
         if linear != 0 {
-            self.blocks[number as usize].fetch_xor(linear, Ordering::Relaxed);
+            self.parts[number as usize].fetch_xor(linear, Ordering::Relaxed);
         }
     }
 
@@ -160,9 +196,38 @@ impl RowBlockDigests {
         self.added_bytes.fetch_add(len_bytes, Ordering::Relaxed);
     }
 
-    /// Returns the end of block `number`, which may be past the last block.
-    pub(super) fn block_end(&self, number: u64) -> u64 {
-        number.saturating_add(1).saturating_mul(self.block_len_bytes).min(self.total_len_bytes)
+    /// Returns the end of part `number`, which may be past the last part.
+    pub(super) fn part_end(&self, number: u64) -> u64 {
+        let cuts = self.cuts_before(number);
+        let end_of_block = (number - cuts as u64).saturating_add(1).saturating_mul(self.block_len_bytes);
+        let end = end_of_block.min(self.total_len_bytes);
+        self.cuts.get(cuts).map_or(end, |cut| end.min(*cut))
+    }
+
+    fn part_start(&self, number: u64) -> u64 {
+        let cuts = self.cuts_before(number);
+        let start_of_block = (number - cuts as u64).saturating_mul(self.block_len_bytes);
+        self.cuts[..cuts].last().map_or(start_of_block, |cut| start_of_block.max(*cut))
+    }
+
+    /// Returns the number of cuts at or before the start of part `number`.
+    fn cuts_before(&self, number: u64) -> usize {
+        if self.cuts.is_empty() {
+            return 0;
+        }
+        let (mut low, mut high) = (0, self.cuts.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            // The number of the part that ends at this cut.
+            let ending = self.cuts[middle] / self.block_len_bytes + middle as u64;
+            if ending < number { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn part(&self, number: u64) -> Digest {
+        let linear = self.parts[number as usize].load(Ordering::Relaxed);
+        Digest { linear, len_bytes: self.part_end(number) - self.part_start(number) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::blocks::{BlockPart, RowBlockDigests};
 use super::runs::{Fragments, Runs};
-use super::shift;
+use super::{Digest, shift};
 use crate::error::{CoreError, Result};
 use crate::plan::extent::{BoxSource, Extent};
 use crate::plan::lines::{Lines, Place};
@@ -27,13 +27,25 @@ impl RowBlockDigests {
     /// If the bytes extend past the end.
     pub fn add_fragment(&self, offset_bytes: u64, bytes: &[u8], fragment: u64) -> Result<()> {
         let len_bytes = bytes.len() as u64;
-        let block = self.block_of(offset_bytes);
-        if offset_bytes.checked_add(len_bytes).is_none_or(|end| end > self.block_end(block)) || bytes.is_empty() {
+        let block = self.part_of(offset_bytes);
+        if offset_bytes.checked_add(len_bytes).is_none_or(|end| end > self.part_end(block)) || bytes.is_empty() {
             return self.add(offset_bytes, bytes);
         }
-        let behind = self.block_end(block) - offset_bytes - len_bytes;
+        let behind = self.part_end(block) - offset_bytes - len_bytes;
         self.add_linear(block, shift(fragment, behind));
         self.count_bytes(len_bytes);
+        Ok(())
+    }
+
+    /// Adds the digest of the first bytes of the content.
+    ///
+    /// # Errors
+    /// If they extend past the first block, or past the first cut.
+    pub fn add_start(&self, digest: Digest) -> Result<()> {
+        let part = digest.part(0);
+        self.check_part(part)?;
+        self.add_linear(0, shift(part.linear, self.part_end(0) - part.len_bytes));
+        self.count_bytes(part.len_bytes);
         Ok(())
     }
 
@@ -140,6 +152,7 @@ mod tests {
             axes in prop::collection::vec((1u64..9, 1u64..6), 1..4),
             element in 1usize..4,
             block_len in 1u64..100,
+            cuts in prop::collection::vec(0u64..300, 0..5),
             seed in any::<u64>(),
         ) {
             let array = ArrayPlan {
@@ -153,7 +166,7 @@ mod tests {
             order.sort_by_key(|index| index.wrapping_mul(seed | 1).rotate_left(17));
             // Three ranks share the tiles.
             let results = Threads::run(3, |ranks| {
-                let digests = RowBlockDigests::new(block_len, array.len_bytes());
+                let digests = RowBlockDigests::with_cuts(block_len, array.len_bytes(), cuts.clone());
                 for (turn, index) in order.iter().enumerate() {
                     let extent = array.tile_extent(*index);
                     if turn % 3 != ranks.rank() {
@@ -175,7 +188,7 @@ mod tests {
                         digests.add_box(&array.shape, &extent, source, element).unwrap();
                     } else {
                         // The contributions recorded by an earlier run are equivalent to the bytes.
-                        let (earlier, mut parts) = (RowBlockDigests::new(block_len, array.len_bytes()), Vec::new());
+                        let (earlier, mut parts) = (RowBlockDigests::with_cuts(block_len, array.len_bytes(), cuts.clone()), Vec::new());
                         let note = &mut |part| parts.push(part);
                         earlier.add_box_noting(&array.shape, &extent, source, element, note).unwrap();
                         parts.into_iter().for_each(|part| digests.add_part(part).unwrap());
@@ -183,14 +196,18 @@ mod tests {
                 }
                 digests.additions()
             });
-            let all = RowBlockDigests::new(block_len, content.len() as u64);
+            let all = RowBlockDigests::with_cuts(block_len, content.len() as u64, cuts.clone());
             results.iter().for_each(|additions| all.add_additions(additions).unwrap());
-            let beyond = Additions { len_bytes: 0, blocks: vec![((content.len() as u64).div_ceil(block_len), 1)] };
+            let beyond = Additions { len_bytes: 0, blocks: vec![(all.part_of(content.len() as u64 - 1) + 1, 1)] };
             prop_assert!(all.add_additions(&beyond).is_err());
             let got = all.finish().unwrap();
             prop_assert_eq!(got.whole, Digest::of(&content));
             let want: Vec<_> = content.chunks(block_len as usize).map(Digest::of).collect();
             prop_assert_eq!(got.blocks, want);
+            for (start, end) in cuts.iter().flat_map(|start| cuts.iter().map(move |end| (*start, *end))) {
+                let run = content.get(start as usize..end as usize);
+                prop_assert_eq!(all.between(start..end), run.map(Digest::of), "{}..{}", start, end);
+            }
         }
     }
 }

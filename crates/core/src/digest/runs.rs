@@ -118,7 +118,7 @@ impl<'a> Fragments<'a> {
         self.added_bytes += runs.len_bytes as u64 * runs.count;
         let mut rest = runs;
         while rest.count > 0 {
-            let block_end = self.digests.block_end(self.digests.block_of(rest.offset_bytes));
+            let block_end = self.digests.part_end(self.digests.part_of(rest.offset_bytes));
             let room = block_end - rest.offset_bytes;
             let inside = match room.checked_sub(rest.len_bytes as u64) {
                 None => 0,
@@ -134,7 +134,7 @@ impl<'a> Fragments<'a> {
             // A run across the ends of blocks.
             let (mut offset, mut bytes) = (here.offset_bytes, &here.bytes[..here.len_bytes]);
             while !bytes.is_empty() {
-                let room = self.digests.block_end(self.digests.block_of(offset)) - offset;
+                let room = self.digests.part_end(self.digests.part_of(offset)) - offset;
                 let (piece, behind) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
                 self.add_within_block(Runs::one(offset, piece));
                 (offset, bytes) = (offset + piece.len() as u64, behind);
@@ -167,7 +167,7 @@ impl<'a> Fragments<'a> {
     fn join(&mut self, runs: Runs<'_>) {
         let end = runs.offset_bytes + runs.stride * (runs.count - 1) + runs.len_bytes as u64;
         let joined_end = self.joined_offset_bytes + self.joined.len() as u64;
-        let block_end = self.digests.block_end(self.digests.block_of(self.joined_offset_bytes));
+        let block_end = self.digests.part_end(self.digests.part_of(self.joined_offset_bytes));
         let follows = !self.joined.is_empty()
             && end <= block_end
             && runs.offset_bytes.checked_sub(joined_end).is_some_and(|gap| gap <= MAX_GAP_LEN_BYTES)
@@ -196,7 +196,7 @@ impl<'a> Fragments<'a> {
 
     /// Appends runs that lie in one block.
     fn append(&mut self, runs: Runs<'_>) {
-        let block = self.digests.block_of(runs.offset_bytes);
+        let block = self.digests.part_of(runs.offset_bytes);
         let end = runs.offset_bytes + runs.len_bytes as u64;
         if block != self.block || end < self.end {
             self.flush_block();
@@ -219,7 +219,7 @@ impl<'a> Fragments<'a> {
         if self.len_bytes == 0 {
             return;
         }
-        let behind = self.digests.block_end(self.block) - self.end;
+        let behind = self.digests.part_end(self.block) - self.end;
         let linear = shift(self.linear, behind);
         self.digests.add_linear(self.block, linear);
         (self.note)(BlockPart { block: self.block, linear, len_bytes: self.len_bytes });

@@ -12,7 +12,7 @@ use crate::verify::digests::StoredColumn;
 use crate::verify::digests::blocks::{ColumnDigester, block_rows};
 use crate::verify::digests::structure::not_as_written;
 use crate::verify::digests::{ColumnDigests, DigestForm, Digests};
-use raddle_core::digest::{BlockPart, Digest, RowBlockDigests, shift};
+use raddle_core::digest::{Digest, RowBlockDigests};
 use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
 
@@ -42,7 +42,7 @@ impl Growth {
     }
 
     /// Returns the first row of the first block that changes.
-    fn first_digested_row(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
+    pub(crate) fn first_digested_row(&self, plan: &MergePlan, column: ColumnIndex) -> u64 {
         let block_rows = self.block_rows(plan, column);
         self.columns[column as usize].old_rows / block_rows * block_rows
     }
@@ -59,13 +59,13 @@ impl Growth {
         let (row_len_bytes, block_rows) = (plan.row_len_bytes(column), self.block_rows(plan, column));
         let first_row = self.first_digested_row(plan, column);
         let (old, all) = (grown.old_rows - first_row, planned.dims[0] - first_row);
-        let digests = RowBlockDigests::new(block_rows * row_len_bytes, all * row_len_bytes);
+        let from = first_row * row_len_bytes;
+        let cuts = plan.input_digests.cuts(plan, column).into_iter().filter_map(|cut| cut.checked_sub(from)).collect();
+        let digests = RowBlockDigests::with_cuts(block_rows * row_len_bytes, all * row_len_bytes, cuts);
         if old > 0 && is_first {
             let known = self.known(plan, column)?.digests.as_ref()?;
             let crc = *known.blocks.get((first_row / block_rows) as usize)?;
-            let part = Digest::of_crc64_nvme(crc, old * row_len_bytes).part(0);
-            let behind = (all.min(block_rows) - old) * row_len_bytes;
-            digests.add_part(BlockPart { linear: shift(part.linear, behind), ..part }).ok()?;
+            digests.add_start(Digest::of_crc64_nvme(crc, old * row_len_bytes)).ok()?;
         }
         Some(ColumnDigester::Values { digests, block_rows })
     }

@@ -20,12 +20,12 @@ use crate::plan::layout::LayoutPolicy;
 use crate::plan::{MergePlan, OutputState, Route, plan_from};
 use crate::schema::join::{Join, ScalarPolicy};
 use crate::schema::{SchemaEntry, display_path};
-use crate::verify::digests::Digests;
-use crate::verify::digests::StoredDigests;
 use crate::verify::digests::blocks::InOrder;
 use crate::verify::digests::column::DigestForm;
+use crate::verify::digests::of_inputs::RowsDigest;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
+use crate::verify::digests::{ColumnDigests, Digests, StoredDigests};
 use crate::verify::provenance::{gather, provenance_path};
 use crate::verify::record::StoredRecord;
 use crate::verify::remembered::{self, OnConflict};
@@ -446,11 +446,13 @@ impl Edit<'_, '_> {
         // After all claims, because libhdf5 may reuse space that is freed here for its own writes.
         for column in self.grown() {
             if let Route::FileLocal = self.plan.columns[column as usize].route {
-                let of_column = self.write_file_local(&mut output, column)?;
+                let (of_column, runs) = self.write_file_local(&mut output, column)?;
                 digests.columns[column as usize] = Some(of_column);
+                digests.runs.insert(column, runs);
             }
         }
         self.growth.complete(self.plan, digests)?;
+        self.plan.input_digests.compare(self.plan, digests)?;
         if self.growth.stored.is_some() {
             let mut samples = vec![0];
             for input in &self.plan.inputs[1..] {
@@ -505,7 +507,7 @@ impl Edit<'_, '_> {
 
     /// Writes new rows that hold addresses within their file. Digests cover all rows: existing rows are read again for
     /// this, and must match their stored digests.
-    fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<crate::verify::digests::ColumnDigests> {
+    fn write_file_local(&self, output: &mut OutputFile, column: u32) -> Result<(ColumnDigests, Vec<RowsDigest>)> {
         let (plan, grown) = (self.plan, self.growth.columns[column as usize]);
         let entry = &plan.schema.entries[plan.schema.columns[column as usize].entry as usize];
         let spec = column_spec(plan, entry, column);
@@ -513,6 +515,7 @@ impl Edit<'_, '_> {
         let mut dataset = output.open_dataset(&entry.path, &spec).map_err(|error| self.named(column, error.into()))?;
         let (mut digests, mut old_digests) =
             (InOrder::new(DigestForm::Canonical, block_rows), InOrder::new(DigestForm::Canonical, block_rows));
+        let mut runs = plan.input_digests.canonical_runs(plan, column);
         self.work.column_reader().for_each_canonical_block(column, block_rows, &mut |start, rows, canonical| {
             self.watch.cancel.check()?;
             digests.add(rows, canonical);
@@ -520,6 +523,7 @@ impl Edit<'_, '_> {
                 old_digests.add(rows, canonical);
                 return Ok(());
             }
+            runs.add(start, canonical);
             dataset.write_rows(start, rows, canonical).map_err(|error| self.named(column, error.into()))
         })?;
         let known = self.growth.stored.as_ref().and_then(|stored| stored.datasets.get(&entry.path));
@@ -528,7 +532,7 @@ impl Edit<'_, '_> {
         {
             return Err(not_as_written(display_path(&entry.path)));
         }
-        Ok(digests.finish())
+        Ok((digests.finish(), runs.finish()))
     }
 
     fn named(&self, column: u32, error: MergeError) -> MergeError {

@@ -12,7 +12,7 @@ use crate::rules::records::RecordTrims;
 use crate::scan::{ScannedFile, ScannedInput};
 use crate::schema::join::{JoinResult, Joiner};
 use crate::subset::selected::SelectedElements;
-use crate::verify::digests::Records;
+use crate::verify::digests::{InputDigests, Records};
 use crate::verify::record::StoredRecord;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -30,6 +30,9 @@ pub(crate) struct FoundInputs {
     pub open_s: f64,
     pub learned: LearnedValues,
     pub recorded: InputRecords,
+    pub digests: InputDigests,
+    /// Whether the first input is a file to which the others are appended.
+    is_growing: bool,
 }
 
 /// Facts that earlier plans of the same merge determined from the values of its inputs.
@@ -76,19 +79,26 @@ impl FoundInputs {
             open_s: 0.0,
             learned: LearnedValues::default(),
             recorded: InputRecords::default(),
+            digests: InputDigests::default(),
+            is_growing: false,
         }
     }
 
     /// Expects the first input to be a merged file, to which the others are appended.
     pub(crate) fn growing(mut self) -> Self {
         self.contents.joiner = self.contents.joiner.growing();
+        self.is_growing = true;
         self
     }
 
     /// Adds an input, number `place` of the caller's list. Inputs must be added in list order.
     pub(crate) fn add(&mut self, place: usize, path: PathBuf, scanned: ScannedInput) {
         let ScannedInput { paths, entries, file } = scanned;
-        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, open_s } = file;
+        let ScannedFile { identity, encoding, userblock_len_bytes, chunk_count, recognised, records, digests, open_s } =
+            file;
+        // Existing rows are neither read nor digested again.
+        let is_grown = self.is_growing && self.inputs.is_empty();
+        self.digests.add(&paths, if is_grown { &[] } else { &digests });
         self.recorded.add(records);
         self.places.push(place as u32);
         self.inputs.push(PlannedInput { path, identity, encoding, userblock_len_bytes });

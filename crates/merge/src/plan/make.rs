@@ -190,7 +190,8 @@ fn plan_read(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<MergePlan> {
-    let FoundInputs { started, contents, inputs, places, skipped, chunk_count, open_s, learned, mut recorded } = found;
+    let FoundInputs { started, contents, inputs, places, skipped, chunk_count, open_s, learned, digests, .. } = found;
+    let mut recorded = found.recorded;
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
@@ -250,6 +251,7 @@ fn plan_read(
         carried,
         growth,
         alignment: None,
+        input_digests: digests,
         convention: joined.convention,
         uncounted: joined.uncounted,
         unranged,

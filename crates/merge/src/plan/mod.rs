@@ -55,7 +55,7 @@ use crate::rules::pick::UncountedElements;
 use crate::schema::join::Difference;
 use crate::schema::{ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::subset::selected::SelectedElements;
-use crate::verify::digests::StoredDigests;
+use crate::verify::digests::{InputDigests, StoredDigests};
 use crate::verify::record::StoredRecord;
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::engine::{EngineOptions, Placement};
@@ -109,6 +109,8 @@ pub struct MergePlan {
     /// Records of the inputs that also hold for the output.
     pub(crate) remembered: Option<StoredRecord>,
     /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
+    /// Digests that inputs hold of their own values.
+    pub(crate) input_digests: InputDigests,
     pub carried: Option<StoredDigests>,
     /// Growth of the first input, if the others are appended to it; `tiles` then holds only the new tiles.
     pub growth: Option<Growth>,

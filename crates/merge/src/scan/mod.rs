@@ -27,7 +27,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::scan::chunk_checks::TemplateChunks;
 use crate::scan::dimension_scales::kept_once;
 use crate::schema::display_path;
-use crate::verify::digests::{Records, stored};
+use crate::verify::digests::{InputDigest, Records, of_inputs, stored};
 use crate::verify::record;
 use crate::write::ranks::share;
 use foldhash::HashMap;
@@ -77,6 +77,8 @@ pub struct ScannedFile {
     /// Records of the merge that wrote the file, if it has any.
     #[serde(with = "record::as_text")]
     pub records: Records,
+    /// Digest of the values of each entry, if the file holds digests and they are compared; otherwise empty.
+    pub digests: Vec<Option<InputDigest>>,
 }
 
 /// Maximum memory for cached metadata blocks per scanning thread. A file of 16,000 datasets spreads its metadata over
@@ -216,6 +218,11 @@ impl InputScanner<'_> {
                 coordinates.map(|coordinate| (&*coordinate.path, scanner.of_left_out(coordinate))).collect();
             left_out_bounds::complete_bounds(&visits.paths, &mut entries, &coordinates);
         }
+        let digests = match stored::has_any(&tree) && !self.options.ignore_digests {
+            true => stored::of_input(file, &self.reader)?,
+            false => None,
+        };
+        let digests = digests.map(|stored| of_inputs::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),
@@ -252,6 +259,7 @@ impl InputScanner<'_> {
             open_s,
             recognised,
             records: records.unwrap_or_default(),
+            digests,
         };
         Ok(ScannedInput { paths: visits.paths, entries, file })
     }

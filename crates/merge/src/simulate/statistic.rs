@@ -204,6 +204,7 @@ impl StatedInputs {
                 open_s: 0.0,
                 recognised: Recognition::default(),
                 records: Records::default(),
+                digests: Vec::new(),
             },
         }
     }

@@ -13,12 +13,14 @@ use crate::schema::attribute::marks_classic_model;
 use crate::schema::{AttributeValue, EntryIndex, Role, SchemaEntry, display_path};
 use crate::verify::digests::blocks::{Digests, InOrder, block_rows, carried};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
+use crate::verify::digests::of_inputs::RowsDigest;
 use crate::verify::provenance::dimensions::class_of_dimensions;
 use crate::verify::provenance::{self, Provenance};
 use crate::write::tile_observer::TileObserver;
 use crate::write::tiles::MergeWork;
 use crate::write::values::ColumnReader;
 use raddle_core::cancel::CancelToken;
+use raddle_core::digest::Digest;
 use raddle_core::engine::Claim;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{CreationOrder, Dataspace, FillValue, TypeClass};
@@ -27,6 +29,7 @@ use raddle_hdf5::write::{
 };
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +53,7 @@ pub struct Committer<'p> {
     /// Entries whose attributes are written at the end.
     late_attributes: Vec<EntryIndex>,
     /// Digests of columns whose values do not come in tiles.
-    digests: Vec<(u32, ColumnDigests)>,
+    digests: Vec<UntiledDigests>,
 }
 
 /// Progress of creation. Each step either succeeds or, if the metadata region is full, changes nothing.
@@ -284,7 +287,9 @@ impl<'p> Committer<'p> {
             Route::Direct if self.at.inserted == 0 => {
                 let values = self.reader.whole_column(column)?;
                 dataset.write(&values)?;
-                self.digests.push((column, InOrder::of_values(&values, plan.row_len_bytes(column))));
+                let digests = InOrder::of_values(&values, plan.row_len_bytes(column));
+                let run = |bytes: Range<u64>| Some(Digest::of(values.get(bytes.start as usize..bytes.end as usize)?));
+                self.digests.push((column, digests, plan.input_digests.runs(plan, column, run)));
                 self.at.inserted = 1;
             }
             Route::FileLocal if self.at.inserted == 0 => {
@@ -315,17 +320,19 @@ impl<'p> Committer<'p> {
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
                 let mut digests = InOrder::new(DigestForm::Canonical, block_rows);
+                let mut runs = plan.input_digests.canonical_runs(plan, *column);
                 let (cancel, tile_observer) = (&self.cancel, self.tile_observer);
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
                     cancel.check()?;
                     digests.add(rows, canonical);
+                    runs.add(start, canonical);
                     if let Some(tile_observer) = tile_observer {
                         let taken = tile_observer.take_canonical(*column, start, canonical);
                         taken.map_err(|source| MergeError::TileObserver { source })?;
                     }
                     dataset.write_rows(start, rows, canonical).map_err(named)
                 })?;
-                self.digests.push((*column, digests.finish()));
+                self.digests.push((*column, digests.finish(), runs.finish()));
                 Ok(())
             }
             _ => Ok(()),
@@ -358,7 +365,7 @@ fn check_run(claims: &[Claim], len_bytes: u64) -> std::result::Result<(), String
 pub struct Skeleton {
     /// The written file.
     pub file: WrittenFile,
-    digests: Vec<(u32, ColumnDigests)>,
+    digests: Vec<UntiledDigests>,
 }
 
 impl Skeleton {
@@ -368,10 +375,14 @@ impl Skeleton {
     }
 }
 
+/// Digests of a column whose values do not come in tiles, and of runs of its rows ([`Digests::runs`]).
+type UntiledDigests = (u32, ColumnDigests, Vec<RowsDigest>);
+
 /// Adds the digests of columns whose values do not come in tiles.
-fn add_untiled(plan: &MergePlan, untiled: Vec<(u32, ColumnDigests)>, digests: &mut Digests) {
-    for (column, of_column) in untiled {
+fn add_untiled(plan: &MergePlan, untiled: Vec<UntiledDigests>, digests: &mut Digests) {
+    for (column, of_column, runs) in untiled {
         digests.columns[column as usize] = Some(of_column);
+        digests.runs.insert(column, runs);
     }
     for (planned, digests) in plan.columns.iter().zip(&mut digests.columns) {
         if let Route::Linked = planned.route {

@@ -306,6 +306,8 @@ fn make(
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let WriteOutcome { mut engine, led, shared } = written?;
+    let compared = led.as_ref().map_or(Ok(()), |led| plan.input_digests.compare(plan, &led.digests));
+    ranks.agree("compare the digests of the inputs", compared)?;
     add_stages(&mut engine.stages, stages_of_all(&work.regrouper().take_early_stages(), ranks)?);
     let regrouping = work.regrouper().report(ranks)?;
     let reading = arrangement.report(&work, pool.opens(), &mut engine, ranks)?;

@@ -198,7 +198,17 @@ impl<'p> MergeWork<'p> {
     /// Returns the digests of values that came in tiles, after all tiles have been written.
     pub fn finish(&self) -> Result<Digests> {
         let columns = self.digests.iter().map(|digests| digests.as_ref().map(ColumnDigester::finish).transpose());
-        Ok(Digests { columns: columns.collect::<Result<_>>()? })
+        let runs = (0..).zip(&self.digests).filter_map(|(column, digests)| {
+            let Some(ColumnDigester::Values { digests, .. }) = digests else { return None };
+            let row = self.plan.growth.as_ref().map_or(0, |growth| growth.first_digested_row(self.plan, column));
+            let from = row * self.plan.row_len_bytes(column);
+            let between = |bytes: Range<u64>| digests.between(bytes.start.checked_sub(from)?..bytes.end - from);
+            Some((column, self.plan.input_digests.runs(self.plan, column, between)))
+        });
+        Ok(Digests {
+            columns: columns.collect::<Result<_>>()?,
+            runs: runs.filter(|(_, runs)| !runs.is_empty()).collect(),
+        })
     }
 
     /// Returns whether a later run may resume from the placed tiles.
@@ -423,9 +433,11 @@ impl<'p> MergeWork<'p> {
         for tile in tiles.filter(|_| self.is_recorded) {
             let (column, array) = self.array(tile);
             let blocks = match &self.digests[column as usize] {
-                Some(ColumnDigester::Values { block_rows, .. }) => {
+                Some(ColumnDigester::Values { digests, .. }) => {
                     let rows = array.tile_extent(tile.index);
-                    rows.start[0] / block_rows..rows.end(0).div_ceil(*block_rows)
+                    let row_len_bytes = array.len_bytes() / array.shape[0].max(1);
+                    let last = (rows.end(0) * row_len_bytes).saturating_sub(1);
+                    digests.part_of(rows.start[0] * row_len_bytes)..digests.part_of(last) + 1
                 }
                 Some(ColumnDigester::Stored(_)) => tile.index..tile.index + 1,
                 None => continue,

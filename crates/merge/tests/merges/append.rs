@@ -13,7 +13,7 @@ use raddle_testing::plain;
 use raddle_testing::strategy::{SchemaOptions, files};
 use std::path::{Path, PathBuf};
 
-fn appended(file: &Path, inputs: &[PathBuf], again: bool, options: &MergeOptions) -> Result<(), MergeError> {
+pub fn appended(file: &Path, inputs: &[PathBuf], again: bool, options: &MergeOptions) -> Result<(), MergeError> {
     watched(|watch| {
         let lock = open_for_append(file)?;
         append(&plan_append(&lock, inputs, again, options, watch)?, &lock, watch).map(drop)

@@ -9,7 +9,7 @@ use crate::text::{differences, escape, key_faults, quantity};
 use raddle_codec::CodecError;
 use raddle_core::CoreError;
 use raddle_idx::IdxError;
-use raddle_merge::error::{BadInput, MergeError};
+use raddle_merge::error::{BadInput, ChangedValues, MergeError};
 use raddle_merge::write::SkippedInput;
 use std::path::PathBuf;
 
@@ -107,6 +107,13 @@ impl Error {
                 source.downcast_ref::<IdxError>().map_or(failure, Self::of_idx)
             }
             MergeError::InUse { .. } => failure.hint("close the file there and run the same command again"),
+            MergeError::ChangedValues(ChangedValues { inputs, .. }) => failure.advise(Advice::one_of(&[
+                match inputs.len() {
+                    1 => "restore the file",
+                    _ => "find the file with `raddle verify FILE` and restore it",
+                },
+                "accept the values with --ignore-digests if the change was intended",
+            ])),
             MergeError::KeyFaults { faults } => {
                 let count = quantity::counted(faults.len() as u64, "table");
                 Self::new(failure.exit, &format!("{count} cannot get keys; nothing was written"))
@@ -188,6 +195,7 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         | MergeError::NoDigests { .. }
         | MergeError::DigestsNewer { .. }
         | MergeError::DigestsDamaged { .. }
+        | MergeError::ChangedValues(_)
         | MergeError::Object { .. }
         | MergeError::Inexact { .. }
         | MergeError::Oversized { .. }

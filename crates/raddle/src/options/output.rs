@@ -45,6 +45,13 @@ pub struct WritingOptions {
     /// Do not record inputs, row ranges and digests in the group /_raddle of the output
     #[cfg_attr(feature = "clap", arg(long))]
     pub no_provenance: bool,
+
+    /// Accept inputs whose values differ from the digests that raddle recorded in them
+    ///
+    /// An input that raddle wrote holds digests of its values. A file that was damaged or changed since then is refused
+    /// if its datasets are copied or concatenated as they are.
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Inputs"))]
+    pub ignore_digests: bool,
 }
 
 impl OutputOptions {
@@ -62,6 +69,7 @@ impl WritingOptions {
         options.ordered = !self.unordered;
         options.resume = !self.no_resume;
         options.provenance = !self.no_provenance;
+        options.ignore_digests = self.ignore_digests;
     }
 }
 

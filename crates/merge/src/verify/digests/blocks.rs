@@ -3,11 +3,15 @@
 //! Invariant: every row of a column is digested exactly once.
 
 use super::column::{ColumnDigests, DigestForm};
+use super::of_inputs::RowsDigest;
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
+use crate::schema::ColumnIndex;
 use raddle_core::digest::{Additions, BlockPart, Digest, RowBlockDigests};
 use raddle_core::plan::ArrayPlan;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Maximum length of a block of rows, in raw bytes: damage is located as precisely as with chunks of the default size,
@@ -30,9 +34,17 @@ pub fn block_rows(row_len_bytes: u64, rows: u64) -> u64 {
 pub struct Digests {
     /// Digests of each column of the schema; `None` if it has no elements.
     pub columns: Vec<Option<ColumnDigests>>,
+    /// Digests of runs of rows of which inputs have digests, too, indexed by column.
+    pub runs: HashMap<ColumnIndex, Vec<RowsDigest>>,
 }
 
 impl Digests {
+    /// Returns the digest of a run of rows; `None` if it was not computed.
+    pub fn of_rows(&self, column: ColumnIndex, rows: &Range<u64>) -> Option<u64> {
+        let run = self.runs.get(&column)?.iter().find(|run| run.rows == *rows)?;
+        Some(run.digest.crc64_nvme())
+    }
+
     /// Computes one digest over the digests of all columns, in schema order.
     pub fn whole(&self) -> u64 {
         let columns = self.columns.iter().flatten();
@@ -83,7 +95,11 @@ impl ColumnDigester {
             Route::Encoded { .. } | Route::Raw { .. } | Route::Verbatim { .. } => {
                 let row_len_bytes = plan.row_len_bytes(column);
                 let block_rows = block_rows(row_len_bytes, planned.dims[0]);
-                let digests = RowBlockDigests::new(block_rows * row_len_bytes, row_len_bytes * planned.dims[0]);
+                let digests = RowBlockDigests::with_cuts(
+                    block_rows * row_len_bytes,
+                    row_len_bytes * planned.dims[0],
+                    plan.input_digests.cuts(plan, column),
+                );
                 Some(Self::Values { digests, block_rows })
             }
             Route::Empty | Route::Direct | Route::FileLocal | Route::Linked => None,

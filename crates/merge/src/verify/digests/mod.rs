@@ -2,7 +2,8 @@
 //! structure for each object.
 //!
 //! [`blocks`] collects the digests of values during a merge, [`structure`] computes those of objects, [`stored`] reads
-//! both back from a file, and [`check`] compares a file with its own digests. [`crate::verify::provenance`] describes
+//! both back from a file, [`check`] compares a file with its own digests, and [`of_inputs`] compares an output with the
+//! digests of its inputs. [`crate::verify::provenance`] describes
 //! how they are stored. Invariant: a digest depends on what a reader sees, not on chunks, filters, threads or order of
 //! work; the only exception, [`DigestForm::Stored`], is recorded in the file.
 
@@ -11,9 +12,11 @@ mod boxed;
 pub mod check;
 pub mod column;
 pub mod contents;
+pub mod of_inputs;
 pub mod stored;
 pub mod structure;
 
 pub use blocks::Digests;
 pub use column::{ColumnDigests, DigestForm};
 pub use contents::{Records, StoredColumn, StoredDigests};
+pub use of_inputs::{InputDigest, InputDigests};

@@ -83,15 +83,35 @@ pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>
 pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
     crate::append::redo::settle(path)?;
     let tree = InputReader::new(options).read_tree(path)?;
-    let file = InputFile::open(path)?;
+    of_tree(&InputFile::open(path)?, &tree)
+}
+
+/// Reads the digests of an input; returns `None` if it has none that this version can use.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn of_input(file: &InputFile, reader: &InputReader) -> raddle_hdf5::Result<Option<StoredDigests>> {
+    Ok(of_tree(file, &reader.read_whole_tree(file.path())?).ok())
+}
+
+/// Returns whether a file has a group `/_raddle`.
+pub(crate) fn has_any(tree: &FileTree) -> bool {
+    match tree.objects.first().map(|root| &root.kind) {
+        Some(ObjectKind::Group(root)) => linked_group(tree, root, PROVENANCE_GROUP).is_some(),
+        _ => false,
+    }
+}
+
+fn of_tree(file: &InputFile, tree: &FileTree) -> Result<StoredDigests> {
+    let path = file.path();
     let root = match tree.objects.first().map(|root| &root.kind) {
         Some(ObjectKind::Group(root)) => root,
         _ => return Err(MergeError::NoDigests { path: path.to_path_buf() }),
     };
-    let Some((object, group)) = linked_group(&tree, root, PROVENANCE_GROUP) else {
+    let Some((object, group)) = linked_group(tree, root, PROVENANCE_GROUP) else {
         return Err(MergeError::NoDigests { path: path.to_path_buf() });
     };
-    let mut source = Source { path, file: &file, tree: &tree, tables: HashMap::new(), attributes: HashMap::new() };
+    let mut source = Source { path, file, tree, tables: HashMap::new(), attributes: HashMap::new() };
     source.read_attributes(object)?;
     match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
         Some(FORMAT) => {}
