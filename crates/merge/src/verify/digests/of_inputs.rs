@@ -5,18 +5,26 @@
 //! are in the output in order and as they are stored in the inputs.
 
 use super::blocks::carried;
+use super::structure::structure_digests;
 use super::{ColumnDigests, DigestForm, Digests, StoredDigests, stored};
 use crate::error::{ChangedValues, MergeError, Result};
 use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
+use crate::inputs::selection::Selection;
+use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::{ColumnIndex, display_path};
+use crate::verify::plan_file_collective;
+use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
+use raddle_core::ranks::communicator::SingleProcess;
+use raddle_core::report::progress::Silent;
 use raddle_hdf5::source::InputFile;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::path::Path;
 
 /// Digest of the values of one dataset of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,19 +151,25 @@ impl InputDigests {
         CanonicalRuns { runs: empty.collect(), at: 0 }
     }
 
-    /// Refuses an output whose values have other digests than the inputs.
+    /// Refuses an output whose values have other digests than the inputs. Datasets whose structure also changed were not
+    /// damaged but rewritten by another program, and are accepted.
     ///
     /// # Errors
     /// [`MergeError::ChangedValues`].
     pub fn compare(&self, plan: &MergePlan, digests: &Digests) -> Result<()> {
+        let mut structures = InputStructures::default();
         let mut differing = (0..).zip(&digests.columns).filter_map(|(column, found)| {
             let found = found.as_ref()?;
             let total = plan.columns[column as usize].dims.first().copied().unwrap_or_default();
-            let is_changed = |known: &KnownRows| match known.rows == (0..total) {
-                true => known.digest.crc64_nvme() != found.whole,
-                false => digests.of_rows(column, &known.rows).is_some_and(|found| found != known.digest.crc64_nvme()),
+            let mut is_changed = |known: &KnownRows| {
+                let digest = match known.rows == (0..total) {
+                    true => Some(found.whole),
+                    false => digests.of_rows(column, &known.rows),
+                };
+                digest.is_some_and(|digest| digest != known.digest.crc64_nvme())
+                    && known.inputs.clone().all(|input| structures.is_as_recorded(plan, column, input))
             };
-            let known = self.known_rows(plan, column, found.form).find(is_changed)?;
+            let known = self.known_rows(plan, column, found.form).find(|known| is_changed(known))?;
             Some((column, known, found))
         });
         let Some((column, known, found)) = differing.next() else { return Ok(()) };
@@ -209,10 +223,41 @@ fn is_copied(plan: &MergePlan, column: ColumnIndex) -> bool {
         && joined.templates.iter().all(|template| template.datatype == joined.model().datatype)
 }
 
+/// Structures of the datasets of inputs, computed only for inputs whose values differ from their digests.
+#[derive(Default)]
+struct InputStructures {
+    /// Paths of the datasets whose structure is as recorded, indexed by input.
+    as_recorded: HashMap<usize, HashSet<Vec<u8>>>,
+}
+
+impl InputStructures {
+    /// Returns whether the type, dimensions, fill value and attributes of a dataset are those that its input recorded.
+    fn is_as_recorded(&mut self, plan: &MergePlan, column: ColumnIndex, input: usize) -> bool {
+        let of_input = || of_structures_as_recorded(plan, &plan.inputs[input].path).unwrap_or_default();
+        self.as_recorded.entry(input).or_insert_with(of_input).contains(plan.schema.column_path(column))
+    }
+}
+
+fn of_structures_as_recorded(plan: &MergePlan, input: &Path) -> Result<HashSet<Vec<u8>>> {
+    let watch = Watch { observer: &Silent, cancel: &CancelToken::new() };
+    let found = plan_file_collective(input, Selection::default(), &plan.options, &watch, &SingleProcess)?;
+    let Some(stored) = digests_of(plan, input) else { return Ok(HashSet::new()) };
+    let entries = found.schema.entries.iter().zip(structure_digests(&found));
+    let as_recorded = entries.filter(|(entry, structure)| {
+        stored.datasets.get(&entry.path).is_some_and(|recorded| recorded.structure == *structure)
+    });
+    Ok(as_recorded.map(|(entry, _)| entry.path.clone()).collect())
+}
+
+/// Returns the digests that an input holds, if they can be read.
+fn digests_of(plan: &MergePlan, input: &Path) -> Option<StoredDigests> {
+    stored::of_input(&InputFile::open(input).ok()?, &InputReader::new(&plan.options)).ok()?
+}
+
 /// Returns the rows between the first and the last block that differ, if the only input has digests of the same blocks.
 fn differing_rows(plan: &MergePlan, column: ColumnIndex, found: &ColumnDigests) -> Option<Range<u64>> {
     let [input] = &plan.inputs[..] else { return None };
-    let stored = stored::of_input(&InputFile::open(&input.path).ok()?, &InputReader::new(&plan.options)).ok()??;
+    let stored = digests_of(plan, &input.path)?;
     let known = stored.datasets.get(plan.schema.column_path(column))?.digests.as_ref()?;
     if (known.block_rows, known.blocks.len()) != (found.block_rows, found.blocks.len()) {
         return None;
