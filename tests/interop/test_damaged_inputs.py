@@ -1,6 +1,7 @@
 """Inputs that raddle wrote and that changed afterwards: their values are not copied unnoticed."""
 
 import shutil
+import subprocess
 
 import h5py
 import numpy as np
@@ -54,6 +55,20 @@ def test_damage_is_refused_and_accepted_on_request(tmp_path, raddle, merged, com
     assert not (tmp_path / "out.h5").exists() and merged.read_bytes() == before
     accepted = run_command(*command, "--ignore-digests", cwd=tmp_path)
     assert accepted.returncode == 0, accepted.stderr
+
+
+@pytest.mark.skipif(shutil.which("h5repack") is None, reason="h5repack is not installed")
+@pytest.mark.parametrize("options", [["-f", "GZIP=1"], ["-l", "CHUNK=100"], ["-f", "SHUF", "-f", "GZIP=9", "-L"]], ids=" ".join)
+def test_another_layout_keeps_the_digests(tmp_path, raddle, merged, options):
+    """h5repack also changes the layout of the digests."""
+    again = tmp_path / "again.h5"
+    subprocess.run(["h5repack", *options, merged, again], check=True)
+    raddle("verify", again)
+    damage(merged)
+    subprocess.run(["h5repack", *options, merged, again], check=True)
+    assert "rows 512 to 1023 differ" in raddle("verify", again, expect=8).stdout
+    refused = raddle("rechunk", again, "-o", tmp_path / "out.h5", expect=3)
+    assert "again.h5: /energy: rows 512 to 1023 differ" in refused.stderr
 
 
 def test_a_file_that_another_program_rewrote_is_accepted(tmp_path, raddle, merged):

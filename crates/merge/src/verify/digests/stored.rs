@@ -82,8 +82,9 @@ pub fn find(path: &Path, options: &MergeOptions) -> Result<Option<StoredDigests>
 /// any error of reading a file.
 pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
     crate::append::redo::settle(path)?;
-    let tree = InputReader::new(options).read_tree(path)?;
-    of_tree(&InputFile::open(path)?, &tree)
+    let reader = InputReader::new(options);
+    let tree = reader.read_tree(path)?;
+    of_tree(&InputFile::open(path)?, &tree, &reader)
 }
 
 /// Reads the digests of an input; returns `None` if it has none that this version can use.
@@ -91,7 +92,7 @@ pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
 /// # Errors
 /// If the file cannot be read.
 pub(crate) fn of_input(file: &InputFile, reader: &InputReader) -> raddle_hdf5::Result<Option<StoredDigests>> {
-    Ok(of_tree(file, &reader.read_whole_tree(file.path())?).ok())
+    Ok(of_tree(file, &reader.read_whole_tree(file.path())?, reader).ok())
 }
 
 /// Returns whether a file has a group `/_raddle`.
@@ -102,7 +103,7 @@ pub(crate) fn has_any(tree: &FileTree) -> bool {
     }
 }
 
-fn of_tree(file: &InputFile, tree: &FileTree) -> Result<StoredDigests> {
+fn of_tree(file: &InputFile, tree: &FileTree, reader: &InputReader) -> Result<StoredDigests> {
     let path = file.path();
     let root = match tree.objects.first().map(|root| &root.kind) {
         Some(ObjectKind::Group(root)) => root,
@@ -111,7 +112,7 @@ fn of_tree(file: &InputFile, tree: &FileTree) -> Result<StoredDigests> {
     let Some((object, group)) = linked_group(tree, root, PROVENANCE_GROUP) else {
         return Err(MergeError::NoDigests { path: path.to_path_buf() });
     };
-    let mut source = Source { path, file, tree, tables: HashMap::new(), attributes: HashMap::new() };
+    let mut source = Source { path, reader, file, tree, tables: HashMap::new(), attributes: HashMap::new() };
     source.read_attributes(object)?;
     match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
         Some(FORMAT) => {}
@@ -144,8 +145,14 @@ struct DigestTable {
     value: Vec<u8>,
 }
 
+/// Largest ratio by which a table is assumed to be compressed, in a file that another program has rewritten.
+const MAX_COMPRESSION: u64 = 1032;
+/// Largest table that is read from such a file.
+const MAX_REWRITTEN_LEN_BYTES: u64 = 1 << 30;
+
 struct Source<'a> {
     path: &'a Path,
+    reader: &'a InputReader,
     file: &'a InputFile,
     tree: &'a FileTree,
     /// Tables, indexed by absolute path.
@@ -198,12 +205,18 @@ impl Source<'_> {
         let class = dataset.datatype.class.clone();
         let elements = dataset.dataspace.element_count();
         let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
-        // All of it is stored. A dataset that claims to be longer than the file was not written by raddle, and would
-        // require a buffer of that length.
-        let (Some(len_bytes), Layout::Contiguous { address, .. }) =
-            (len_bytes.filter(|len_bytes| *len_bytes <= self.file.len_bytes()), &dataset.layout)
-        else {
-            return Err(refuse("does not have the dimensions and layout that raddle writes"));
+        // raddle stores all of it. Even a table that another program has compressed cannot be much longer than the file.
+        let limit = match dataset.layout {
+            Layout::Contiguous { .. } => self.file.len_bytes(),
+            _ => self.file.len_bytes().saturating_mul(MAX_COMPRESSION).min(MAX_REWRITTEN_LEN_BYTES),
+        };
+        let Some(len_bytes) = len_bytes.filter(|len_bytes| *len_bytes <= limit) else {
+            return Err(refuse("does not have the dimensions that raddle writes"));
+        };
+        let Layout::Contiguous { address, .. } = &dataset.layout else {
+            let value = self.reader.read_values(self.path, path, None);
+            let value = value.map_err(|error| refuse(&format!("cannot be read: {error}")))?;
+            return Ok(DigestTable { dims, class, value });
         };
         let mut stored = vec![0; len_bytes as usize];
         if len_bytes > 0 {
