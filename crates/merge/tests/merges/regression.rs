@@ -1,8 +1,9 @@
 //! Minimal cases of past bugs: written by plain libhdf5, merged, read back.
 
 use crate::watched::{merge_to, watched};
-use raddle_hdf5::model::{ByteOrder, Member, TypeClass};
+use raddle_hdf5::model::{ByteOrder, CreationOrder, Member, TypeClass};
 use raddle_hdf5::write::Compat;
+use raddle_merge::verify::digests::check::check;
 use raddle_merge::{Compress, LayoutPolicy, MergeOptions, Sample, plan, predict, verify};
 use raddle_testing::canonical::push_string;
 use raddle_testing::concatenation::concatenate;
@@ -46,6 +47,26 @@ fn a_null_string_stays_null() {
     };
     let objects = [words(&[Some("a"), None, Some("")]), words(&[None, Some("b")])];
     assert_merged(Format::Earliest, objects, &MergeOptions::new(""));
+}
+
+/// libhdf5 leaves out repeated slashes when it creates a link, but other programs may store them. Verification found another
+/// link in the output than in the inputs.
+#[test]
+fn links_with_repeated_slashes_lead_to_the_same_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let object = DatasetSpec::plain(numbers::u8(), &[1], vec![7]).at("/group/column");
+    let link = ObjectSpec::link("/soft", What::SoftLink(b"/groupX/column".to_vec()));
+    let objects = vec![ObjectSpec::group("/group"), object, link];
+    let inputs = plain::make_all(folder.path(), &[FileSpec { objects, ..FileSpec::default() }]).unwrap();
+    let mut bytes = std::fs::read(&inputs[0]).unwrap();
+    let at = bytes.windows(7).position(|bytes| bytes == b"/groupX").unwrap();
+    bytes[at + 6] = b'/';
+    std::fs::write(&inputs[0], bytes).unwrap();
+    let output = folder.path().join("merged.h5");
+    merge_to(&output, &inputs, &MergeOptions::new("")).unwrap();
+    let options = MergeOptions::new(&output);
+    assert_eq!(watched(|watch| verify(&output, &inputs, &options, watch)).unwrap().mismatches, []);
+    assert_eq!(watched(|watch| check(&output, &options, watch)).unwrap().mismatches, []);
 }
 
 /// An extensible array keeps the first four chunks in its index block, the next sixteen in the first data block.
@@ -132,4 +153,28 @@ fn vax_byte_order_stays() {
         let found = plain::read(&output).unwrap().without(b"/_raddle");
         assert_eq!(expected.differences(&found), Vec::<String>::new(), "{compat:?}");
     }
+}
+
+/// The metadata cache of libhdf5 evicts heaps while a chunk is inserted. Their indirect blocks were counted as parts of
+/// the chunk's index.
+#[test]
+fn many_large_groups_fill_the_metadata_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = |group: usize| {
+        let what = What::Group(CreationOrder::default());
+        let group = ObjectSpec { path: format!("/group {group}").into(), what, attributes: vec![] };
+        let dataset = |number: usize| {
+            let path = [group.path.as_slice(), format!("/dataset {number}").as_bytes()].concat();
+            let spec = DatasetSpec::plain(numbers::u32(), &[4], vec![7; 16]).chunked(&[2], &[]);
+            ObjectSpec { path, ..spec.at("/") }
+        };
+        let datasets: Vec<ObjectSpec> = (0..100).map(dataset).collect();
+        std::iter::once(group).chain(datasets)
+    };
+    let spec = FileSpec { objects: (0..25).flat_map(group).collect(), ..FileSpec::default() };
+    let inputs = plain::make_all(folder.path(), &[spec]).unwrap();
+    let output = folder.path().join("merged.h5");
+    merge_to(&output, &inputs, &MergeOptions::new("")).unwrap();
+    let report = watched(|watch| check(&output, &MergeOptions::new(""), watch)).unwrap();
+    assert_eq!((report.mismatches.len(), report.datasets), (0, 2500));
 }

@@ -2,7 +2,7 @@
 
 use super::messages::datatype_len_bytes;
 use super::objects::{dataset_header, group_len_bytes, mappings_len_bytes};
-use super::structures::{fractal_heap_len_bytes, levels};
+use super::structures::{FractalHeap, levels};
 use super::{AttributeSpec, Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES};
 use crate::model::{CreationOrder, TypeClass};
 use std::collections::HashMap;
@@ -21,6 +21,8 @@ pub(in crate::write) struct MetadataSizeEstimator {
     groups: HashMap<u64, Contents>,
     objects: HashMap<u64, Contents>,
     hidden_len_bytes: u64,
+    /// The part of it that indirect blocks take, which libhdf5 allocates as parts of object headers.
+    hidden_lists_len_bytes: u64,
     /// Space reserved for chunks still to be inserted into the open dataset.
     promised_len_bytes: u64,
 }
@@ -63,7 +65,14 @@ fn message_room(len_bytes: u64) -> u64 {
 
 impl MetadataSizeEstimator {
     pub fn new(compat: Compat) -> Self {
-        Self { compat, groups: HashMap::new(), objects: HashMap::new(), hidden_len_bytes: 0, promised_len_bytes: 0 }
+        Self {
+            compat,
+            groups: HashMap::new(),
+            objects: HashMap::new(),
+            hidden_len_bytes: 0,
+            hidden_lists_len_bytes: 0,
+            promised_len_bytes: 0,
+        }
     }
 
     /// Reserves space for the chunks of the open dataset; pass 0 when it is closed.
@@ -133,7 +142,7 @@ impl MetadataSizeEstimator {
         contents.len_bytes = contents.len_bytes.saturating_add(text_len_bytes + if contents.tracked { 21 } else { 13 });
         let after = hidden_of_links(*contents);
         if self.compat != Compat::Earliest {
-            self.hidden_len_bytes = self.hidden_len_bytes.saturating_add(after - before);
+            self.hide(before, after);
         }
     }
 
@@ -148,7 +157,7 @@ impl MetadataSizeEstimator {
     /// Returns the space for attributes added to an object one after the other.
     pub fn attributes_room(&self, object: &[u8], attributes: &[AttributeSpec<'_>]) -> u64 {
         let mut contents = self.objects.get(&key(object)).copied().unwrap_or_default();
-        let hidden_len_bytes = hidden_of_attributes(contents);
+        let hidden_len_bytes = hidden_of_attributes(contents).len_bytes;
         let mut room = 0u64;
         for attribute in attributes {
             let message = attribute.message_len_bytes(self.compat);
@@ -156,7 +165,7 @@ impl MetadataSizeEstimator {
             contents.attach(message);
         }
         // The heap created with the ninth attribute holds all of them, and its blocks may get their addresses at once.
-        room = room.saturating_add(hidden_of_attributes(contents) - hidden_len_bytes);
+        room = room.saturating_add(hidden_of_attributes(contents).len_bytes - hidden_len_bytes);
         // Values outside of the header, in the worst case in a separate collection of the global heap.
         let is_outside = |attribute: &AttributeSpec<'_>| attribute.datatype.class().is_file_local();
         if attributes.iter().any(is_outside) { room.saturating_add(4096) } else { room }
@@ -182,16 +191,32 @@ impl MetadataSizeEstimator {
         }
         let after = hidden_of_attributes(*contents);
         if self.compat != Compat::Earliest || contents.tracked {
-            self.hidden_len_bytes = self.hidden_len_bytes.saturating_add(after - before);
+            self.hide(before, after);
         }
+    }
+
+    /// Reserves the space by which a heap grows.
+    fn hide(&mut self, before: FractalHeap, after: FractalHeap) {
+        let add = |sum: &mut u64, before, after| *sum = sum.saturating_add(after - before);
+        add(&mut self.hidden_len_bytes, before.len_bytes, after.len_bytes);
+        add(&mut self.hidden_lists_len_bytes, before.list_len_bytes, after.list_len_bytes);
+    }
+
+    /// Returns the maximum length of the indirect blocks of heaps that may get their addresses during any operation.
+    pub fn hidden_lists_len_bytes(&self) -> u64 {
+        self.hidden_lists_len_bytes
     }
 }
 
-fn hidden_of_links(contents: Contents) -> u64 {
-    if contents.count <= MAX_COMPACT_COUNT { 0 } else { fractal_heap_len_bytes(512, contents.len_bytes) }
+fn hidden_of_links(contents: Contents) -> FractalHeap {
+    if contents.count <= MAX_COMPACT_COUNT { FractalHeap::default() } else { FractalHeap::new(512, contents.len_bytes) }
 }
 
-fn hidden_of_attributes(contents: Contents) -> u64 {
+fn hidden_of_attributes(contents: Contents) -> FractalHeap {
     // A large attribute moves even the first to dense storage, but then few others follow.
-    if contents.count <= MAX_COMPACT_COUNT { 0 } else { fractal_heap_len_bytes(1024, contents.len_bytes) }
+    if contents.count <= MAX_COMPACT_COUNT {
+        FractalHeap::default()
+    } else {
+        FractalHeap::new(1024, contents.len_bytes)
+    }
 }

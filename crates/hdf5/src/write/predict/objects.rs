@@ -1,7 +1,7 @@
 //! Predicted lengths of groups, datasets, attributes, and values written by libhdf5 itself.
 
 use super::messages::{dataspace_len_bytes, datatype_len_bytes, header_len_bytes, padded};
-use super::structures::{Fill, fractal_heap_len_bytes, heap_len_bytes, tree_v2_len_bytes};
+use super::structures::{Fill, FractalHeap, heap_len_bytes, tree_v2_len_bytes};
 use super::{Compat, DatasetSpec, MAX_COMPACT_COUNT, MAX_MESSAGE_LEN_BYTES, OutputLayout};
 use crate::model::{CreationOrder, Dataspace, ReferenceKind, TypeClass};
 use crate::write::{TypeRef, mappings};
@@ -30,7 +30,7 @@ pub(super) fn group_len_bytes(compat: Compat, link_count: u64, text_len_bytes: u
     let records = tree_v2_len_bytes(512, 11, link_count, Fill::NoOrder).saturating_add(by_order);
     // The first eight links were in the header, and leave their space free.
     let header = header + 48 * 2;
-    fractal_heap_len_bytes(512, links).saturating_add(header).saturating_add(records)
+    FractalHeap::new(512, links).len_bytes.saturating_add(header).saturating_add(records)
 }
 
 /// Returns the length of link messages: version, flags, type, order, character set, length of the name, name, target.
@@ -189,7 +189,7 @@ pub(super) fn attributes_len_bytes(compat: Compat, attributes: &[u64], free: u64
     let records = tree_v2_len_bytes(512, 17, count, Fill::NoOrder);
     let tracker = if large.is_empty() { 0 } else { tree_v2_len_bytes(512, 24, large.len() as u64, Fill::InOrder) };
     before
-        .saturating_add(fractal_heap_len_bytes(1024, sum(&small)))
+        .saturating_add(FractalHeap::new(1024, sum(&small)).len_bytes)
         .saturating_add(sum(&large))
         .saturating_add(records)
         .saturating_add(tracker)

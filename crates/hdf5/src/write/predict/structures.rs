@@ -36,24 +36,36 @@ pub(super) fn tree_v2_len_bytes(node_len_bytes: u64, record_len_bytes: u64, coun
     38_u64.saturating_add(nodes.saturating_mul(node_len_bytes))
 }
 
-/// Returns the length of a fractal heap: a header of 146 bytes, a free-space header and list of about 100 bytes, and
-/// blocks in rows of four. There are two rows of blocks of `first_block_len_bytes`, then each row has blocks of twice
-/// the size, up to 64 KiB. Each block loses 22 bytes and the remainder into which the next object does not fit. From
-/// the second block on, an indirect block lists them; its number of rows doubles as it grows.
-pub(super) fn fractal_heap_len_bytes(first_block_len_bytes: u64, content_len_bytes: u64) -> u64 {
-    let (mut left, mut blocks_len_bytes, mut count) = (content_len_bytes, 0_u64, 0_u64);
-    while left > 0 {
-        let row = count / 4;
-        let len_bytes = (first_block_len_bytes << row.saturating_sub(1).min(16)).min(64 * 1024);
-        // Once blocks have 64 KiB, the rest is a division.
-        let blocks = if len_bytes == 64 * 1024 { left.div_ceil(len_bytes - 64) } else { 1 };
-        blocks_len_bytes = blocks_len_bytes.saturating_add(blocks.saturating_mul(len_bytes));
-        left = left.saturating_sub(blocks.saturating_mul(len_bytes - 64));
-        count = count.saturating_add(blocks);
+/// Lengths of a fractal heap.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FractalHeap {
+    /// Length of all of it.
+    pub len_bytes: u64,
+    /// The part of it that the indirect block takes.
+    pub list_len_bytes: u64,
+}
+
+impl FractalHeap {
+    /// Computes the lengths of a heap: a header of 146 bytes, a free-space header and list of about 100 bytes, and
+    /// blocks in rows of four. There are two rows of blocks of `first_block_len_bytes`, then each row has blocks of
+    /// twice the size, up to 64 KiB. Each block loses 22 bytes and the remainder into which the next object does not
+    /// fit. From the second block on, an indirect block lists them; its number of rows doubles as it grows.
+    pub fn new(first_block_len_bytes: u64, content_len_bytes: u64) -> Self {
+        let (mut left, mut blocks_len_bytes, mut count) = (content_len_bytes, 0_u64, 0_u64);
+        while left > 0 {
+            let row = count / 4;
+            let len_bytes = (first_block_len_bytes << row.saturating_sub(1).min(16)).min(64 * 1024);
+            // Once blocks have 64 KiB, the rest is a division.
+            let blocks = if len_bytes == 64 * 1024 { left.div_ceil(len_bytes - 64) } else { 1 };
+            blocks_len_bytes = blocks_len_bytes.saturating_add(blocks.saturating_mul(len_bytes));
+            left = left.saturating_sub(blocks.saturating_mul(len_bytes - 64));
+            count = count.saturating_add(blocks);
+        }
+        let rows = count.div_ceil(4).checked_next_power_of_two().unwrap_or(count);
+        let list_len_bytes = if count > 1 { 32_u64.saturating_add(rows.saturating_mul(32)) } else { 0 };
+        let len_bytes = 246_u64.saturating_add(blocks_len_bytes).saturating_add(list_len_bytes);
+        Self { len_bytes, list_len_bytes }
     }
-    let rows = count.div_ceil(4).checked_next_power_of_two().unwrap_or(count);
-    let list = if count > 1 { 32_u64.saturating_add(rows.saturating_mul(32)) } else { 0 };
-    246_u64.saturating_add(blocks_len_bytes).saturating_add(list)
 }
 
 /// Returns the length of the global heap collections for values that take `content_len_bytes` with their headers (16
