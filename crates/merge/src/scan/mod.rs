@@ -218,11 +218,11 @@ impl InputScanner<'_> {
                 coordinates.map(|coordinate| (&*coordinate.path, scanner.of_left_out(coordinate))).collect();
             left_out_bounds::complete_bounds(&visits.paths, &mut entries, &coordinates);
         }
-        let digests = match stored::has_any(&tree) && !self.options.ignore_digests {
-            true => stored::of_input(file, &self.reader)?,
-            false => None,
+        let stored = match self.options.ignore_digests {
+            true => None,
+            false => stored::usable(file, &tree, &self.reader),
         };
-        let digests = digests.map(|stored| of_inputs::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
+        let digests = stored.map(|stored| of_inputs::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),

@@ -251,7 +251,8 @@ fn of_structures_as_recorded(plan: &MergePlan, input: &Path) -> Result<HashSet<V
 
 /// Returns the digests that an input holds, if they can be read.
 fn digests_of(plan: &MergePlan, input: &Path) -> Option<StoredDigests> {
-    stored::of_input(&InputFile::open(input).ok()?, &InputReader::new(&plan.options)).ok()?
+    let (file, reader) = (InputFile::open(input).ok()?, InputReader::new(&plan.options));
+    stored::usable(&file, &reader.read_whole_tree(input).ok()?, &reader)
 }
 
 /// Returns the rows between the first and the last block that differ, if the only input has digests of the same blocks.

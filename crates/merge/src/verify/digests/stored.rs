@@ -87,20 +87,9 @@ pub fn read(path: &Path, options: &MergeOptions) -> Result<StoredDigests> {
     of_tree(&InputFile::open(path)?, &tree, &reader)
 }
 
-/// Reads the digests of an input; returns `None` if it has none that this version can use.
-///
-/// # Errors
-/// If the file cannot be read.
-pub(crate) fn of_input(file: &InputFile, reader: &InputReader) -> raddle_hdf5::Result<Option<StoredDigests>> {
-    Ok(of_tree(file, &reader.read_whole_tree(file.path())?, reader).ok())
-}
-
-/// Returns whether a file has a group `/_raddle`.
-pub(crate) fn has_any(tree: &FileTree) -> bool {
-    match tree.objects.first().map(|root| &root.kind) {
-        Some(ObjectKind::Group(root)) => linked_group(tree, root, PROVENANCE_GROUP).is_some(),
-        _ => false,
-    }
+/// Reads the digests of a file whose metadata is `tree`; returns `None` if it has none that this version can use.
+pub(crate) fn usable(file: &InputFile, tree: &FileTree, reader: &InputReader) -> Option<StoredDigests> {
+    of_tree(file, tree, reader).ok()
 }
 
 fn of_tree(file: &InputFile, tree: &FileTree, reader: &InputReader) -> Result<StoredDigests> {
@@ -189,17 +178,21 @@ impl Source<'_> {
             match &self.tree.objects[index as usize].kind {
                 // Only one level of groups is written by raddle, without deeper groups or cycles.
                 ObjectKind::Group(inner) if at == provenance_path("") => self.read_tables(inner, &path)?,
-                ObjectKind::Dataset(dataset) => {
-                    let table = self.read_table(dataset, &path)?;
-                    self.tables.insert(path, table);
-                }
+                ObjectKind::Dataset(dataset) => self.read_table(dataset, path)?,
+                ObjectKind::Templated(templated) => self.read_table(&templated.dataset(), path)?,
                 _ => return Err(self.damaged(format!("{} was not written by raddle", display_path(&path)))),
             }
         }
         Ok(())
     }
 
-    fn read_table(&self, dataset: &Dataset, path: &[u8]) -> Result<DigestTable> {
+    fn read_table(&mut self, dataset: &Dataset, path: Vec<u8>) -> Result<()> {
+        let table = self.table_of(dataset, &path)?;
+        self.tables.insert(path, table);
+        Ok(())
+    }
+
+    fn table_of(&self, dataset: &Dataset, path: &[u8]) -> Result<DigestTable> {
         let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
         let dims = dataset.dataspace.dims().to_vec();
         let class = dataset.datatype.class.clone();
