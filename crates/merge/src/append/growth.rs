@@ -10,6 +10,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::StoredColumn;
 use crate::verify::digests::blocks::{ColumnDigester, block_rows};
+use crate::verify::digests::known_rows::cuts;
 use crate::verify::digests::structure::not_as_written;
 use crate::verify::digests::{ColumnDigests, DigestForm, Digests};
 use raddle_core::digest::{Digest, RowBlockDigests};
@@ -60,7 +61,7 @@ impl Growth {
         let first_row = self.first_digested_row(plan, column);
         let (old, all) = (grown.old_rows - first_row, planned.dims[0] - first_row);
         let from = first_row * row_len_bytes;
-        let cuts = plan.input_digests.cuts(plan, column).into_iter().filter_map(|cut| cut.checked_sub(from)).collect();
+        let cuts = cuts(plan, column).into_iter().filter_map(|cut| cut.checked_sub(from)).collect();
         let digests = RowBlockDigests::with_cuts(block_rows * row_len_bytes, all * row_len_bytes, cuts);
         if old > 0 && is_first {
             let known = self.known(plan, column)?.digests.as_ref()?;

@@ -22,7 +22,8 @@ use crate::schema::join::{Join, ScalarPolicy};
 use crate::schema::{SchemaEntry, display_path};
 use crate::verify::digests::blocks::InOrder;
 use crate::verify::digests::column::DigestForm;
-use crate::verify::digests::of_inputs::RowsDigest;
+use crate::verify::digests::known_rows::{RowsDigest, canonical_runs};
+use crate::verify::digests::of_inputs;
 use crate::verify::digests::stored;
 use crate::verify::digests::structure::{check_structure, not_as_written, structure_digests_with};
 use crate::verify::digests::{ColumnDigests, Digests, StoredDigests};
@@ -452,7 +453,7 @@ impl Edit<'_, '_> {
             }
         }
         self.growth.complete(self.plan, digests)?;
-        self.plan.input_digests.compare(self.plan, digests)?;
+        of_inputs::compare(self.plan, digests)?;
         if self.growth.stored.is_some() {
             let mut samples = vec![0];
             for input in &self.plan.inputs[1..] {
@@ -515,7 +516,7 @@ impl Edit<'_, '_> {
         let mut dataset = output.open_dataset(&entry.path, &spec).map_err(|error| self.named(column, error.into()))?;
         let (mut digests, mut old_digests) =
             (InOrder::new(DigestForm::Canonical, block_rows), InOrder::new(DigestForm::Canonical, block_rows));
-        let mut runs = plan.input_digests.canonical_runs(plan, column);
+        let mut runs = canonical_runs(plan, column);
         self.work.column_reader().for_each_canonical_block(column, block_rows, &mut |start, rows, canonical| {
             self.watch.cancel.check()?;
             digests.add(rows, canonical);

@@ -6,6 +6,7 @@
 //! order, regardless of the number of threads.
 
 pub(crate) mod chunk_checks;
+mod digests;
 pub(crate) mod dimension_scales;
 mod entry;
 pub(crate) mod exchange;
@@ -27,7 +28,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::scan::chunk_checks::TemplateChunks;
 use crate::scan::dimension_scales::kept_once;
 use crate::schema::display_path;
-use crate::verify::digests::{InputDigest, Records, of_inputs, stored};
+use crate::verify::digests::{InputDigest, Records, stored};
 use crate::verify::record;
 use crate::write::ranks::share;
 use foldhash::HashMap;
@@ -222,7 +223,7 @@ impl InputScanner<'_> {
             true => None,
             false => stored::usable(file, &tree, &self.reader),
         };
-        let digests = stored.map(|stored| of_inputs::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
+        let digests = stored.map(|stored| digests::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
             _ => stored::records(file, &tree),

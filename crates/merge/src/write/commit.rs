@@ -11,9 +11,9 @@ use crate::plan::dataset_specs::{attribute_spec, column_spec, constant_spec, typ
 use crate::plan::{MergePlan, Route};
 use crate::schema::attribute::marks_classic_model;
 use crate::schema::{AttributeValue, EntryIndex, Role, SchemaEntry, display_path};
-use crate::verify::digests::blocks::{Digests, InOrder, block_rows, carried};
+use crate::verify::digests::blocks::{Digests, InOrder, block_rows};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
-use crate::verify::digests::of_inputs::RowsDigest;
+use crate::verify::digests::known_rows::{RowsDigest, canonical_runs, carried, runs};
 use crate::verify::provenance::dimensions::class_of_dimensions;
 use crate::verify::provenance::{self, Provenance};
 use crate::write::tile_observer::TileObserver;
@@ -289,7 +289,7 @@ impl<'p> Committer<'p> {
                 dataset.write(&values)?;
                 let digests = InOrder::of_values(&values, plan.row_len_bytes(column));
                 let run = |bytes: Range<u64>| Some(Digest::of(values.get(bytes.start as usize..bytes.end as usize)?));
-                self.digests.push((column, digests, plan.input_digests.runs(plan, column, run)));
+                self.digests.push((column, digests, runs(plan, column, run)));
                 self.at.inserted = 1;
             }
             Route::FileLocal if self.at.inserted == 0 => {
@@ -320,7 +320,7 @@ impl<'p> Committer<'p> {
                 let mut dataset = self.output.open_dataset(&entry.path, &spec).map_err(named)?;
                 let block_rows = block_rows(plan.row_len_bytes(*column), plan.columns[*column as usize].dims[0]);
                 let mut digests = InOrder::new(DigestForm::Canonical, block_rows);
-                let mut runs = plan.input_digests.canonical_runs(plan, *column);
+                let mut runs = canonical_runs(plan, *column);
                 let (cancel, tile_observer) = (&self.cancel, self.tile_observer);
                 self.reader.for_each_canonical_block(*column, block_rows, &mut |start, rows, canonical| {
                     cancel.check()?;

@@ -27,7 +27,7 @@ use crate::plan::alignment::Alignment;
 use crate::plan::dataset_specs::output_options;
 use crate::plan::links::external_targets;
 use crate::plan::memory::ReaderMemory;
-use crate::verify::digests::Digests;
+use crate::verify::digests::{Digests, of_inputs};
 use crate::write::commit::Committer;
 use crate::write::other_programs::open_without_writers;
 use crate::write::publish::{begin_output, journal_path, temporary_path};
@@ -306,7 +306,7 @@ fn make(
     };
     *recorded = begun.as_ref().map(|begun| begun.journal.recorded());
     let WriteOutcome { mut engine, led, shared } = written?;
-    let compared = led.as_ref().map_or(Ok(()), |led| plan.input_digests.compare(plan, &led.digests));
+    let compared = led.as_ref().map_or(Ok(()), |led| of_inputs::compare(plan, &led.digests));
     ranks.agree("compare the digests of the inputs", compared)?;
     add_stages(&mut engine.stages, stages_of_all(&work.regrouper().take_early_stages(), ranks)?);
     let regrouping = work.regrouper().report(ranks)?;

@@ -19,6 +19,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
 use crate::verify::digests::blocks::{ColumnDigester, RankShare};
+use crate::verify::digests::known_rows;
 use crate::write::reading::FileReading;
 use crate::write::regrouping::{FillerState, Regrouper};
 use crate::write::tile_observer::TileObserver;
@@ -203,7 +204,7 @@ impl<'p> MergeWork<'p> {
             let row = self.plan.growth.as_ref().map_or(0, |growth| growth.first_digested_row(self.plan, column));
             let from = row * self.plan.row_len_bytes(column);
             let between = |bytes: Range<u64>| digests.between(bytes.start.checked_sub(from)?..bytes.end - from);
-            Some((column, self.plan.input_digests.runs(self.plan, column, between)))
+            Some((column, known_rows::runs(self.plan, column, between)))
         });
         Ok(Digests {
             columns: columns.collect::<Result<_>>()?,

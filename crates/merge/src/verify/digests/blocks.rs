@@ -3,7 +3,7 @@
 //! Invariant: every row of a column is digested exactly once.
 
 use super::column::{ColumnDigests, DigestForm};
-use super::of_inputs::RowsDigest;
+use super::known_rows::{RowsDigest, carried, cuts};
 use crate::error::Result;
 use crate::plan::{MergePlan, Route};
 use crate::schema::ColumnIndex;
@@ -52,14 +52,6 @@ impl Digests {
     }
 }
 
-/// Returns the digests of a column that its file already contains and that are kept.
-pub fn carried(plan: &MergePlan, column: u32) -> Option<&ColumnDigests> {
-    let of_file = plan.carried.as_ref().filter(|_| !plan.derived.has(column))?;
-    let digests = of_file.datasets.get(plan.schema.column_path(column))?.digests.as_ref();
-    // A virtual dataset gets values when its file is rewritten.
-    digests.filter(|digests| digests.form != DigestForm::Linked)
-}
-
 /// Digests of one column while its tiles are written.
 #[derive(Debug)]
 pub enum ColumnDigester {
@@ -98,7 +90,7 @@ impl ColumnDigester {
                 let digests = RowBlockDigests::with_cuts(
                     block_rows * row_len_bytes,
                     row_len_bytes * planned.dims[0],
-                    plan.input_digests.cuts(plan, column),
+                    cuts(plan, column),
                 );
                 Some(Self::Values { digests, block_rows })
             }
