@@ -220,7 +220,7 @@ class _Out:
 def write(path, made, classes=(), tree="events"):
     """Writes a file with one tree of these branches."""
     with uproot.recreate(path, compression=None) as file:
-        sink, cascading = file._file.sink, file._cascading
+        sink = file._file.sink
         key_len = uproot.reading._key_format_big.size + 6 + 2 + 2 * len(tree)
         out = _Out(key_len)
         _add_tree(out, tree, made, lambda content: _store(file, content))

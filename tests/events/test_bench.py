@@ -1,16 +1,13 @@
 """``raddle events bench`` with events whose durations come from a file."""
 
 import json
-import subprocess
 
 import pytest
-from test_layouts import RADDLE
+from converting import run_events
 
 
 def bench(*arguments, code=0):
-    command = [RADDLE, "events", "bench", "--rounds", "1", "--threads", "1", "--sinks", "null", *map(str, arguments)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == code, finished.stderr
+    finished = run_events("bench", "--rounds", "1", "--threads", "1", "--sinks", "null", *arguments, code=code)
     return json.loads(finished.stdout) if code == 0 else finished.stderr
 
 

@@ -1,11 +1,9 @@
 """Branches that uproot reads but cannot write: raddle's columns equal uproot's, or ROOT's where uproot deviates from
 ROOT."""
 
-import os
 import resource
 import struct
 import subprocess
-from pathlib import Path
 
 import conftest
 import numpy as np
@@ -13,8 +11,8 @@ import pytest
 import rootfile as r
 import uproot
 from branch_values import COUNTS, ENTRIES, RANGES, collection, lists, stored
-
-RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
+from command import run_command
+from converting import run_events
 
 
 def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
@@ -39,8 +37,7 @@ def test_what_is_not_supported_does_not_hide_the_rest(tmp_path, dump):
     assert list(dumped.products) == ["good"]
     assert "not read: thing: not supported" in dumped.notes and "member fOdd of class TBranchElement" in dumped.notes
     assert dumped["good"].to_list() == [entry / 3 for entry in range(ENTRIES)]
-    command = [RADDLE, "events", "convert", str(path), "-o", str(tmp_path / "out.h5")]
-    converted = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    converted = run_events("convert", path, "-o", tmp_path / "out.h5")
     assert "left out: thing: not supported" in converted.stderr
 
 
@@ -498,8 +495,7 @@ def test_ids_are_no_product_of_formats_that_store_them(tmp_path, dump, options):
     out = tmp_path / ("out.pds" if "pds" in options else "out.h5")
 
     def convert(*more):
-        command = [RADDLE, "events", "convert", str(path), "-o", str(out), *options, *more]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return run_command("events", "convert", path, "-o", out, *options, *more)
 
     assert (finished := convert()).returncode == 0, finished.stderr
     written = dump(out)

@@ -5,20 +5,20 @@ import subprocess
 from pathlib import Path
 
 import awkward as ak
+import ntuple_files
 import numpy as np
 import pytest
-import test_ntuples
-import test_trees
+import tree_files
 import uproot
-from test_layouts import RADDLE, raddle
+from command import RADDLE
+from converting import raddle, run_events
 
 SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
 NUMBERS_JSON_LACKS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
 
 
 def run(*arguments, code=0):
-    finished = subprocess.run([RADDLE, "events", "dump", *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == code, finished.stderr
+    finished = run_events("dump", *arguments, code=code)
     return finished.stdout if code == 0 else finished.stderr
 
 
@@ -46,9 +46,9 @@ def same(got, expected):
 def files(tmp_path_factory):
     """A tree with every bit pattern, and an RNTuple with strings, lists of lists and records."""
     folder = tmp_path_factory.mktemp("dumped")
-    tree = test_trees.write(folder / "tree.root", [test_trees.columns(1, 80), test_trees.columns(2, 21)], tree="Events")
+    tree = tree_files.write(folder / "tree.root", [tree_files.columns(1, 80), tree_files.columns(2, 21)], tree="Events")
     with uproot.recreate(folder / "ntuple.root") as file:
-        file.mkrntuple("Events", test_ntuples.columns(1, 90))
+        file.mkrntuple("Events", ntuple_files.columns(1, 90))
     return tree, folder / "ntuple.root"
 
 

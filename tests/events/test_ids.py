@@ -1,13 +1,11 @@
 """Ids of events: what the types of ids cannot hold, ids that are only counted, and products that hold others."""
 
-import subprocess
-
 import h5py
 import numpy as np
 import pytest
 import uproot
-from test_layouts import RADDLE, raddle, read_columns
-from test_trees import write
+from converting import raddle, read_columns, run_events
+from tree_files import write
 
 LAYOUTS = ["product", "event", "batch"]
 
@@ -47,9 +45,8 @@ def test_numbers_that_do_not_fit_an_id_are_refused(tmp_path, is_ntuple, last, br
         assert f"in.root, tree Events, branch {branch}, entries 2..3" in printed and str(value) in printed
         assert "leave out the ids of all events with --skip-bad" in printed and not (tmp_path / output).exists()
         raddle("convert", path, "-o", tmp_path / output, "--layout", layout, "--skip-bad", code=4)
-    command = [RADDLE, "events", "convert", path, "-o", tmp_path / "out.h5", "-f", "--skip-bad"]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == 4 and "the ids of events" in finished.stderr and str(value) in finished.stderr
+    finished = run_events("convert", path, "-o", tmp_path / "out.h5", "-f", "--skip-bad", code=4)
+    assert "the ids of events" in finished.stderr and str(value) in finished.stderr
     with h5py.File(tmp_path / "out.h5") as file:
         assert not len(file.get("ids", ()))
     columns = read_columns(tmp_path / "out.h5")

@@ -1,7 +1,6 @@
 """Layouts of events in HDF5 as h5py and awkward-array read them: values, and the framework's form exactly."""
 
 import json
-import os
 import struct
 import subprocess
 from pathlib import Path
@@ -12,24 +11,9 @@ import hdf5plugin  # noqa: F401  (zstd and lz4)
 import numpy as np
 import pytest
 import uproot
-from test_trees import as_bits, columns, write
-
-RADDLE = os.environ.get("RADDLE", str(Path(__file__).parents[2] / "target/debug/raddle"))
-
-
-def raddle(*arguments, code=0):
-    command = [RADDLE, "events", *map(str, arguments), "-q"] if arguments[0] != "inspect" else [RADDLE, "events", *map(str, arguments)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == code, f"{command}: {finished.stderr}"
-    return finished.stdout + finished.stderr
-
-
-def read_columns(path):
-    """Reads all columns of a file as one array of records, as in the how-to guide."""
-    with h5py.File(path) as file:
-        events = file["events"]
-        buffers = {name: dataset[()] for name, dataset in events.items()}
-        return ak.from_buffers(events.attrs["form"], int(events.attrs["length"]), buffers)
+from command import RADDLE
+from converting import raddle, read_columns
+from tree_files import as_bits, columns, write
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import awkward as ak
 import h5py
+import ntuple_files
 import numpy as np
 import pytest
-import test_ntuples
-import test_trees
+import tree_files
 import uproot
-from test_layouts import raddle, read_columns
-from test_trees import as_bits
+from converting import raddle, read_columns
+from tree_files import as_bits
 
 SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
 CODECS = {"none": 0, "zlib": 106, "zlib:1": 101, "lz4": 401, "zstd": 509, "zstd:3": 501}
@@ -45,15 +45,15 @@ def check(output, expected):
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
     """Scalars, arrays and jagged arrays of all numbers, in two baskets each."""
-    batches = [test_trees.columns(seed, entries) for seed, entries in [(1, 300), (2, 90)]]
-    return test_trees.write(tmp_path_factory.mktemp("trees") / "tree.root", batches, uproot.ZSTD(3))
+    batches = [tree_files.columns(seed, entries) for seed, entries in [(1, 300), (2, 90)]]
+    return tree_files.write(tmp_path_factory.mktemp("trees") / "tree.root", batches, uproot.ZSTD(3))
 
 
 @pytest.fixture(scope="module")
 def ntuples(tmp_path_factory):
     """Strings, lists of lists, records, in several clusters."""
     path = tmp_path_factory.mktemp("ntuples") / "ntuple.root"
-    batches = [test_ntuples.columns(1, 50), test_ntuples.columns(2, 1), test_ntuples.columns(3, 117)]
+    batches = [ntuple_files.columns(1, 50), ntuple_files.columns(2, 1), ntuple_files.columns(3, 117)]
     with uproot.recreate(path) as file:
         file.mkrntuple("Events", batches[0])
         for batch in batches[1:]:
@@ -114,7 +114,7 @@ def test_objects_become_records(dump, tmp_path, name):
 def test_ids_are_kept(trees, tmp_path):
     batch = {"pt": np.arange(5.0), "run": np.full(5, 7, np.uint32), "luminosityBlock": np.arange(5, dtype=np.uint32)}
     batch["event"] = np.arange(5, dtype=np.uint64) + 2**40
-    source = test_trees.write(tmp_path / "ids.root", [batch], tree="Events")
+    source = tree_files.write(tmp_path / "ids.root", [batch], tree="Events")
     # With other products ids stay unchanged; without them they are added.
     for options, names in [
         ([], ["pt", "run", "luminosityBlock", "event"]),

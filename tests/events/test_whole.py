@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import rootfile as r
 import uproot
+from converting import raddle
 from objects import VERSION, Described
-from test_layouts import raddle
 
 ENTRIES = 7
 SAMPLES = Path(__file__).parents[2] / "crates/root/tests/samples"
