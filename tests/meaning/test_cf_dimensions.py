@@ -6,7 +6,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
-from cf_files import File, Variable, simple, write_all
+from cf_files import Variable, simple, write_all
 from merging import Merging
 
 MERGING = Merging("cf", cf_judge.judge)

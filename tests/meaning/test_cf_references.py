@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from merging import Merging, case_folder, examples
+from netcdf_variables import create, variable
 
 
 def judge_ragged(output, inputs):
@@ -41,20 +42,6 @@ def sweeps(path):
 
 RAGGED = Merging("cf", judge_ragged)
 RADAR = Merging("cf", judge_radar)
-
-
-def create(path, conventions="CF-1.11"):
-    file = netCDF4.Dataset(path, "w")
-    file.Conventions = conventions
-    return file
-
-
-def variable(file, name, kind, dims, values=None, fill=None, **attributes):
-    created = file.createVariable(name, kind, dims, fill_value=fill)
-    created.setncatts(attributes)
-    if values is not None:
-        created[...] = values
-    return created
 
 
 def indexed_ragged(path, first_name, stations, indices, kind="i4", has_coordinate=False, is_short=False, unlimited=True):

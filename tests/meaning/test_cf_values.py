@@ -10,7 +10,7 @@ import xarray as xr
 from cf_files import File, Variable, simple, write_all
 from command import run_command
 from merging import Merging
-from test_cf_references import create, variable
+from netcdf_variables import create, variable
 
 
 def judge(output, inputs, tolerance=0.0, keep=None):

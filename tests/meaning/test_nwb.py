@@ -1,10 +1,8 @@
 """Merges of NWB files read as pynwb reads the inputs, table by table and series by series."""
 
 import contextlib
-import dataclasses
 import datetime
 import uuid
-import warnings
 
 import h5py
 import hdmf.common
@@ -14,155 +12,12 @@ import pytest
 from hdmf.backends.hdf5 import HDF5IO
 from hypothesis import given
 from hypothesis import strategies as st
-from merging import Merging, NoConcatenation, case_folder, examples
+from merging import Merging, case_folder, examples
+from nwb_files import START, WORDS, Session, write_all
+from nwb_judge import judge, row_of
 
-START = datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.timezone.utc)
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@dataclasses.dataclass
-class Session:
-    """Contents of a session's file. ``words`` are doubly ragged strings; ids start at ``first_id``."""
-
-    spikes: list = dataclasses.field(default_factory=list)
-    words: list = dataclasses.field(default_factory=list)
-    samples: int = 3
-    first_id: int = 0
-    first_s: float = 0.0
-    start: datetime.datetime = START
-    reference: datetime.datetime = START
-    identifier: str = "session"
-    waveforms: bool = False
-    electrodes: int = 0
-    rate: float | None = None
-    unit: str = "V"
-
-
-def write(path, session):
-    file = pynwb.NWBFile(
-        "one session", session.identifier, session.start, timestamps_reference_time=session.reference, session_id="7"
-    )
-    times = session.first_s + np.arange(session.samples)
-    file.add_acquisition(pynwb.TimeSeries("speed", data=times * 2, unit=session.unit, timestamps=times))
-    if session.rate:
-        rated = dict(rate=session.rate, starting_time=session.first_s)
-        file.add_acquisition(pynwb.TimeSeries("rated", data=times * 3, unit="m", **rated))
-    if session.electrodes:
-        group = file.create_electrode_group("shank", "d", "CA1", file.create_device("probe"))
-        for number in range(session.electrodes):
-            file.add_electrode(group=group, location=f"site{number}", id=100 + number)
-        region = file.create_electrode_table_region(list(range(session.electrodes))[::-1], "all")
-        data = np.outer(times, np.arange(session.electrodes) + 1)
-        file.add_acquisition(pynwb.ecephys.ElectricalSeries("lfp", data, region, timestamps=times))
-    if session.spikes:
-        file.add_unit_column("quality", "by eye")
-    for number, count in enumerate(session.spikes):
-        more = {}
-        if session.waveforms:
-            more["waveforms"] = [[[float(spike), number], [0.5, 1.5]] for spike in range(count)]
-        if session.electrodes:
-            more["electrodes"] = [number % session.electrodes, session.electrodes - 1]
-        file.add_unit(
-            spike_times=session.first_s + np.arange(count) / 8, quality="good" if number % 2 else "bad",
-            obs_intervals=[[session.first_s, session.first_s + 1]], id=session.first_id + number, **more,
-        )
-    if session.words:
-        file.add_trial_column("words", "said", index=2)
-    for number, words in enumerate(session.words):
-        start = session.first_s + number
-        file.add_trial(start_time=start, stop_time=start + 0.5, words=words, id=session.first_id + number)
-    with pynwb.NWBHDF5IO(path, "w") as io:
-        io.write(file)
-    return path
-
-
-def write_all(folder, *sessions):
-    return [write(folder / f"part{number}.nwb", session) for number, session in enumerate(sessions)]
-
-
-def read(path):
-    """Returns the contents of a file as plain values: rows of tables by column, samples of series."""
-    with warnings.catch_warnings(), contextlib.ExitStack() as stack:
-        warnings.simplefilter("ignore")
-        file = stack.enter_context(pynwb.NWBHDF5IO(path, "r", load_namespaces=True)).read()
-        series = {}
-        for name, each in file.acquisition.items():
-            timestamps = each.timestamps if each.timestamps is not None else (
-                each.starting_time + np.arange(len(each.data)) / each.rate
-            )
-            electrodes = getattr(each, "electrodes", None)
-            about = (each.unit, each.conversion, each.offset, type(each).__name__)
-            sites = None if electrodes is None else electrodes.to_dataframe()["location"].tolist()
-            assert sites is None or len(sites) == each.data.shape[1], f"{name} has {len(sites)} electrodes"
-            series[name] = (about, sites, [*zip(timestamps[:], each.data[:].tolist())])
-        tables = {}
-        for name, table in [("units", file.units), ("trials", file.trials), ("electrodes", file.electrodes)]:
-            if table is not None and len(table.colnames) and len(table):
-                tables[name] = [_row(table, index) for index in range(len(table))]
-                ids = [row["id"] for row in tables[name]]
-                assert len({*ids}) == len(ids), f"ids of {name} repeat: {ids}"
-        about = (file.identifier, file.session_start_time, file.timestamps_reference_time, file.session_description)
-        return about, series, tables, [str(date) for date in file.file_create_date], file.object_id
-
-
-def _row(table, index):
-    row = {"id": int(table.id[index])}
-    for name in table.colnames:
-        value = table[name][index]
-        if name == "electrodes":
-            value = list(value["location"])
-        elif name == "group":
-            value = value.name
-        row[name] = _plain(value)
-    return row
-
-
-def _plain(value):
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def judge(output, inputs):
-    """Series and tables must be those of the inputs, one after another; electrodes are the same in all inputs."""
-    about, series, tables, dates, object_id = read(output)
-    parts = [read(path) for path in inputs]
-    if any(part[0] != parts[0][0] for part in parts):
-        raise NoConcatenation(f"sessions differ: {[part[0] for part in parts]}")
-    assert about == parts[0][0]
-    assert object_id == parts[0][4]
-    assert {*dates} <= {date for part in parts for date in part[3]}
-    assert sorted(series) == sorted(parts[0][1])
-    for name, (kind, sites, samples) in series.items():
-        if any(part[1][name][:2] != parts[0][1][name][:2] for part in parts):
-            raise NoConcatenation(f"{name} differs")
-        assert (kind, sites) == parts[0][1][name][:2], name
-        assert samples == [sample for part in parts for sample in part[1][name][2]], name
-    names = {name for part in parts for name in part[2]}
-    assert {*tables} == names
-    for name in names:
-        each = [part[2].get(name, []) for part in parts]
-        if name == "electrodes":
-            if any(rows != each[0] for rows in each):
-                raise NoConcatenation("electrodes differ")
-            assert tables[name] == each[0], name
-            continue
-        expected = [row for rows in each for row in rows]
-        assert [without_id(row) for row in tables[name]] == [without_id(row) for row in expected], name
-        ids = [row["id"] for row in expected]
-        # Ids that would repeat may be renumbered.
-        assert [row["id"] for row in tables[name]] == ids or len({*ids}) < len(ids), f"ids of {name}"
-
-
-def without_id(row):
-    return {name: value for name, value in row.items() if name != "id"}
-
-
 MERGING = Merging("nwb", judge)
-
-WORDS = [[["a", "b"], ["c"]], [["dd"]], [["e"], ["f", "g", "h"]]]
 
 
 @st.composite
@@ -349,7 +204,7 @@ def read_table(path):
     with HDF5IO(path, manager=hdmf.common.get_manager(), mode="r") as io:
         root = io.read()
         tables = [root, *getattr(root, "category_tables", {}).values()]
-        return [[_row(table, row) for table in tables] for row in range(len(root.id))]
+        return [[row_of(table, row) for table in tables] for row in range(len(root.id))]
 
 
 def judge_table(output, inputs):
@@ -380,7 +235,7 @@ def test_other_containers_of_hdmf(tmp_path, raddle):
     def read(path):
         with HDF5IO(path, manager=hdmf.common.get_manager(), mode="r") as io:
             (table,) = io.read().containers.values()
-            return [_row(table, row) for row in range(len(table.id))]
+            return [row_of(table, row) for row in range(len(table.id))]
 
     output = tmp_path / "output.h5"
     assert "HDMF" in raddle("merge", *inputs, "-o", output).stderr
@@ -452,7 +307,7 @@ def judge_bands(output, inputs):
     def read(path):
         with opened(path) as file:
             series = file.acquisition["waves"]
-            bands = [_row(series.bands, row) for row in range(len(series.bands))]
+            bands = [row_of(series.bands, row) for row in range(len(series.bands))]
             return bands, [*zip(series.timestamps[:].tolist(), series.data[:].tolist())]
 
     each = [read(path) for path in inputs]
@@ -490,7 +345,7 @@ def judge_meanings(output, inputs):
         with opened(path) as file:
             table = file.trials.get_meanings_for_column("side")
             meanings = [(table["value"][row], table["meaning"][row]) for row in range(len(table))]
-            return meanings, [_row(file.trials, row) for row in range(len(file.trials))]
+            return meanings, [row_of(file.trials, row) for row in range(len(file.trials))]
 
     each = [read(path) for path in inputs]
     meanings, rows = read(output)

@@ -10,10 +10,12 @@ import cf_files
 import cf_judge
 import h5py
 import netCDF4
-import pytest
 import nexus_files
-import test_nwb
-import test_pandas
+import nwb_files
+import nwb_judge
+import pandas_files
+import pandas_judge
+import pytest
 from anndata_files import GENES, Schema
 from command import run_command
 from merging import COUNTS, NoConcatenation, Refusal, merge_or_refusal
@@ -45,14 +47,14 @@ def nexus(folder):
 
 def nwb(folder):
     sessions = [
-        test_nwb.Session([2, 3], test_nwb.WORDS[:2], first_id=10 * number, first_s=100.0 * number) for number in range(3)
+        nwb_files.Session([2, 3], nwb_files.WORDS[:2], first_id=10 * number, first_s=100.0 * number) for number in range(3)
     ]
-    return test_nwb.write_all(folder, *sessions), test_nwb.judge
+    return nwb_files.write_all(folder, *sessions), nwb_judge.judge
 
 
 def pandas(folder):
-    frames = [test_pandas.frame(number, 3 + number, ["whole", "text", "grade"]) for number in range(3)]
-    return test_pandas.write_all(folder, *frames), test_pandas.judge
+    frames = [pandas_files.frame(number, 3 + number, ["whole", "text", "grade"]) for number in range(3)]
+    return pandas_files.write_all(folder, *frames), pandas_judge.judge
 
 
 CONVENTIONS = [cf, anndata, nexus, nwb, pandas]

@@ -9,119 +9,11 @@ import pytest
 import tables
 from hypothesis import given
 from hypothesis import strategies as st
-from merging import Merging, NoConcatenation, case_folder, examples
+from merging import Merging, case_folder, examples
+from pandas_files import COLUMNS, INDEXES, frame, write, write_all
+from pandas_judge import judge
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-COLUMNS = {
-    "whole": lambda random, rows: random.integers(0, 99, rows),
-    "small": lambda random, rows: random.integers(0, 99, rows).astype("i2"),
-    "real": lambda random, rows: random.random(rows),
-    "other": lambda random, rows: random.random(rows),
-    "gap": lambda random, rows: np.where(random.random(rows) < 0.4, np.nan, 1.5).astype("f4"),
-    "flag": lambda random, rows: random.random(rows) < 0.5,
-    "text": lambda random, rows: random.choice(["a", "bcd", "ef"], rows).astype(object),
-    "grade": lambda random, rows: pd.Categorical(random.choice(["x", "y"], rows), categories=["x", "y"]),
-    "when": lambda random, rows: pd.Timestamp("2024-05-01") + pd.to_timedelta(random.integers(0, 99, rows), "s"),
-    "zone": lambda random, rows: pd.Series(pd.date_range("2024-05-01", periods=rows, tz="Europe/Berlin")).to_numpy(object),
-    "span": lambda random, rows: pd.to_timedelta(random.integers(0, 99, rows), "s"),
-}
-
-INDEXES = {
-    "default": lambda number, rows: pd.RangeIndex(rows),
-    "named": lambda number, rows: pd.RangeIndex(rows, name="id"),
-    "shifted": lambda number, rows: pd.RangeIndex(10 * number, 10 * number + rows),
-    "numbers": lambda number, rows: pd.Index([7 - row for row in range(rows)]),
-    "real": lambda number, rows: pd.Index([row + 0.5 for row in range(rows)], dtype="f8"),
-    "texts": lambda number, rows: pd.Index([f"row{row}" for row in range(rows)], name="key"),
-    "dates": lambda number, rows: pd.date_range("2024-05-01", periods=rows, freq="D"),
-    "zoned": lambda number, rows: pd.date_range("2024-05-01", periods=rows, freq="h", tz="UTC"),
-}
-
-
-def frame(number, rows, columns=("whole", "text"), index="default"):
-    random = np.random.default_rng(number)
-    made = pd.DataFrame({name: COLUMNS[name](random, rows) for name in columns})
-    if "zone" in made:
-        made["zone"] = pd.to_datetime(made["zone"])
-    made.index = INDEXES[index](number, rows)
-    return made
-
-
-def write(path, frames, **options):
-    data_columns = options.get("data_columns") or []
-    with pd.HDFStore(path, "w") as store:
-        for key, each in frames.items():
-            # Strings of all inputs are stored in the same width.
-            where = "text" if data_columns is True or "text" in data_columns else "values"
-            width = {"min_itemsize": {where: 8}} if "text" in each else {}
-            store.append(key, each, **width | options)
-    return path
-
-
-def write_all(folder, *frames, **options):
-    return [write(folder / f"part{number}.h5", {"data": each}, **options) for number, each in enumerate(frames)]
-
-
-def judge(output, inputs):
-    """Each frame must be the concatenation of the inputs'. Rows of a default index may be renumbered."""
-    keys = _keys(output)
-    for key in keys:
-        found = pd.read_hdf(output, key)
-        parts = []
-        for path in inputs:
-            try:
-                parts.append(pd.read_hdf(path, key))
-            except KeyError:
-                raise NoConcatenation(f"{key} is missing") from None
-        _agree(key, parts)
-        expected = pd.concat(parts)
-        is_default = all(part.index.name is None and part.index.equals(pd.RangeIndex(len(part))) for part in parts)
-        if is_default and found.index.tolist() != expected.index.tolist():
-            expected = expected.reset_index(drop=True)
-        if isinstance(found, pd.Series):
-            pd.testing.assert_series_equal(found, expected, check_freq=False, check_index_type=False)
-        else:
-            pd.testing.assert_frame_equal(found, expected, check_freq=False, check_index_type=False)
-        _usable(output, key, len(found))
-    for path in inputs:
-        assert _keys(path) == keys
-
-
-def _keys(path):
-    """Returns the keys of frames; categories are stored as separate frames, below ``meta``."""
-    with pd.HDFStore(path, "r") as store:
-        return sorted(key for key in store.keys() if "/meta/" not in key)
-
-
-def _agree(key, parts):
-    for part in parts[1:]:
-        if isinstance(part, pd.DataFrame):
-            if part.columns.tolist() != parts[0].columns.tolist():
-                raise NoConcatenation(f"columns of {key} differ")
-            if part.dtypes.tolist() != parts[0].dtypes.tolist():
-                raise NoConcatenation(f"types of {key} differ")
-            for name, dtype in part.dtypes.items():
-                if isinstance(dtype, pd.CategoricalDtype):
-                    pair = [each[name].cat.categories.tolist() for each in [part, parts[0]]]
-                    if pair[0] != pair[1]:
-                        raise NoConcatenation(f"categories of {key} differ")
-        if part.index.name != parts[0].index.name or part.index.dtype != parts[0].index.dtype:
-            raise NoConcatenation(f"indexes of {key} differ")
-
-
-def _usable(output, key, rows):
-    with pd.HDFStore(output, "r") as store:
-        storer = store.get_storer(key)
-        assert storer.nrows == rows
-        assert len(store.select(key, start=rows // 2)) == rows - rows // 2
-        columns = storer.data_columns
-        if "whole" in columns:
-            selected = store.select(key, where="whole >= 50")
-            assert len(selected) == (store[key].reset_index()["whole"] >= 50).sum()
-        assert storer.table.attrs.NROWS == rows, "NROWS"
-
-
 MERGING = Merging("pandas", judge)
 
 
@@ -252,8 +144,8 @@ def test_dates_of_other_frequencies(tmp_path, raddle, second, is_reversed):
     indexes = [pd.date_range("2024-05-01", periods=3, freq="D", tz="UTC"), dates[second]]
     frames = [pd.DataFrame({"x": np.arange(len(index))}, index=index) for index in indexes]
     inputs = [tmp_path / f"{number}.h5" for number in range(2)]
-    for path, frame in zip(inputs, frames[::-1] if is_reversed else frames):
-        frame.to_hdf(path, key="frame", format="table")
+    for path, each in zip(inputs, frames[::-1] if is_reversed else frames):
+        each.to_hdf(path, key="frame", format="table")
     if second == "another name":
         MERGING.refused(inputs, names=["/frame", "info"])
         return

@@ -2,18 +2,17 @@
 
 import cf_judge
 import h5py
+import numpy as np
 import pytest
-import test_rules
+import rule_files
 from cf_files import File, Variable, write_all
 from command import run_command
-from test_rules import MERGING, ONCE, RULES, write
-
-import numpy as np
+from rule_files import MERGING, ONCE, RULES, write
 
 
 def merged(folder, form, *options):
     """Returns a merge of two files by rules, and a third file."""
-    inputs = test_rules.write_all(folder, [[1, 2], [3], [0, 2, 1]], form)
+    inputs = rule_files.write_all(folder, [[1, 2], [3], [0, 2, 1]], form)
     output = MERGING.equal(inputs[:2], "--rule", RULES[form], *ONCE, *options, output=folder / "merged.h5", form=form)
     return output, inputs
 
@@ -25,7 +24,7 @@ def test_a_rechunked_file_grows_by_its_rules(tmp_path, raddle, form):
     raddle("rechunk", output, "-o", again, "--for", "random")
     raddle("verify", again, "--against", *inputs[:2])
     raddle("append", again, inputs[2])
-    test_rules.judge(again, inputs, form)
+    rule_files.judge(again, inputs, form)
     raddle("verify", again, "--against", *inputs)
 
 
@@ -35,7 +34,7 @@ def test_a_rechunked_file_keeps_every_decision(tmp_path, raddle):
         inputs.append(tmp_path / f"{number}.h5")
         with h5py.File(inputs[-1], "w") as file:
             file["run"], file["weights"] = number, np.full(number + 1, number)
-            test_rules.column(file, "energy", np.arange(3.0) + number)
+            rule_files.column(file, "energy", np.arange(3.0) + number)
     output, again = tmp_path / "merged.h5", tmp_path / "again.h5"
     raddle("merge", *inputs[:2], "-o", output, "--scalars", "stack", "--exclude", "weights", "--extendible")
     raddle("rechunk", output, "-o", again, "--for", "random")
@@ -50,10 +49,10 @@ def test_a_rechunked_file_keeps_every_decision(tmp_path, raddle):
 def test_merged_files_are_merged_by_their_rules(tmp_path, raddle, form):
     output, inputs = merged(tmp_path, form)
     other = MERGING.equal(inputs[2:], "--rule", RULES[form], *ONCE, form=form)
-    both = MERGING.equal([output, other], "--order", "given", judge=lambda both, _: test_rules.judge(both, inputs, form))
+    both = MERGING.equal([output, other], "--order", "given", judge=lambda both, _: rule_files.judge(both, inputs, form))
     raddle("verify", both, "--against", output, other)
     raddle("append", both, inputs[2])
-    test_rules.judge(both, [*inputs, inputs[2]], form)
+    rule_files.judge(both, [*inputs, inputs[2]], form)
 
 
 @pytest.mark.parametrize("form", ["bounds", "rows"])
@@ -67,7 +66,7 @@ def test_a_merged_file_and_another_need_the_rule(tmp_path, form):
         assert "missing" not in message and message.count("\n /run/index ") == 1, message
 
     def judge(both, _):
-        test_rules.judge(both, inputs, form)
+        rule_files.judge(both, inputs, form)
 
     MERGING.equal([output, inputs[2]], "--order", "given", "--rule", RULES[form], *ONCE, judge=judge)
     # Structure alone, at the user's request.
@@ -92,8 +91,8 @@ def test_rules_of_all_inputs_are_remembered(tmp_path, raddle):
         parts = [tmp_path / f"{letter}{number}.h5" for number in range(2)]
         for number, path in enumerate(parts):
             with h5py.File(path, "w") as file:
-                test_rules.column(file, "rows", np.arange(3) + number)
-                test_rules.column(file, "rows_of_hits", np.array([0, 2]))
+                rule_files.column(file, "rows", np.arange(3) + number)
+                rule_files.column(file, "rows_of_hits", np.array([0, 2]))
                 file[f"edges_{letter}"] = [0.0, 1.0]
         merged.append(tmp_path / f"{letter}.h5")
         rules = ["--rule", f"edges_{letter}: once", "--rule", "rows_of_hits: concatenate"]
@@ -115,7 +114,7 @@ def test_what_was_kept_is_kept_again(tmp_path):
     options = ["--keep", "/run/edges", "--rule", RULES["rows"]]
     output = MERGING.equal(inputs, *options, form="rows")
     other = MERGING.equal(inputs[1:], *options, form="rows")
-    MERGING.equal([output, other], judge=lambda both, _: test_rules.judge(both, [*inputs, inputs[1]], "rows"))
+    MERGING.equal([output, other], judge=lambda both, _: rule_files.judge(both, [*inputs, inputs[1]], "rows"))
     MERGING.refused([output, inputs[0]], names=["/run/edges", "once"])
 
 
@@ -134,8 +133,8 @@ def test_partition_keys_are_made_again_or_refused(tmp_path, raddle):
     for number, path in enumerate(inputs):
         with h5py.File(path, "w") as file:
             for table, rows in [("spill", 3), ("hits", 6)]:
-                test_rules.column(file, f"{table}/run", np.full(rows, number))
-                test_rules.column(file, f"{table}/evt", np.sort(np.arange(rows) % 3))
+                rule_files.column(file, f"{table}/run", np.full(rows, number))
+                rule_files.column(file, f"{table}/evt", np.sort(np.arange(rows) % 3))
     keys = ["--keys", "/spill/run,/spill/evt"]
     halves = [tmp_path / name for name in ("a.h5", "b.h5")]
     for half, pair in zip(halves, (inputs[:2], inputs[2:])):
@@ -193,7 +192,7 @@ def test_kept_datasets_stay_kept(tmp_path, raddle):
         inputs.append(tmp_path / f"{number}.h5")
         with h5py.File(inputs[-1], "w") as file:
             file["edges"] = np.arange(4.0)
-            test_rules.column(file, "energy", np.arange(3.0) + number)
+            rule_files.column(file, "energy", np.arange(3.0) + number)
     output, both = tmp_path / "merged.h5", tmp_path / "both.h5"
     raddle("merge", *inputs[:2], "-o", output, "--keep", "edges", "--extendible")
     raddle("append", output, inputs[2])
@@ -219,7 +218,7 @@ def test_a_rechunked_file_keeps_how_its_inputs_were_taken(tmp_path, raddle, what
     for number in range(2):
         inputs.append(tmp_path / f"{number}.h5")
         with h5py.File(inputs[-1], "w") as file:
-            test_rules.column(file, "x", np.arange(3.0) + 3 * number)
+            rule_files.column(file, "x", np.arange(3.0) + 3 * number)
             if what == "--tiles":
                 file["x"].make_scale("x")
                 file["y"] = np.arange(3) + number
