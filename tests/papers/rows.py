@@ -105,7 +105,7 @@ PAPERS = {
         works("vectors of 5 and 11 numbers (species of S3D), a field for each component", test("tests/interop/test_openvisus.py", "test_openvisus_reads_the_components_of_wide_vectors")),
         not_shown("the same as one field", "OpenVisus fails on samples of 5 doubles; raddle reads and writes them"),
         works("S3D-IO from C and Fortran, by ranks", test("tests/capi/test_capi.py", "test_any_number_of_ranks_writes_the_same", "test_ranks_of_fortran_write_the_same")),
-        works("S3D-IO from Python, by MPI ranks", test("tests/python/test_idx.py", "test_ranks_of_mpi")),
+        works("S3D-IO from Python, by MPI ranks", test("tests/python/test_idx_ranks.py", "test_ranks_of_mpi")),
         works("algorithm 1, figures 3, 4: one, two and three phases", bench("pidx-sc12", "phases"), test("tests/mpi/test_idx.py", "test_any_number_of_ranks_writes_the_files_of_one_process")),
         works("figure 5: messages", bench("pidx-sc12", "messages", "messages-of-256")),
         works("figure 6: 126^3, 128^3 and raw files", bench("pidx-sc12", "regular")),

@@ -8,9 +8,9 @@ import sys
 import pytest
 import raddle
 from conftest import ROOT
+from interpreter import python
 from raddle import _doctor
 from raddle.errors import UsageError
-from test_package import python
 
 OF_COMMAND = ["raddle", "processor", "memory", "folder", "filters", "mpi", "apply"]
 OF_PYTHON = ["python", "packages", "gpu"]

@@ -17,10 +17,10 @@ import pytest
 import raddle
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import python
 from raddle import _device_plan, errors, gpu
 from raddle._ranges import read_ranges
 from stand_in import StandIn
-from test_package import python
 
 NUMBERS = [
     *(f"{order}{kind}" for order in "<>" for kind in ("i2", "u4", "i8", "f2", "f4", "f8", "c8", "c16")),

@@ -3,22 +3,13 @@
 import ast
 import inspect
 import json
-import subprocess
-import sys
 
 import h5py
 import numpy as np
 import pytest
 from conftest import PACKAGES, ROOT
+from interpreter import python
 from raddle import _core
-
-
-def python(environment, *arguments, **options):
-    """Runs Python and returns the finished process."""
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False, **options
-    )
 
 
 def test_the_command_runs_in_the_interpreter(environment, runs, tmp_path):

@@ -10,10 +10,10 @@ import h5py
 import numpy as np
 import pytest
 import raddle
+from drawn_columns import KINDS, drawn_column, drawn_condition, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raddle import col, errors
-from test_scan import KINDS, drawn_column, drawn_condition, write
 
 
 def exact(values):

@@ -9,11 +9,11 @@ import h5py
 import numpy as np
 import pytest
 import raddle
+from drawn_tables import drawn_tables, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raddle import Scan, _scan_batches, errors
 from raddle._arrow import arrow_array, arrow_type
-from test_scan_files import drawn_tables, write
 
 
 def assert_batches_are(scan, wanted, rows):

@@ -8,11 +8,11 @@ import h5py
 import numpy as np
 import pytest
 import raddle
+from drawn_tables import drawn_tables, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks import on_ranks
 from raddle import _scan_batches, errors
-from test_scan_files import drawn_tables, write
+from ranks import on_ranks
 
 bh = pytest.importorskip("boost_histogram")
 

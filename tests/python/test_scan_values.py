@@ -14,8 +14,8 @@ import raddle
 from conftest import PACKAGES
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import python
 from raddle import col, errors
-from test_package import python
 
 netCDF4 = pytest.importorskip("netCDF4")
 xr = pytest.importorskip("xarray")

@@ -12,8 +12,8 @@ import raddle
 from conftest import PACKAGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreter import python
 from raddle import col, errors
-from test_package import python
 
 TABLES = {"rec.slc": 4, "rec.trk": 9, "unsorted": 3}
 

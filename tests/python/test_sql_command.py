@@ -13,10 +13,8 @@ import time
 import h5py
 import numpy as np
 import pytest
-import raddle
-from raddle import errors
+from interpreter import python
 from sql_tables import ROWS, file, small_batches  # noqa: F401
-from test_package import python
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("datafusion")
