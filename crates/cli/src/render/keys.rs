@@ -1,6 +1,6 @@
 //! Partition keys as text: created keys, results of checks, problems with ids.
 
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, histogram, quantity};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::check::KeysReport;
@@ -95,7 +95,12 @@ pub fn checked(report: &KeysReport) -> String {
             escape::text(&fault.what).into_owned(),
         ]);
     }
-    format!("NOT IN ORDER: {} of {looked_at}{}{}", report.faults.len(), columns.render(), rest(report.faults.len()))
+    format!(
+        "NOT IN ORDER: {} of {looked_at}{}{}",
+        report.faults.len(),
+        columns.render(),
+        rest(report.faults.len(), MAX_TABLE_ROWS)
+    )
 }
 
 /// Formats the sizes of events.
@@ -167,11 +172,4 @@ pub fn shared_chunks(tables: &[SharedChunks]) -> String {
         ]);
     }
     columns.render()
-}
-
-fn rest(len: usize) -> String {
-    match len.checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
-    }
 }

@@ -1,6 +1,6 @@
 //! Results of `raddle rechunk` with many files as text.
 
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, quantity};
 use raddle::rechunk::{FilesSummary, RechunkedFiles};
 
@@ -25,10 +25,7 @@ pub fn planned(summary: &FilesSummary<'_>) -> String {
             quantity::size(file.logical_len_bytes),
         ]);
     }
-    let rest = match summary.files.len().checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
-    };
+    let rest = rest(summary.files.len(), MAX_TABLE_ROWS);
     let place = place(summary.dir.as_deref());
     format!(
         "{}{rest}{} would be rewritten {place}: {}, {} uncompressed\n",

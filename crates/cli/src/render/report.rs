@@ -1,7 +1,7 @@
 //! Short summary of a merge, rechunk or verification.
 
 use super::plan::alignment;
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
 use raddle_merge::verify::VerifyReport;
@@ -133,9 +133,6 @@ fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String 
             mismatch.input.as_deref().map(escape::path).unwrap_or_default(),
         ]);
     }
-    let rest = match count.checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
-    };
+    let rest = rest(count, MAX_TABLE_ROWS);
     format!("{bad}: {}; {compared}{}{rest}", quantity::counted(count as u64, "difference"), columns.render())
 }

@@ -1,6 +1,6 @@
 //! Results of `raddle split` as text.
 
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, quantity};
 use raddle::split::{SplitReport, SplitSummary};
 
@@ -23,10 +23,7 @@ pub fn planned(summary: &SplitSummary<'_>) -> String {
             quantity::size(file.logical_len_bytes),
         ]);
     }
-    let rest = match summary.files.len().checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
-    };
+    let rest = rest(summary.files.len(), MAX_TABLE_ROWS);
     format!(
         "{}{rest}{} would be written to {}: {} uncompressed\n",
         if summary.files.is_empty() { String::new() } else { columns.render() },

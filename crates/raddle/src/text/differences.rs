@@ -1,7 +1,7 @@
 //! Tables of problems with inputs: unreadable inputs, and differences between readable ones.
 
 use super::keywords::beside_values;
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, quantity};
 use crate::rechunk::FailedFile;
 use raddle_merge::error::{BadInput, MissingKey};
@@ -20,7 +20,7 @@ pub fn bad_inputs(bad: &[BadInput]) -> String {
     for bad in bad.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(&bad.path), reason(bad)]);
     }
-    columns.render() + &rest(bad.len())
+    columns.render() + &rest(bad.len(), MAX_TABLE_ROWS)
 }
 
 /// Formats the files that cannot be rewritten, with the reasons.
@@ -29,7 +29,7 @@ pub fn failed_files(failed: &[FailedFile]) -> String {
     for file in failed.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(&file.path), escape::text(&file.reason).into_owned()]);
     }
-    columns.render() + &rest(failed.len())
+    columns.render() + &rest(failed.len(), MAX_TABLE_ROWS)
 }
 
 /// Formats the reason why an input cannot be read, without its name. Errors do not preserve names that are not valid
@@ -45,7 +45,7 @@ pub fn missing_keys(missing: &[MissingKey]) -> String {
     for MissingKey { path, dataset, reason } in missing.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
     }
-    columns.render() + &rest(missing.len())
+    columns.render() + &rest(missing.len(), MAX_TABLE_ROWS)
 }
 
 /// Formats the inputs that a file already contains, with the names under which it recorded them.
@@ -54,7 +54,7 @@ pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
     for (path, known) in repeated.iter().take(MAX_TABLE_ROWS) {
         columns.row(&[escape::path(path), escape::path(known)]);
     }
-    columns.render() + &rest(repeated.len())
+    columns.render() + &rest(repeated.len(), MAX_TABLE_ROWS)
 }
 
 /// Formats the differences between `inputs`.
@@ -80,7 +80,7 @@ fn table_in(wording: fn(&str) -> String, differences: &[Difference], inputs: &[P
             holders(&difference.inputs, inputs),
         ]);
     }
-    columns.render() + &rest(differences.len())
+    columns.render() + &rest(differences.len(), MAX_TABLE_ROWS)
 }
 
 /// Formats the value found in the inputs. For some kinds, the decisive part is at the end, so the text is not
@@ -90,13 +90,6 @@ fn found(difference: &Difference, wording: fn(&str) -> String) -> String {
     match difference.kind {
         DifferenceKind::Meaning | DifferenceKind::Convention => text,
         _ => escape::shorten(&text).into_owned(),
-    }
-}
-
-fn rest(len: usize) -> String {
-    match len.checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
     }
 }
 
@@ -147,11 +140,5 @@ mod tests {
         };
         let text = table(&[difference], &inputs(2));
         assert!(text.contains("/a\\x1b[2Jb") && text.contains("int64\\n") && !text.contains('\x1b'), "{text}");
-    }
-
-    #[test]
-    fn long_tables_say_what_they_leave_out() {
-        assert_eq!(rest(MAX_TABLE_ROWS), "");
-        assert_eq!(rest(MAX_TABLE_ROWS + 1200), " … and 1,200 more\n");
     }
 }

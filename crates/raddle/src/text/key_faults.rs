@@ -1,6 +1,6 @@
 //! Ids that cannot be partition keys, as a table with advice.
 
-use super::table::{CellAlign, Columns};
+use super::table::{CellAlign, Columns, rest};
 use super::{escape, quantity};
 use raddle_merge::keys::{KeyFault, KeyFaultKind};
 
@@ -27,7 +27,7 @@ pub fn table(faults: &[KeyFault]) -> String {
             ids.join(", "),
         ]);
     }
-    columns.render() + &rest(faults.len())
+    columns.render() + &rest(faults.len(), MAX_TABLE_ROWS)
 }
 
 /// Returns advice on ids with these faults.
@@ -37,12 +37,5 @@ pub fn advice(faults: &[KeyFault]) -> &'static str {
          (--repeated-ids first)"
     } else {
         "leave these groups out with --key-skip, or name the columns that distinguish their events"
-    }
-}
-
-fn rest(len: usize) -> String {
-    match len.checked_sub(MAX_TABLE_ROWS) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
     }
 }

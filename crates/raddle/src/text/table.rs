@@ -1,5 +1,6 @@
 //! Plain tables: a header and aligned columns, without a frame or any special characters.
 
+use super::quantity;
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 /// Width in columns if the output is not a terminal.
@@ -68,6 +69,14 @@ impl Columns {
     }
 }
 
+/// Formats the line below a table that shows only the first `shown` of `count` rows; empty if it shows all.
+pub fn rest(count: usize, shown: usize) -> String {
+    match count.checked_sub(shown) {
+        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
+        _ => String::new(),
+    }
+}
+
 fn cell(text: &str, align: CellAlign) -> Cell {
     Cell::new(text).set_alignment(match align {
         CellAlign::Left => CellAlignment::Left,
@@ -88,5 +97,11 @@ mod tests {
             columns.render(),
             " group               rows\n spill              9,810\n rec.sel.nuecosrej     12\n"
         );
+    }
+
+    #[test]
+    fn long_tables_say_what_they_leave_out() {
+        assert_eq!((rest(0, 100), rest(100, 100)), (String::new(), String::new()));
+        assert_eq!(rest(1300, 100), " … and 1,200 more\n");
     }
 }

@@ -1,7 +1,7 @@
 //! Differences between an output and its inputs as text.
 
 use super::MAX_TABLE_ROWS;
-use crate::render::table::{CellAlign, Columns};
+use crate::render::table::{CellAlign, Columns, rest};
 use crate::render::{escape, quantity};
 use raddle_idx::compare::{Comparison, RoundedField};
 
@@ -57,10 +57,7 @@ pub(super) fn not_equal(path: &str, comparison: &Comparison) -> String {
             };
             columns.row(&[escape::shorten(&escape::text(&left.field)).into_owned(), steps]);
         }
-        let rest = match not_compared.len().checked_sub(MAX_TABLE_ROWS) {
-            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-            _ => String::new(),
-        };
+        let rest = rest(not_compared.len(), MAX_TABLE_ROWS);
         let what = "not everything in it was compared; give inputs for these as well";
         text.push_str(&format!("NOT COMPARED: {path}: {what}\n{}{rest}", columns.render()));
     }

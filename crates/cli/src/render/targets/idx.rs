@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::{as_rounded, not_equal};
-use crate::render::table::{CellAlign, Columns};
+use crate::render::table::{CellAlign, Columns, rest};
 use crate::render::{escape, quantity};
 use raddle_idx::dataset::grid::Layout;
 use raddle_idx::dataset::time_steps::StepList;
@@ -176,10 +176,7 @@ pub fn verified(path: &Path, check: &DatasetCheck, outcome: &Verification) -> St
                 format!("{}: {}", escape::path(&block.path), escape::text(&block.why)),
             ]);
         }
-        let rest = match bad.checked_sub(MAX_TABLE_ROWS as u64) {
-            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
-            _ => String::new(),
-        };
+        let rest = rest(bad as usize, MAX_TABLE_ROWS);
         let count = quantity::counted(bad, "block");
         let stopped = if *is_stopped { "; stopped checking" } else { "" };
         return format!(

@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::not_equal;
-use crate::render::table::{CellAlign, Columns};
+use crate::render::table::{CellAlign, Columns, rest};
 use crate::render::{escape, quantity};
 use raddle_idx::WriteReport;
 use raddle_idx::verify::Verification;
@@ -93,10 +93,7 @@ pub fn verified(folder: &Path, check: &FolderCheck, outcome: &Verification) -> S
             let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
             columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);
         }
-        let rest = match bad.checked_sub(MAX_TABLE_ROWS as u64) {
-            Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more)),
-            _ => String::new(),
-        };
+        let rest = rest(bad as usize, MAX_TABLE_ROWS);
         let count = quantity::counted(bad, "fault");
         return format!("DAMAGED: {path}: {count}, good: {good}\n{}{rest}", columns.render());
     }
