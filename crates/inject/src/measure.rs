@@ -226,19 +226,14 @@ fn outcome(request: &Request, verify: Verify, folder: &Path, measured: &Measurin
     };
     Ok(Answer::Done(KernelOutcome {
         hdf5: version(&reported).unwrap_or_default(),
-        zlib: None,
         stages,
         len_bytes: file_len_bytes,
         calls: measured.calls,
-        reads: None,
         file_len_bytes,
         peak_rss_bytes: measured.peak_rss_bytes,
         found: request.settings.clone(),
-        offset: None,
         values,
-        counts: Default::default(),
-        processes: None,
-        ranks: Vec::new(),
+        ..KernelOutcome::default()
     }))
 }
 

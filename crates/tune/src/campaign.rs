@@ -243,19 +243,11 @@ mod tests {
             }
             Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
-                zlib: None,
                 stages: vec![StageTime { stage: worker::RunStage::Write, phase: None, wall_s, cpu_s }],
                 len_bytes: 100,
                 calls: Some(Calls { read: 1, write: 10 * level }),
-                reads: None,
                 file_len_bytes: 1000 / level,
-                peak_rss_bytes: None,
-                found: Settings::default(),
-                offset: None,
-                values: None,
-                counts: Default::default(),
-                processes: None,
-                ranks: Vec::new(),
+                ..KernelOutcome::default()
             }))
         }
     }
@@ -395,22 +387,14 @@ mod tests {
             let is_fast = request.settings.whole(Knob::Gzip) == Some(2);
             Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
-                zlib: None,
                 stages: vec![
                     stage(worker::RunStage::Write, worker::Phase::Write, if is_fast { 0.1 } else { 0.2 }),
                     stage(worker::RunStage::Read, worker::Phase::Read, 1.0),
                 ],
                 len_bytes: 100,
-                calls: None,
                 reads: Some(worker::Reads { len_bytes: 100, from_storage_len_bytes: 25 }),
                 file_len_bytes: 1000,
-                peak_rss_bytes: None,
-                found: Settings::default(),
-                offset: None,
-                values: None,
-                counts: Default::default(),
-                processes: None,
-                ranks: Vec::new(),
+                ..KernelOutcome::default()
             }))
         }
     }
@@ -451,19 +435,10 @@ mod tests {
             let wall_s = mean * (0.01 * random.normal()).exp();
             Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
-                zlib: None,
                 stages: vec![StageTime { stage: worker::RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
-                calls: None,
-                reads: None,
                 file_len_bytes: 1000 * particles * level,
-                peak_rss_bytes: None,
-                found: Settings::default(),
-                offset: None,
-                values: None,
-                counts: Default::default(),
-                processes: None,
-                ranks: Vec::new(),
+                ..KernelOutcome::default()
             }))
         }
     }

@@ -259,19 +259,11 @@ mod tests {
             let wall_s = time * (0.03 * random.normal()).exp();
             Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
-                zlib: None,
                 stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 100,
-                calls: None,
-                reads: None,
                 file_len_bytes,
                 peak_rss_bytes: Some(1 << 20),
-                found: Settings::default(),
-                offset: None,
-                values: None,
-                counts: Default::default(),
-                processes: None,
-                ranks: Vec::new(),
+                ..KernelOutcome::default()
             }))
         }
     }

@@ -16,7 +16,6 @@ use raddle_core::report::{peak_rss_bytes, process_cpu_ns};
 use raddle_mpi::{World, launcher};
 use raddle_tune::error::TuneError;
 use raddle_tune::kernel::Kernel;
-use raddle_tune::knob::Settings;
 use raddle_tune::worker::{self, Answer, CallCounter, KernelOutcome, Processes, Request, RunStage, StageTime};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -139,19 +138,14 @@ fn carry_out(
     written.counts.entry("files".to_owned()).or_insert(lens.len() as f64);
     Ok(KernelOutcome {
         hdf5: String::new(),
-        zlib: None,
         stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s }],
         len_bytes: written.len_bytes,
         calls,
-        reads: None,
         file_len_bytes: lens.iter().sum(),
         peak_rss_bytes: peak_rss_bytes(),
-        found: Settings::default(),
-        offset: None,
-        values: None,
         counts: written.counts,
         processes,
-        ranks: Vec::new(),
+        ..KernelOutcome::default()
     })
 }
 

@@ -325,7 +325,7 @@ mod tests {
     use raddle_core::report::progress::Silent;
     use raddle_tune::campaign::{Bench, TrialConditions};
     use raddle_tune::error::Result;
-    use raddle_tune::knob::{Knob, Settings};
+    use raddle_tune::knob::Knob;
     use raddle_tune::measurement::measure;
     use raddle_tune::runner::{Executor, Scratch};
     use raddle_tune::search::SearchLimits;
@@ -355,19 +355,10 @@ mod tests {
             let wall_s = factor * (1.0 + (self.runs.fetch_add(1, Ordering::Relaxed) % 7) as f64 * 0.001);
             Ok(Answer::Done(KernelOutcome {
                 hdf5: "0.0.0".to_owned(),
-                zlib: None,
                 stages: vec![StageTime { stage: RunStage::Write, phase: None, wall_s, cpu_s: wall_s }],
                 len_bytes: 1,
-                calls: None,
-                reads: None,
                 file_len_bytes: 1000,
-                peak_rss_bytes: None,
-                found: Settings::default(),
-                offset: None,
-                values: None,
-                counts: Default::default(),
-                processes: None,
-                ranks: Vec::new(),
+                ..KernelOutcome::default()
             }))
         }
     }

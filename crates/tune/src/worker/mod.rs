@@ -75,7 +75,7 @@ pub fn sign_of_ranks(file: &Path) -> PathBuf {
 }
 
 /// Result of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelOutcome {
     /// Version of HDF5.
     pub hdf5: String,
@@ -342,10 +342,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
         peak_rss_bytes: peak_rss_bytes(),
         found,
         offset,
-        values: None,
-        counts: BTreeMap::new(),
-        processes: None,
-        ranks: Vec::new(),
+        ..KernelOutcome::default()
     })
 }
 
