@@ -1,5 +1,4 @@
 //! Mutated copies of valid files: reading must not panic, take long, or request memory that the bytes could not fill.
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
 mod support;
 
@@ -11,45 +10,13 @@ use raddle_events::pds::{PdsCodec, PdsOptions, PdsSink, PdsSource};
 use raddle_events::sources::generated::TestProducts;
 use raddle_events::{ColumnsError, Serialization, Source};
 use raddle_root::{ReassemblyError, RootFile, RootOptions, TreeSource, WholeTree};
-use std::alloc::{GlobalAlloc, Layout, System};
+use raddle_testing::requests::LargestRequest;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The system's allocator, which also records the largest request.
-struct Counting;
-
-static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: the system's allocator does all the work, with unchanged arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
-        MAX_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
-        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
-        unsafe { System.realloc(old, layout, new_len_bytes) }
-    }
-
-    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: the caller fulfils the contract of the trait, which is also that of the system's allocator.
-        unsafe { System.dealloc(old, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: LargestRequest = LargestRequest::new();
 
 /// Limit of a request. Seeds are shorter than 40 KiB. A Zstandard block can legitimately expand by a factor of 32,768,
 /// and a file that claims this for a few hundred bytes is trusted until they are decoded.
@@ -128,10 +95,10 @@ fn read_any(bytes: &[u8]) {
 
 fn check(bytes: &[u8]) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    MAX_BYTES.store(0, Ordering::Relaxed);
+    ALLOCATOR.reset();
     let started = Instant::now();
     read_any(bytes);
-    let (elapsed, largest) = (started.elapsed(), MAX_BYTES.load(Ordering::Relaxed));
+    let (elapsed, largest) = (started.elapsed(), ALLOCATOR.len_bytes());
     assert!(elapsed < MAX_CASE, "{elapsed:?}");
     assert!(largest < MAX_REQUEST_BYTES, "a request of {largest} bytes");
 }

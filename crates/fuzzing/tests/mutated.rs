@@ -1,50 +1,17 @@
 //! Runs every target on its seeds and mutated copies: no panic, no slow case, no large memory request. `make soak` runs
 //! the long version, `make fuzz` the one guided by coverage.
-#![allow(unsafe_code, reason = "an allocator that counts")]
 
 use raddle_fuzzing::mutate::mutated;
 use raddle_fuzzing::{TARGETS, Target};
 use raddle_hdf5::child::{OwnProgram, serve};
+use raddle_testing::requests::LargestRequest;
 use raddle_testing::strategy::Draw;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The system's allocator, recording the largest request.
-struct Counting;
-
-static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: all calls are forwarded unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller upholds the trait's contract, which is that of the system's allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        MAX_BYTES.fetch_max(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_len_bytes: usize) -> *mut u8 {
-        MAX_BYTES.fetch_max(new_len_bytes as u64, Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
-        unsafe { System.realloc(old, layout, new_len_bytes) }
-    }
-
-    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: the caller upholds the contract of the trait, which is that of the system's allocator.
-        unsafe { System.dealloc(old, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: LargestRequest = LargestRequest::new();
 
 /// The engine may use 32 MiB in the target `merge`; all others need far less.
 const MAX_REQUEST_BYTES: u64 = 48 << 20;
@@ -67,10 +34,10 @@ fn check(target: &Target, cases: u32) {
     let mut draw = Draw::new(seed_of_draws());
     let changed: Vec<Vec<u8>> = (0..cases).map(|_| mutated(&seeds, &mut draw)).collect();
     for input in seeds.iter().chain(&changed) {
-        MAX_BYTES.store(0, Ordering::Relaxed);
+        ALLOCATOR.reset();
         let started = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-        let (elapsed, largest) = (started.elapsed(), MAX_BYTES.load(Ordering::Relaxed));
+        let (elapsed, largest) = (started.elapsed(), ALLOCATOR.len_bytes());
         let failed = outcome.is_err() || elapsed > MAX_CASE || largest > MAX_REQUEST_BYTES;
         assert!(!failed, "{}: {elapsed:?}, request of {largest} bytes, input:\n{}", target.name, input.escape_ascii());
     }

@@ -6,6 +6,7 @@
 //! - [`concatenation`]: the expected result of merging files, computed on contents.
 //! - [`split`]: a file split into several with distinct objects, for unions.
 //! - [`faults`]: a disk that fails at a chosen call; [`power`]: its possible contents after a power failure.
+//! - [`requests`]: the largest memory request of a test.
 //! - [`strategy`]: proptest strategies for specs; [`hostile`]: damaged and malicious files with expected results.
 //!
 //! ```no_run
@@ -29,6 +30,8 @@ pub mod hostile;
 #[allow(unsafe_code, reason = "calls libhdf5 directly; every block says why it may")]
 pub mod plain;
 pub mod power;
+#[allow(unsafe_code, reason = "an allocator; it forwards all calls to that of the system")]
+pub mod requests;
 pub mod spec;
 pub mod split;
 pub mod strategy;
