@@ -221,9 +221,6 @@ pub enum Obstacle {
     /// The setting needs Lustre.
     #[error("it needs a file system with stripes")]
     Stripes,
-    /// The setting does not fit the datasets of the kernel.
-    #[error("it does not fit the datasets {0:?}")]
-    Dims(Vec<u64>),
 }
 
 /// Formats a TOML error without its source excerpt: `TOML parse error at line 2, column 1: unknown field ...`.

@@ -1,7 +1,6 @@
-//! The run report: time, bytes and calls per stage and rank, memory, and the plan's predictions compared with the
-//! actual values.
+//! Parts of the report of a run: time, bytes and calls per stage and rank, memory, and differences between inputs.
 //!
-//! It contains values only; the caller writes them as JSON or HTML. Times of worker threads are summed: `wall_s` of a
+//! They contain values only; the caller writes them as JSON or HTML. Times of worker threads are summed: `wall_s` of a
 //! stage is the time that threads spent in it, so with two threads it may exceed the elapsed time of the run.
 
 pub mod progress;
@@ -227,38 +226,6 @@ impl MemoryReport {
     }
 }
 
-/// A prediction of the plan and the actual value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PredictionOutcome {
-    /// Predicted quantity, for example `output_len_bytes`.
-    pub quantity: String,
-    /// Predicted value.
-    pub predicted: f64,
-    /// Actual value.
-    pub actual: f64,
-}
-
-/// Report of a whole run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunReport {
-    /// Name of the program and its version.
-    pub program: String,
-    /// Command that was run, for example `merge`.
-    pub command: String,
-    /// Wall time of the run.
-    pub elapsed_s: f64,
-    /// Number of worker threads per rank.
-    pub jobs: u32,
-    /// Number of ranks.
-    pub ranks: u32,
-    /// Stages of each rank, indexed by rank.
-    pub stages: Vec<StageReport>,
-    /// Memory use of rank 0.
-    pub memory: MemoryReport,
-    /// Predictions with the actual values.
-    pub predictions: Vec<PredictionOutcome>,
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -292,25 +259,5 @@ mod tests {
         assert!(totals.cpu_ns > 0 && totals.cpu_ns <= totals.wall_ns + 10_000_000);
         assert!(process_cpu_ns() >= totals.cpu_ns);
         assert!(peak_rss_bytes().is_none_or(|bytes| bytes > 1 << 20));
-    }
-
-    #[test]
-    fn reports_are_json() {
-        let report = RunReport {
-            program: "raddle 0".to_owned(),
-            command: "merge".to_owned(),
-            elapsed_s: 1.5,
-            jobs: 2,
-            ranks: 1,
-            stages: StageTable::default().reports(0),
-            memory: MemoryReport { budget_bytes: 1, budget_peak_bytes: 2, peak_rss_bytes: None },
-            predictions: vec![PredictionOutcome {
-                quantity: "output_len_bytes".to_owned(),
-                predicted: 1.0,
-                actual: 2.0,
-            }],
-        };
-        let text = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str::<RunReport>(&text).unwrap(), report);
     }
 }

@@ -101,16 +101,6 @@ impl StepPlan {
         (Self { files: selected, tiles: Plan { arrays }, ..self }, others)
     }
 
-    /// Returns the plan of another step of the same dataset.
-    pub fn named(header: &Header, other: &Self, time_name: &str) -> Self {
-        let mut plan = other.clone();
-        plan.step_folder = exclusive_folder(header, &header.files.path(0, time_name), time_name);
-        for file in &mut plan.files {
-            file.name = header.files.path(file.first_block, time_name);
-        }
-        plan
-    }
-
     /// Returns the names to rename: the folder of the step, or each file.
     pub fn names(&self) -> impl Iterator<Item = &Path> {
         self.names_in(self.step_folder.as_deref())
