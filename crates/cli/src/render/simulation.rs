@@ -5,12 +5,27 @@ use super::quantity::{count, counted, seconds, size};
 use super::spreads::SpreadTable;
 use super::table::{CellAlign, Columns};
 use raddle_merge::ReadBy;
-use raddle_merge::simulate::Simulation;
+use raddle_merge::simulate::{Rates, Simulation};
 
 /// Formats the report.
 pub fn text(simulation: &Simulation) -> String {
-    let Simulation { machine, ranks, planner, predicted, .. } = simulation;
-    let mut text = format!(
+    let mut text = format!("{}\n", shape(simulation));
+    if let Some(of_output) = &simulation.alignment {
+        text.push_str(&format!("{}\n\n", alignment(of_output)));
+    }
+    text.push_str(&spreads(simulation));
+    text.push_str(&format!("\n{}", loads(simulation)));
+    if simulation.machine.ranks > 1 {
+        text.push_str(&format!("\n{}", readings(simulation)));
+    }
+    text.push_str(&format!("\n{}{}", times(simulation), rates(&simulation.machine.rates)));
+    text
+}
+
+/// Formats the merge and the ranks that it is divided among.
+fn shape(simulation: &Simulation) -> String {
+    let machine = &simulation.machine;
+    let of_merge = format!(
         "{} of {}{}, {} uncompressed, {} × {} = {} pairs ({} with rows)\n",
         counted(simulation.files, "file"),
         size(simulation.input_len_bytes),
@@ -21,48 +36,50 @@ pub fn text(simulation: &Simulation) -> String {
         count(simulation.pairs),
         count(simulation.pairs_with_rows),
     );
-    text.push_str(&format!(
-        "{} × {}, {} each: {} in {}, {}\n\n",
+    let of_ranks = format!(
+        "{} × {}, {} each: {} in {}, {}\n",
         counted(machine.ranks as u64, "rank"),
         counted(machine.threads as u64, "thread"),
         size(machine.memory_limit_bytes),
         counted(simulation.tiles, "tile"),
         if simulation.batches == 1 { "1 batch".to_owned() } else { format!("{} batches", count(simulation.batches)) },
         counted(simulation.rounds, "round"),
-    ));
-    if let Some(of_output) = &simulation.alignment {
-        text.push_str(&format!("{}\n\n", alignment(of_output)));
-    }
-    text.push_str(&spreads(simulation));
-    text.push_str(&format!(
-        "\nimbalance of encode cost: {:.1} % by the rates, {:.1} % as assigned\n",
+    );
+    of_merge + &of_ranks
+}
+
+/// Formats how evenly the ranks are loaded, and the messages and memory of each.
+fn loads(simulation: &Simulation) -> String {
+    let ranks = &simulation.ranks;
+    let imbalance = format!(
+        "imbalance of encode cost: {:.1} % by the rates, {:.1} % as assigned\n",
         ranks.encode_s.imbalance() * 100.0,
         ranks.dealt_cost.imbalance() * 100.0,
-    ));
-    text.push_str(&format!(
+    );
+    let messages = format!(
         "each rank receives {} of facts and {} of sizes; rank 0 receives {} of claims; {}\n",
         size(simulation.facts_len_bytes),
         size(simulation.sizes_len_bytes),
         size(simulation.claims_len_bytes),
         counted(simulation.collectives, "collective"),
-    ));
-    text.push_str(&format!(
-        "memory of a rank: {} of buffers at most, in addition to the plan\n",
-        size(simulation.engine_len_bytes)
-    ));
-    if machine.ranks > 1 {
-        text.push_str(&format!("\n{}", readings(simulation)));
-    }
+    );
+    let buffers = size(simulation.engine_len_bytes);
+    format!("{imbalance}{messages}memory of a rank: {buffers} of buffers at most, in addition to the plan\n")
+}
+
+/// Formats the time that planning took here, and the time that the merge would take.
+fn times(simulation: &Simulation) -> String {
+    let Simulation { planner, predicted, .. } = simulation;
     let peak = planner.peak_rss_bytes.map(|bytes| format!(", {} resident", size(bytes))).unwrap_or_default();
-    text.push_str(&format!(
-        "\nplanned here in {}{peak}: join {}, plan {}, deal {} (inputs made in {})\n",
+    let planned = format!(
+        "planned here in {}{peak}: join {}, plan {}, deal {} (inputs made in {})\n",
         seconds(planner.elapsed_s()),
         seconds(planner.join_s),
         seconds(planner.plan_s),
         seconds(planner.deal_s),
         seconds(planner.inputs_s),
-    ));
-    text.push_str(&format!(
+    );
+    let predicted = format!(
         "predicted: {} = scan {} + gather {} + plan {} + execute {} (including {} of waiting; commit {} in parallel)\n",
         seconds(predicted.elapsed_s),
         seconds(predicted.scan_s),
@@ -71,11 +88,15 @@ pub fn text(simulation: &Simulation) -> String {
         seconds(predicted.execute_s),
         seconds(predicted.wait_s),
         seconds(predicted.commit_s),
-    ));
-    let rates = &machine.rates;
+    );
+    planned + &predicted
+}
+
+/// Formats the rates that the simulation assumes.
+fn rates(rates: &Rates) -> String {
     let rate = |bytes_per_s: f64| format!("{}/s", size(bytes_per_s as u64));
     let bound = |rate_of: Option<f64>| rate_of.map_or("unlimited".to_owned(), rate);
-    text.push_str(&format!(
+    format!(
         "rates of a core: columns inflate {}, deflate {}; maps inflate {}, deflate {}; file system: read {}, write {}, opens {}\n",
         rate(rates.narrow_inflate_bytes_per_s),
         rate(rates.narrow_deflate_bytes_per_s),
@@ -84,8 +105,7 @@ pub fn text(simulation: &Simulation) -> String {
         bound(rates.read_bytes_per_s),
         bound(rates.write_bytes_per_s),
         rates.opens_per_s.map_or("unlimited".to_owned(), |rate| format!("{}/s", count(rate.round() as u64))),
-    ));
-    text
+    )
 }
 
 /// Formats the strategies of reading the inputs.
