@@ -173,68 +173,21 @@ fn scale(
     times: Times,
     (kept, unwritten): (Vec<f64>, Option<f64>),
 ) -> Result<ElementMap, Mismatch> {
-    let both = |name: &str| (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default());
-    let (from, to) = match form {
-        TimeAttributes::Cf => {
-            let calendars = both("calendar");
-            let known = Calendar::named(text(target, "calendar").as_deref());
-            if calendars.0 != calendars.1
-                && (known.is_none() || known != Calendar::named(text(attributes, "calendar").as_deref()))
-            {
-                let named = |name: String| if name.is_empty() { "standard".to_owned() } else { name };
-                return Err(Mismatch::attribute("calendar", named(calendars.0), named(calendars.1)));
-            }
-            let units = both("units");
-            if units.0 == units.1 {
-                return Ok(ElementMap::Same);
-            }
-            let parse = |units: &str| known.and_then(|calendar| TimeUnits::parse(units, calendar));
-            let (Some(to), Some(from)) = (parse(&units.0), parse(&units.1)) else {
-                let has_months = is_of_varying_length(&units.0) || is_of_varying_length(&units.1);
-                let mismatch = Mismatch::attribute("units", units.0, units.1);
-                return Err(match has_months {
-                    true => mismatch
-                        .or("months and years vary in length; cdo setreftime,2000-01-01,00:00:00,days writes days"),
-                    false => mismatch,
-                });
-            };
-            (from, to)
-        }
-        TimeAttributes::Reference(reference) => {
-            let name = reference.attribute();
-            let (units, references) = (both("units"), both(name));
-            if units.0 == units.1 && references.0 == references.1 {
-                return Ok(ElementMap::Same);
-            }
-            let factor = number(target, "scaling_factor").unwrap_or(1.0);
-            let parse = |units: &str, reference: &str| {
-                let reference_ns = match reference {
-                    "" => 0,
-                    text => reference_ns(text, Calendar::ProlepticGregorian)?,
-                };
-                Some(TimeUnits { unit_ns: scaled(unit_ns(units)?, factor)?, reference_ns })
-            };
-            // A time with a reference and one without are not comparable.
-            let is_alike = references.0.is_empty() == references.1.is_empty();
-            let parsed = parse(&units.0, &references.0).zip(parse(&units.1, &references.1)).filter(|_| is_alike);
-            let Some((to, from)) = parsed else {
-                let (differing, values) = if units.0 == units.1 { (name, references) } else { ("units", units) };
-                return Err(Mismatch::attribute(differing, values.0, values.1));
-            };
-            (from, to)
-        }
+    let differing = match form {
+        TimeAttributes::Cf => differing_cf_units(target, attributes)?,
+        TimeAttributes::Reference(reference) => differing_nexus_units(target, attributes, reference)?,
     };
+    let Some((to, from)) = differing else { return Ok(ElementMap::Same) };
     let difference = from.reference_ns - to.reference_ns;
     if from.unit_ns == to.unit_ns && difference == 0 {
         return Ok(ElementMap::Same);
     }
+    let units = texts(target, attributes, "units");
     let common = gcd(gcd(from.unit_ns, to.unit_ns), difference.abs());
     let narrow = |number: i128| i64::try_from(number / common);
     let (Ok(multiplier), Ok(divisor)) = (narrow(from.unit_ns), narrow(to.unit_ns)) else {
-        let units = both("units");
         return Err(Mismatch::attribute("units", units.0, units.1));
     };
-    let units = both("units");
     let (units, rounding) = match form {
         TimeAttributes::Cf => {
             // The part divides both units, which are narrow.
@@ -246,13 +199,76 @@ fn scale(
             ((units.1, units.0), rounding)
         }
         TimeAttributes::Reference(reference) => {
-            let references = both(reference.attribute());
+            let references = texts(target, attributes, reference.attribute());
             let words = |units: &str, of: &str| format!("{units} from {} {of}", reference.attribute());
             ((words(&units.1, &references.1), words(&units.0, &references.0)), Rounding::Refused)
         }
     };
     let offset = difference / common;
     Ok(ElementMap::Scale(UnitScale { multiplier, divisor, offset, kept, unwritten, rounding, units }))
+}
+
+/// Returns the text of an attribute in the target and in the input, each empty if it is missing.
+fn texts(target: &[AttributeValue], attributes: &[AttributeValue], name: &str) -> (String, String) {
+    (text(target, name).unwrap_or_default(), text(attributes, name).unwrap_or_default())
+}
+
+/// Returns the CF units of the target and of the input; `None` if their texts are equal.
+fn differing_cf_units(
+    target: &[AttributeValue],
+    attributes: &[AttributeValue],
+) -> Result<Option<(TimeUnits, TimeUnits)>, Mismatch> {
+    let calendars = texts(target, attributes, "calendar");
+    let known = Calendar::named(text(target, "calendar").as_deref());
+    if calendars.0 != calendars.1
+        && (known.is_none() || known != Calendar::named(text(attributes, "calendar").as_deref()))
+    {
+        let named = |name: String| if name.is_empty() { "standard".to_owned() } else { name };
+        return Err(Mismatch::attribute("calendar", named(calendars.0), named(calendars.1)));
+    }
+    let units = texts(target, attributes, "units");
+    if units.0 == units.1 {
+        return Ok(None);
+    }
+    let parse = |units: &str| known.and_then(|calendar| TimeUnits::parse(units, calendar));
+    if let Some(parsed) = parse(&units.0).zip(parse(&units.1)) {
+        return Ok(Some(parsed));
+    }
+    let has_months = is_of_varying_length(&units.0) || is_of_varying_length(&units.1);
+    let mismatch = Mismatch::attribute("units", units.0, units.1);
+    Err(match has_months {
+        true => mismatch.or("months and years vary in length; cdo setreftime,2000-01-01,00:00:00,days writes days"),
+        false => mismatch,
+    })
+}
+
+/// Returns the units of the target and of the input, whose reference is an attribute of NeXus; `None` if the texts of
+/// both attributes are equal.
+fn differing_nexus_units(
+    target: &[AttributeValue],
+    attributes: &[AttributeValue],
+    reference: NexusReference,
+) -> Result<Option<(TimeUnits, TimeUnits)>, Mismatch> {
+    let name = reference.attribute();
+    let (units, references) = (texts(target, attributes, "units"), texts(target, attributes, name));
+    if units.0 == units.1 && references.0 == references.1 {
+        return Ok(None);
+    }
+    let factor = number(target, "scaling_factor").unwrap_or(1.0);
+    let parse = |units: &str, reference: &str| {
+        let reference_ns = match reference {
+            "" => 0,
+            text => reference_ns(text, Calendar::ProlepticGregorian)?,
+        };
+        Some(TimeUnits { unit_ns: scaled(unit_ns(units)?, factor)?, reference_ns })
+    };
+    // A time with a reference and one without are not comparable.
+    let is_alike = references.0.is_empty() == references.1.is_empty();
+    let parsed = parse(&units.0, &references.0).zip(parse(&units.1, &references.1)).filter(|_| is_alike);
+    parsed.map(Some).ok_or_else(|| {
+        let (differing, values) = if units.0 == units.1 { (name, references) } else { ("units", units) };
+        Mismatch::attribute(differing, values.0, values.1)
+    })
 }
 
 /// Returns a unit times a factor; `None` if that is not a whole number of nanoseconds.

@@ -315,10 +315,7 @@ fn make(
     let unchanged: Result<()> = local_inputs.try_for_each(|input| Ok(pool.get(input)?.check_unchanged()?));
     ranks.agree("check whether inputs changed", unchanged.and_then(|()| Ok(watch.cancel.check()?)))?;
     if let Some(tile_observer) = tile_observer {
-        let failed = |source| MergeError::of_observer(source, watch);
-        tile_observer.gather(ranks).map_err(failed)?;
-        let complete = |_| tile_observer.complete(budget.available_bytes(), watch).map_err(failed);
-        ranks.agree("complete the companion of the output", publication.map_or(Ok(()), complete))?;
+        complete_companion(tile_observer, publication.is_some(), &budget, watch, ranks)?;
     }
     let publish = |publication| publish_output(plan, publication, tile_observer);
     ranks.agree("publish the output", publication.map_or(Ok(()), publish))?;
@@ -352,6 +349,20 @@ fn make(
         memory: MemoryReport::of(&budget),
         digest: format!("{:016x}", digests.whole()),
     }))
+}
+
+/// Collective. Completes the companion of the output, on the rank that publishes them.
+fn complete_companion(
+    tile_observer: &dyn TileObserver,
+    publishes: bool,
+    budget: &MemoryBudget,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<()> {
+    let failed = |source| MergeError::of_observer(source, watch);
+    tile_observer.gather(ranks).map_err(failed)?;
+    let completed = if publishes { tile_observer.complete(budget.available_bytes(), watch) } else { Ok(()) };
+    ranks.agree("complete the companion of the output", completed.map_err(failed))
 }
 
 /// Publishes the output, and the companion that `tile_observer` has written.
