@@ -11,6 +11,7 @@ use raddle_core::output::scratch::ScratchError;
 use raddle_core::ranks::communicator::AgreedError;
 use raddle_core::report::progress::Watch;
 use raddle_hdf5::Hdf5Error;
+use raddle_hdf5::object_path::display_path;
 use std::fmt::{Display, Formatter};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -454,6 +455,14 @@ fn first_fault(faults: &[KeyFault]) -> String {
 }
 
 impl MergeError {
+    /// Adds the object at `path` to an error of HDF5; other errors name theirs.
+    pub(crate) fn in_object(self, path: &[u8]) -> Self {
+        match self {
+            Self::Hdf5(error) => Self::Hdf5(error.in_object(display_path(path))),
+            other => other,
+        }
+    }
+
     /// Returns whether this error only reports that another rank failed.
     pub fn is_secondary(&self) -> bool {
         matches!(self, Self::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }))

@@ -537,11 +537,6 @@ impl Edit<'_, '_> {
     }
 
     fn named(&self, column: u32, error: MergeError) -> MergeError {
-        match error {
-            MergeError::Hdf5(error) => {
-                MergeError::Hdf5(error.in_object(display_path(self.plan.schema.column_path(column))))
-            }
-            other => other,
-        }
+        error.in_object(self.plan.schema.column_path(column))
     }
 }

@@ -6,7 +6,7 @@
 use crate::error::{MergeError, Result};
 use crate::options::Watch;
 use crate::plan::MergePlan;
-use crate::schema::boxes::{BoxLayout, Overlap};
+use crate::schema::boxes::{BoxLayout, BoxOverlap};
 use crate::schema::join::{Difference, DifferenceKind, describe_value};
 use crate::schema::{ColumnIndex, display_path};
 use crate::write::values::{ColumnReader, open_pool};
@@ -46,7 +46,7 @@ pub(crate) fn check(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicato
 fn compare_share(plan: &MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<Vec<Difference>> {
     let layouts = (0..).zip(&plan.schema.columns).filter_map(|(column, one)| Some((column, one.boxes.as_deref()?)));
     let all = layouts.flat_map(|(column, layout)| layout.overlaps.iter().map(move |overlap| (column, layout, overlap)));
-    let local_overlaps: Vec<(ColumnIndex, &BoxLayout, &Overlap)> =
+    let local_overlaps: Vec<(ColumnIndex, &BoxLayout, &BoxOverlap)> =
         all.skip(ranks.rank()).step_by(ranks.size()).collect();
     if local_overlaps.is_empty() {
         return Ok(Vec::new());
@@ -79,7 +79,7 @@ fn compare(
     reader: &mut ColumnReader<'_>,
     column: ColumnIndex,
     layout: &BoxLayout,
-    overlap: &Overlap,
+    overlap: &BoxOverlap,
 ) -> Result<Option<Difference>> {
     let class = &plan.schema.columns[column as usize].model().datatype.class;
     let element_len_bytes = class.len_bytes();

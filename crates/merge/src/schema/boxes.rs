@@ -14,14 +14,14 @@ pub struct BoxLayout {
     /// Boxes without common elements.
     pub boxes: Boxes,
     /// Elements that more than one input has.
-    pub overlaps: Vec<Overlap>,
+    pub overlaps: Vec<BoxOverlap>,
     /// Place of each input's whole box; `None` if the input has no element.
     pub places: Vec<Option<Extent>>,
 }
 
 /// Elements of an input that belong to an earlier input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overlap {
+pub struct BoxOverlap {
     /// Number of the input.
     pub input: u32,
     /// Number of the earlier input.
@@ -33,14 +33,14 @@ pub struct Overlap {
 impl BoxLayout {
     /// Places the boxes of inputs, which are given in input order and lie within `dims`.
     pub fn new(dims: Vec<u64>, places: Vec<Option<Extent>>) -> Self {
-        let (mut known, mut overlaps): (Vec<(u32, Extent)>, Vec<Overlap>) = (Vec::new(), Vec::new());
+        let (mut known, mut overlaps): (Vec<(u32, Extent)>, Vec<BoxOverlap>) = (Vec::new(), Vec::new());
         for (input, place) in (0..).zip(&places) {
             let Some(place) = place.as_ref().filter(|place| !place.is_empty()) else { continue };
             let mut parts = vec![place.clone()];
             for (owner, of_owner) in &known {
                 let Some(extent) = place.intersection(of_owner) else { continue };
                 parts = parts.iter().flat_map(|part| without(part, of_owner)).collect();
-                overlaps.push(Overlap { input, owner: *owner, extent });
+                overlaps.push(BoxOverlap { input, owner: *owner, extent });
             }
             known.extend(parts.into_iter().map(|part| (input, part)));
         }
@@ -89,7 +89,7 @@ mod tests {
             [(0, vec![0, 0], Extent::new(&[0, 0], &[2, 4])), (2, vec![0, 4], Extent::new(&[0, 1], &[2, 3]))]
         );
         let common = Extent::new(&[0, 3], &[2, 1]);
-        assert_eq!(layout.overlaps, [Overlap { input: 2, owner: 0, extent: common.clone() }]);
+        assert_eq!(layout.overlaps, [BoxOverlap { input: 2, owner: 0, extent: common.clone() }]);
         assert_eq!(layout.source(2, &common), Extent::new(&[0, 0], &[2, 1]));
         assert_eq!(layout.source(0, &common), Extent::new(&[0, 3], &[2, 1]));
         assert_eq!(layout.hole_count(), 7);

@@ -173,10 +173,7 @@ impl<'p> Committer<'p> {
         while self.at.entry < end {
             self.cancel.check()?;
             let entry = &self.plan.schema.entries[self.at.entry as usize];
-            self.make(entry, claims).map_err(|error| match error {
-                MergeError::Hdf5(error) => MergeError::Hdf5(error.in_object(display_path(&entry.path))),
-                other => other,
-            })?;
+            self.make(entry, claims).map_err(|error| error.in_object(&entry.path))?;
             self.at = Cursor { entry: self.at.entry + 1, ..Cursor::default() };
         }
         Ok(())

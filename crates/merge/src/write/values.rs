@@ -420,12 +420,7 @@ impl<'p> ColumnReader<'p> {
     }
 
     fn named(&self, column: u32, error: MergeError) -> MergeError {
-        match error {
-            MergeError::Hdf5(error) => {
-                MergeError::Hdf5(error.in_object(display_path(self.plan.schema.column_path(column))))
-            }
-            other => other,
-        }
+        error.in_object(self.plan.schema.column_path(column))
     }
 }
 

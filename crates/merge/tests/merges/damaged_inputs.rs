@@ -74,8 +74,7 @@ fn damage_is_refused_unless_digests_are_ignored() {
             let given: Vec<PathBuf> = given.into_iter().cloned().collect();
             for compress in [Compress::default(), Compress::Keep] {
                 for size in [1, 3] {
-                    let options =
-                        MergeOptions { compress: compress.clone(), force: true, ..MergeOptions::new(&output) };
+                    let options = MergeOptions { compress, force: true, ..MergeOptions::new(&output) };
                     let outcomes = ranks::run(size, &given, &options);
                     let what = format!("{dataset}: {given:?} on {size} ranks");
                     assert!(outcomes.iter().all(Result::is_err), "{what}");
