@@ -1,7 +1,7 @@
 //! Rows 11, 13 and 16 for a file that grows in place. When killed or failed at any call, it is the old or the new file,
 //! byte for byte, as soon as the next raddle has opened it, and before the commit for every other reader as well.
 
-use crate::workload::{Outcome, make};
+use crate::workload::{self, Outcome, make};
 use raddle_testing::content::Content;
 use raddle_testing::faults::{self, Action, CHANGING, Fault};
 use raddle_testing::plain;
@@ -63,9 +63,7 @@ impl Growing {
     }
 
     fn raddle(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
-        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments);
-        command
+        workload::raddle(&self.root, arguments)
     }
 
     fn command(&self) -> Command {
@@ -76,12 +74,8 @@ impl Growing {
         self.folder.path().join("log")
     }
 
-    fn run(&self, mut command: Command) -> Outcome {
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let reported =
-            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
-        Outcome { code, reported, struck: faults::struck(&self.log()) }
+    fn run(&self, command: Command) -> Outcome {
+        workload::run(command, &self.log())
     }
 
     fn run_with(&self, fault: &Fault) -> Outcome {

@@ -2,6 +2,7 @@
 //! samples or all of the new ones. If the old dataset has a different layout, a reader may temporarily find none.
 
 use crate::distance;
+use crate::workload::raddle;
 use raddle_core::cancel::CancelToken;
 use raddle_core::ranks::communicator::SingleProcess;
 use raddle_core::report::progress::{Silent, Watch};
@@ -112,10 +113,9 @@ impl Datasets {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
         let arguments = ["idx", "write", "new.npy", "-j", "1", "--progress", "never", "-o"];
-        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments).stdin(Stdio::null());
-        command.arg(Path::new("out").join(self.name())).args(self.options);
+        let mut command = raddle(&self.root, &arguments);
+        command.stdin(Stdio::null()).arg(Path::new("out").join(self.name())).args(self.options);
         match self.kind {
             Kind::Idx(_) => {
                 command.args(["-f", "--bits-per-block", &BITS_PER_BLOCK.to_string(), "--blocks-per-file", "16"])

@@ -28,6 +28,21 @@ pub struct Outcome {
     pub struck: Vec<String>,
 }
 
+/// Creates a `raddle` command in a folder.
+pub fn raddle(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
+    command.current_dir(root).env("NO_COLOR", "1").args(arguments);
+    command
+}
+
+/// Runs a command to completion; `log` is the log of its faults.
+pub fn run(mut command: Command, log: &Path) -> Outcome {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let reported = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
+    Outcome { code, reported, struck: faults::struck(log) }
+}
+
 /// Inputs in `in/`, outputs in `out/`, and the right output.
 pub struct Workload {
     folder: TempDir,
@@ -180,9 +195,7 @@ impl Workload {
 
     /// Creates a `raddle` command in the root folder.
     pub fn raddle(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("raddle"));
-        command.current_dir(&self.root).env("NO_COLOR", "1").args(arguments);
-        command
+        raddle(&self.root, arguments)
     }
 
     /// Creates the command of the workload.
@@ -203,12 +216,8 @@ impl Workload {
     }
 
     /// Runs a command to completion.
-    pub fn run(&self, mut command: Command) -> Outcome {
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let reported =
-            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        let code = output.status.code().or(output.status.signal().map(|signal| -signal)).unwrap();
-        Outcome { code, reported, struck: faults::struck(&self.log()) }
+    pub fn run(&self, command: Command) -> Outcome {
+        run(command, &self.log())
     }
 
     /// Checks that the output is right and nothing else is left.

@@ -305,7 +305,7 @@ fn ranks_that_contradict_each_other_leave_the_step_as_it_was() {
 }
 
 /// Returns a volume cut into `ranks` slabs of unequal height.
-fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
+pub(crate) fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
     let height = domain.end[2];
     let bound = |rank: u64| (rank * height / ranks + u64::from(rank % 2 == 1 && rank < ranks)).min(height);
     let slab = |rank: u64| {

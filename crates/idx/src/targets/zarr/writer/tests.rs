@@ -8,7 +8,7 @@ use crate::dataset::sample::{Number, SampleType};
 use crate::targets::zarr::{ChunkCompression, Downsample, FormOptions, Images};
 use crate::write::restructure::ImposedBox;
 use crate::write::restructure::tests::partitions;
-use crate::write::writer::tests::files_in;
+use crate::write::writer::tests::{files_in, slabs};
 use proptest::prelude::*;
 use raddle_core::CoreError;
 use raddle_core::cancel::CancelToken;
@@ -185,18 +185,6 @@ proptest! {
             }
         }
     }
-}
-
-/// Returns a volume cut into `ranks` slabs of unequal height.
-fn slabs(domain: &SampleBox, ranks: u64) -> Vec<Vec<SampleBox>> {
-    let height = domain.end[2];
-    let bound = |rank: u64| (rank * height / ranks + u64::from(rank % 2 == 1 && rank < ranks)).min(height);
-    let slab = |rank: u64| {
-        let mut of = *domain;
-        (of.start[2], of.end[2]) = (bound(rank), bound(rank + 1));
-        vec![of]
-    };
-    (0..ranks).map(slab).collect()
 }
 
 fn small(samples: &[&str], downsample: Downsample) -> ImageLayout {
