@@ -9,9 +9,7 @@ output of each is compared with the input before a time counts. Medians, ratios 
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path

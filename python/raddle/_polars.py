@@ -61,7 +61,6 @@ def scan_polars(
     >>> frame = raddle.scan_polars("all.h5", "rec.slc")  # doctest: +SKIP
     >>> frame.filter(pl.col("calE") > 2).select("evt", "calE").collect()  # doctest: +SKIP
     """
-    import polars as pl
     from polars.io.plugins import register_io_source
 
     rows = scan(path, index=index, threads=threads, values=values)[table]

@@ -7,7 +7,7 @@ That condition excludes no row that the query would keep.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raddle import _core
 from raddle._keywords import Values

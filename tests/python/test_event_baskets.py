@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import raddle
 import uproot
-from event_files import columns, expected
+from event_files import columns
 from raddle import errors
 
 

@@ -2,7 +2,6 @@
 
 import io
 import shutil
-import sys
 
 import h5py
 import numpy as np

@@ -11,7 +11,7 @@ import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from predicates import combined
-from raddle import Scan, _scan_batches, errors
+from raddle import Scan, errors
 from sql_tables import ROWS, file, small_batches  # noqa: F401
 
 df = pytest.importorskip("datafusion")
