@@ -1,7 +1,6 @@
 //! Baskets: the entries of one branch in a range, compressed together.
 //!
-//! Invariant of an open basket: it has exactly the number of entries that the tree states, and each lies within its
-//! data.
+//! Invariant of an open basket: it has exactly the number of entries that the tree states, and they fill its data.
 
 use super::file::decode_payload;
 use super::key::Key;
@@ -353,8 +352,18 @@ fn offsets(
     // Without an early exit, so that several offsets are compared at a time.
     let is_rising = offsets.windows(2).fold(true, |is_rising, pair| is_rising & (pair[0] <= pair[1]));
     match is_rising {
-        true => Ok(Ends::Offsets(offsets)),
+        true => beginning_with_data(bytes, front, offsets),
         false => Err(bytes.damaged("the entries' offsets decrease")),
+    }
+}
+
+/// Checks that the first entry begins with the data: bytes before it would belong to no entry.
+fn beginning_with_data(bytes: &Bytes<'_>, front: &BasketPrefix, offsets: Vec<u32>) -> Result<Ends, UnlocatedError> {
+    match offsets.first() {
+        Some(first @ 1..) if front.entries > 0 => {
+            Err(bytes.damaged(format!("its first entry begins at byte {first} of the data")))
+        }
+        _ => Ok(Ends::Offsets(offsets)),
     }
 }
 
@@ -377,5 +386,5 @@ fn offsets_of_lengths(
         offsets.push(start as u32);
     }
     offsets.push(data_len_bytes as u32);
-    Ok(Ends::Offsets(offsets))
+    beginning_with_data(bytes, front, offsets)
 }

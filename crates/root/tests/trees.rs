@@ -170,6 +170,20 @@ fn bytes_of_entries() {
     assert_eq!(block.columns[0].as_bytes().unwrap(), (&[0, 18][..], expected.as_slice()));
 }
 
+/// A changed byte in the compressed data of a basket makes its first offset larger. Its format has no checksum.
+#[test]
+fn bytes_before_the_first_entry_are_damage() {
+    let mut bytes = std::fs::read(sample("unsplit.root")).unwrap();
+    bytes[5517] = 1;
+    for raw in [false, true] {
+        let file = RootFile::of_bytes(Path::new("changed.root"), bytes.clone()).unwrap();
+        let source = TreeSource::open(file, "events", RootOptions { raw }).unwrap();
+        let number = source.schema().position("clusters").unwrap();
+        let error = source.reader(&[number]).unwrap().read(0..ENTRIES).unwrap_err().to_string();
+        assert!(error.contains("its first entry begins at byte") && error.contains("branch clusters"), "{error}");
+    }
+}
+
 /// Checks that neither the counter of a split collection, whose entries are numbers, nor the branch of a member, whose
 /// entries have one value per object, has the class of a collection, whatever the class of the objects.
 #[test]
