@@ -212,13 +212,13 @@ impl Scanner<'_, '_> {
 
     fn link(&self, target: &LinkTarget) -> raddle_hdf5::Result<Role> {
         match target {
-            LinkTarget::Soft(path) => Ok(Role::SoftLink(path.clone())),
+            LinkTarget::Soft(path) => Ok(Role::SoftLink(as_created(path))),
             LinkTarget::External { file, path } => {
                 let file = match self.output_folder {
                     Some(folder) => name_from(folder, self.view.file().path(), file).into_owned(),
                     None => file.clone(),
                 };
-                Ok(Role::ExternalLink { file, path: path.clone() })
+                Ok(Role::ExternalLink { file, path: as_created(path) })
             }
             LinkTarget::UserDefined { class, data } => Ok(Role::UserLink { class: *class, data: data.clone() }),
             _ => Err(self.unsupported(0, "a link of a kind unknown to raddle".to_owned())),
@@ -353,6 +353,20 @@ pub(super) fn follow(entry: &mut ScannedEntry, rule: &Rule) {
         let (along, of_axis) = split_again(template, fact, axis);
         (*template, *fact) = (Arc::new(along), of_axis);
     }
+}
+
+/// Returns the path of a link as libhdf5 stores it in a new link: without repeated slashes and without one at the end.
+fn as_created(path: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte != b'/' || kept.last() != Some(&b'/') {
+            kept.push(byte);
+        }
+    }
+    if kept.len() > 1 && kept.ends_with(b"/") {
+        kept.pop();
+    }
+    kept
 }
 
 fn holds_revised_reference(class: &TypeClass) -> bool {
