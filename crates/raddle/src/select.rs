@@ -142,8 +142,9 @@ impl SelectRequest {
         self.execution.apply(&mut options, context.default_jobs);
         let of_file = |error| Error::of_merge(&error, std::slice::from_ref(&self.file));
         context.on_first("complete an interrupted append", || settle(&self.file).map(drop).map_err(of_file))?;
-        let found = self.key(&options).and_then(|(spec, derived)| {
-            let selection = select(&self.file, (&self.conditions, self.values), &spec, options.jobs, context)?;
+        let found = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error)).and_then(|file| {
+            let (spec, derived) = self.key(&file, &options)?;
+            let selection = select(&file, (&self.conditions, self.values), &spec, options.jobs, context)?;
             Ok((selection, derived))
         });
         let (selection, derived) = context.ranks.agree("select events", found)?;
@@ -161,12 +162,11 @@ impl SelectRequest {
 
     /// Returns the specification of the key of the events, and those of all columns to derive: this key first, then the
     /// others that the file records.
-    fn key(&self, options: &MergeOptions) -> Result<(KeySpec, Vec<DerivedSpec>), Error> {
+    fn key(&self, file: &OpenFile, options: &MergeOptions) -> Result<(KeySpec, Vec<DerivedSpec>), Error> {
         let Some(first) = self.conditions.first() else {
             return Err(Error::usage("no condition: give one with --where, such as 'rec.slc: calE > 2'"));
         };
-        let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
-        let of_table = Table::of(&file, &first.table).and_then(|table| key_of(&table, self.key.as_deref()));
+        let of_table = Table::of(file, &first.table).and_then(|table| key_of(&table, self.key.as_deref()));
         let key = of_table.map_err(|error| Error::of_query(&error))?;
         let records = records_of(&self.file, options)
             .map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
@@ -218,16 +218,15 @@ fn name_of(spec: &KeySpec) -> &str {
 
 /// Returns the rows of all tables of a file that belong to events that satisfy conditions on some values.
 pub(crate) fn select(
-    file: &Path,
+    file: &OpenFile,
     (conditions, values): (&[TableCondition], Option<Values>),
     spec: &KeySpec,
     threads: usize,
     context: &Context<'_>,
 ) -> Result<TableSelection, Error> {
-    let file = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
     let key = name_of(spec);
     let failed = |error: QueryError| Error::of_query(&error);
-    let index = match Index::find(&file).map_err(failed)? {
+    let index = match Index::find(file).map_err(failed)? {
         FoundIndex::Usable(index) => Some(index),
         FoundIndex::Stale if context.leads() => {
             let path = Index::default_path(file.path());
@@ -239,18 +238,19 @@ pub(crate) fn select(
     let running = SearchContext { threads, cancel: context.watch.cancel };
     let mut events: Option<EventSet> = None;
     for condition in conditions {
-        let table = Table::of(&file, &condition.table).map_err(failed)?.with_values(values);
+        let table = Table::of(file, &condition.table).map_err(failed)?.with_values(values);
         let found =
             events_of(&table, key, Some(&condition.condition), None, index.as_ref(), running).map_err(failed)?;
         events = Some(events.map_or_else(|| found.clone(), |known| known.intersection(&found)));
     }
     let events = events.unwrap_or_default();
     let mut selection = TableSelection {
+        input: Some(file.identity()),
         conditions: conditions.iter().map(ToString::to_string).collect(),
         values: values.map(|values| values.to_string()),
         ..TableSelection::default()
     };
-    for table in keyed_tables(&file, key).map_err(failed)? {
+    for table in keyed_tables(file, key).map_err(failed)? {
         let of = row_count(&table, key).map_err(failed)?;
         let taken = rows_of(&table, key, &events, None, running).map_err(failed)?;
         selection.tables.insert(table.path().as_bytes().to_vec(), SelectedRows { of, taken });
@@ -283,5 +283,7 @@ pub(crate) fn recorded_selection(
     let parsed = conditions.iter().map(|text| text.parse()).collect::<Result<Vec<TableCondition>, QueryError>>();
     let parsed = parsed.map_err(|error| Error::of_query(&error))?;
     let values = values.map(|word| word.parse()).transpose().map_err(|error| Error::of_query(&error))?;
-    select(input, (&parsed, values), spec, options.jobs, context).map(Some)
+    settle(input).map_err(|error| Error::of_merge(&error, &[input.to_path_buf()]))?;
+    let input = OpenFile::open(input, Some(1)).map_err(|error| Error::of_file(&error))?;
+    select(&input, (&parsed, values), spec, options.jobs, context).map(Some)
 }

@@ -1,6 +1,7 @@
 //! Row 22: an input that changes while it is read.
 
-use crate::workload::{Outcome, Workload};
+use crate::killing::make_events;
+use crate::workload::{Outcome, Workload, make};
 use raddle_testing::faults::{Action, Fault};
 
 /// Changes the input `victim` at every `step`-th read of inputs. If it grew before it was first examined, `check`
@@ -54,6 +55,42 @@ fn an_input_that_grows_is_noticed() {
 #[test]
 fn an_input_that_is_cut_is_noticed() {
     of_merges(4, &Action::Cut);
+}
+
+/// Changes the only input, `in/0.h5`, before it is opened again. Whatever a run determined before does not belong to the
+/// file any more.
+fn changed_between_openings(workload: &Workload) {
+    let victim = workload.root().join("in/0.h5");
+    let bytes = std::fs::read(&victim).unwrap();
+    for at in 2.. {
+        workload.reset();
+        std::fs::write(&victim, &bytes).unwrap();
+        let fault = Fault { calls: "open", at, sticky: false, action: Action::Grow(victim.clone()) };
+        let outcome = workload.run_with(&fault, "in/0.h5");
+        if outcome.struck.is_empty() {
+            return assert!(at > 3, "the input is opened once");
+        }
+        let is_refused = outcome.code == 3 && outcome.reported.contains("in/0.h5: changed while it was being read");
+        assert!(is_refused, "{fault:?} {outcome:?}");
+    }
+}
+
+#[test]
+fn rows_that_were_selected_belong_to_the_file_that_is_written() {
+    let arguments = ["select", "in/0.h5", "--where", "table: x < 8000000", "--keys", "/spill/evt", "-o", "out/out.h5"];
+    let workload = Workload::of(&[&arguments[..], &["-f", "-j", "1", "--progress", "never"]].concat(), |inputs| {
+        make_events(&inputs.join("0.h5"));
+    });
+    changed_between_openings(&workload);
+}
+
+#[test]
+fn all_outputs_of_a_split_are_of_the_same_inputs() {
+    let arguments = ["split", "in/0.h5", "--by", "variable", "--dir", "out", "-f", "-j", "1", "--progress", "never"];
+    let workload = Workload::of(&arguments, |inputs| {
+        make(&inputs.join("0.h5"), 1, &[("/out", 1), ("/other", 1), ("/third", 1)], 1024);
+    });
+    changed_between_openings(&workload);
 }
 
 #[test]

@@ -46,7 +46,7 @@ const EVENTS: u64 = 16 * 1024;
 const CHUNK_ROWS: u64 = 4096;
 
 /// Writes a file with keys of events.
-fn make_events(path: &Path) {
+pub fn make_events(path: &Path) {
     let mut file = DefaultFormatFile::create(path).unwrap();
     for group in [b"/spill".as_slice(), b"/table"] {
         file.create_group(group).unwrap();

@@ -7,6 +7,7 @@ use super::flat;
 use super::found::{FoundInputs, LearnedValues};
 use super::growable::Growable;
 use super::growth::{ColumnGrowth, Growth};
+use super::input_states::InputStates;
 use super::new_columns::table_rows;
 use super::null::make_null;
 use super::{ColumnPlan, MergePlan, PlannedInput, Planner, sizes};
@@ -99,6 +100,7 @@ pub(crate) fn plan_from(
     ranks.agree("complete an interrupted append", settled)?;
     let mut inputs = inputs.to_vec();
     let mut learned = LearnedValues::default();
+    let mut states = InputStates::before(&inputs, options);
     let mut is_ordered = false;
     loop {
         let mut found = FoundInputs::new(options, inputs.len());
@@ -108,6 +110,7 @@ pub(crate) fn plan_from(
         found.learned.clone_from(&learned);
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
+        ranks.agree(PLANNING, states.check(&found.inputs))?;
         let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
         if !plan.uncounted.is_empty() {
             learned.counts.extend(ranks.agree(PLANNING, counting::count(&plan, &plan.uncounted, watch))?);
@@ -248,10 +251,10 @@ fn plan_read(
         derived: DerivedColumns::new(options.derived.clone(), replaced),
         link_names,
         remembered: recorded.record_for(inputs.len()),
+        input_digests: digests,
         carried,
         growth,
         alignment: None,
-        input_digests: digests,
         convention: joined.convention,
         uncounted: joined.uncounted,
         unranged,

@@ -19,6 +19,7 @@ mod found;
 mod grid;
 mod growable;
 pub mod growth;
+pub mod input_states;
 pub mod layout;
 pub mod layout_rules;
 pub mod links;
@@ -108,9 +109,9 @@ pub struct MergePlan {
     pub link_names: Vec<Vec<u8>>,
     /// Records of the inputs that also hold for the output.
     pub(crate) remembered: Option<StoredRecord>,
-    /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
     /// Digests that inputs hold of their own values.
     pub(crate) input_digests: InputDigests,
+    /// Digests and row ranges stored in the only input, if it is rewritten in place; they are carried over.
     pub carried: Option<StoredDigests>,
     /// Growth of the first input, if the others are appended to it; `tiles` then holds only the new tiles.
     pub growth: Option<Growth>,

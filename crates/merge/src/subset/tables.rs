@@ -12,6 +12,7 @@ use crate::schema::parent_path;
 use crate::schema::{Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
 use crate::subset::cut::{check_references, check_rules};
 use raddle_core::plan::Segment;
+use raddle_core::pooled_file::FileIdentity;
 use raddle_core::rows::Rows;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,8 @@ use std::fmt;
 /// Rows of tables to which the output is restricted.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TableSelection {
+    /// State of the file in which the rows were found, if it must not have changed.
+    pub input: Option<FileIdentity>,
     /// Conditions that the rows satisfy, as text for the record of the merge.
     pub conditions: Vec<String>,
     /// Values that the conditions compare, if they were chosen, for the record of the merge.

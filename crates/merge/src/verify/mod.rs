@@ -27,6 +27,7 @@ use crate::verify::remembered::{OnConflict, recall};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::model::{FileTree, ObjectKind};
+use raddle_hdf5::source::InputFile;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -98,9 +99,20 @@ pub fn verify_collective(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<VerifyReport> {
+    of_unchanged_collective(output, ranks, || compare_collective(output, inputs, options, watch, ranks))
+}
+
+fn compare_collective(
+    output: &Path,
+    inputs: &[PathBuf],
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<VerifyReport> {
     let started = std::time::Instant::now();
     let Recalled { options: recalled, inputs: recorded } =
         ranks.agree(VERIFYING, recall_options(output, inputs, options))?;
+    let recalled = MergeOptions { ignore_digests: true, ..recalled };
     let expected = plan_collective(inputs, &recalled, watch, ranks)?;
     let found = plan_file_collective(output, Selection::default(), options, watch, ranks)?;
     let total_bytes = Some(expected.logical_len_bytes().saturating_mul(2));
@@ -112,7 +124,6 @@ pub fn verify_collective(
         0 => comparison.stacks(),
         _ => {
             comparison.report = VerifyReport::default();
-    let recalled = MergeOptions { ignore_digests: true, ..recalled };
             Ok(())
         }
     };
@@ -128,6 +139,31 @@ pub fn verify_collective(
     }
     report.elapsed_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageFinished { stage: Stage::Verify, elapsed_s: report.elapsed_s });
+    Ok(report)
+}
+
+/// Collective. Returns the report of `compare` on the file at `path`. While another program writes the file, its parts do
+/// not match each other, which is not damage.
+///
+/// # Errors
+/// Those of `compare`. If it finds differences and the file changed meanwhile, [`Hdf5Error::Changed`] on the ranks that
+/// see the change, and [`raddle_core::CoreError::RankFailed`] on the others.
+///
+/// [`Hdf5Error::Changed`]: raddle_hdf5::Hdf5Error::Changed
+pub(crate) fn of_unchanged_collective(
+    path: &Path,
+    ranks: &dyn Communicator,
+    compare: impl FnOnce() -> Result<VerifyReport>,
+) -> Result<VerifyReport> {
+    // The completion of an interrupted append is not a change by another program.
+    ranks.agree(VERIFYING, crate::append::redo::settle(path))?;
+    // The comparison reports a file that cannot be opened.
+    let file = InputFile::open(path).ok();
+    let report = compare()?;
+    if !report.mismatches.is_empty() {
+        let unchanged = file.map_or(Ok(()), |file| file.check_unchanged());
+        ranks.agree(VERIFYING, unchanged.map_err(MergeError::from))?;
+    }
     Ok(report)
 }
 
@@ -251,6 +287,7 @@ pub(crate) fn plan_file_collective(
         selection,
         subset: Vec::new(),
         rows: None,
+        ignore_digests: true,
         ..options.clone()
     };
     plan_collective(&[path.to_path_buf()], &as_it_is, watch, ranks).map_err(|error| match error {
@@ -287,7 +324,6 @@ struct SentMismatch {
     input: Option<Vec<u8>>,
 }
 
-        ignore_digests: true,
 impl From<&Mismatch> for SentMismatch {
     fn from(Mismatch { path, what, row, input }: &Mismatch) -> Self {
         let input = input.as_ref().map(|input| input.as_os_str().as_bytes().to_vec());

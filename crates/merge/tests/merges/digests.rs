@@ -1,8 +1,10 @@
 //! Checks a merged file against its own digests: an untouched file is intact, and every changed byte of data is found,
 //! with its dataset and rows.
 
-use crate::watched::{merge_to, watched};
+use crate::watched::{merge_to, replacing, watched};
 use proptest::prelude::*;
+use raddle_core::report::progress::Stage;
+use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{CreationOrder, Dataspace};
 use raddle_merge::plan::chunk::Chunk;
 use raddle_merge::verify::VerifyReport;
@@ -230,4 +232,23 @@ fn a_file_without_digests_says_so() {
     let output = folder.path().join("merged.h5");
     merge_to(&output, &inputs, &MergeOptions { provenance: false, ..MergeOptions::new("") }).unwrap();
     assert!(matches!(check_file(&output), Err(MergeError::NoDigests { .. })));
+}
+
+#[test]
+fn a_file_that_is_replaced_during_the_check_is_not_called_damaged() {
+    for stage in [Stage::Scan, Stage::Verify] {
+        for is_against_inputs in [false, true] {
+            let merged = merged(Compress::None);
+            let new = merged.output.with_extension("new");
+            let reversed: Vec<PathBuf> = merged.inputs.iter().rev().cloned().collect();
+            merge_to(&new, &reversed, &MergeOptions::new("")).unwrap();
+            let options = MergeOptions::new(&merged.output);
+            let outcome = replacing((&merged.output, &new), stage, 1, |watch| match is_against_inputs {
+                true => verify(&merged.output, &merged.inputs, &options, watch),
+                false => check(&merged.output, &options, watch),
+            });
+            assert!(!new.exists(), "{stage:?}");
+            assert!(matches!(outcome, Err(MergeError::Hdf5(Hdf5Error::Changed { .. }))), "{stage:?}: {outcome:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! All tests are in one program, because each separate program would have to link HDF5 again.
 
 mod append;
+mod changed_inputs;
 mod damaged_inputs;
 mod digests;
 mod folder;

@@ -11,6 +11,8 @@ use crate::text::quantity;
 use raddle_core::output::publish::hidden_path;
 use raddle_core::report::peak_rss_bytes;
 use raddle_core::report::progress::{Event, Stage, Watch};
+use raddle_merge::plan::PlannedInput;
+use raddle_merge::plan::input_states::InputStates;
 use raddle_merge::write::{MergeReport, merge};
 use raddle_merge::{clear_leftovers, path_text, plan};
 use serde::Serialize;
@@ -124,12 +126,11 @@ impl PlannedSplit {
     }
 
     /// Returns the inputs of an output.
-    fn inputs_of(&self, planned: &PlannedPart) -> Vec<PathBuf> {
-        let inputs = match &planned.part.inputs {
+    fn inputs_of(&self, planned: &PlannedPart) -> &[PlannedInput] {
+        match &planned.part.inputs {
             Some(inputs) => &self.plan.inputs[inputs.clone()],
             None => &self.plan.inputs,
-        };
-        inputs.iter().map(|input| input.path.clone()).collect()
+        }
     }
 
     /// Plans and writes an output.
@@ -138,9 +139,15 @@ impl PlannedSplit {
         let observer = FileObserver::new(watch.observer, &planned.output, planned.logical_len_bytes, &completed);
         let watch = Watch { observer: &observer, cancel: watch.cancel };
         let started = Instant::now();
-        let inputs = self.inputs_of(planned);
+        let known = self.inputs_of(planned);
+        let inputs: Vec<PathBuf> = known.iter().map(|input| input.path.clone()).collect();
         let options = planned.part.options(&self.options, planned.output.clone());
-        let merged = options.and_then(|options| merge(&plan(&inputs, &options, &watch)?, &watch));
+        let merged = options.and_then(|options| {
+            let plan = plan(&inputs, &options, &watch)?;
+            // All outputs hold parts of the same inputs.
+            InputStates::of(known).check(&plan.inputs)?;
+            merge(&plan, &watch)
+        });
         let merged: MergeReport = merged.map_err(|error| Error::of_merge(&error, &inputs))?;
         observer.finish();
         self.record.add(None, &planned.output, &planned.output);

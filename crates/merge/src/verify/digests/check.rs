@@ -16,7 +16,7 @@ use crate::verify::digests::blocks::{InOrder, StoredTiles};
 use crate::verify::digests::column::{ColumnDigests, DigestForm};
 use crate::verify::digests::structure::{known_and_found, structure_digests};
 use crate::verify::digests::{StoredColumn, StoredDigests, stored};
-use crate::verify::{Mismatch, VERIFYING, VerifyReport, plan_file_collective, together};
+use crate::verify::{Mismatch, VERIFYING, VerifyReport, of_unchanged_collective, plan_file_collective, together};
 use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::digest::Digest;
@@ -56,6 +56,15 @@ pub fn check(path: &Path, options: &MergeOptions, watch: &Watch<'_>) -> Result<V
 /// As for [`check`], on every rank; also [`raddle_core::CoreError::RankFailed`] if only another rank encountered an
 /// error.
 pub fn check_collective(
+    path: &Path,
+    options: &MergeOptions,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<VerifyReport> {
+    of_unchanged_collective(path, ranks, || compare_collective(path, options, watch, ranks))
+}
+
+fn compare_collective(
     path: &Path,
     options: &MergeOptions,
     watch: &Watch<'_>,
