@@ -264,12 +264,10 @@ def test_stacks_of_any_shape(data):
             with h5py.File(path, "w") as file:
                 for at, shape in enumerate(shapes):
                     values = random.integers(0, 100, shape)
-                    if kind == "texts":
-                        values = np.array(values).astype(str).astype(object)
-                        values = values.item() if values.shape == () else values
-                    else:
-                        values = np.array(values).astype(kind)
-                    file.create_dataset(f"g/d{at}", data=values, **(storage if shape and 0 not in shape else {}))
+                    dtype = h5py.string_dtype() if kind == "texts" else kind
+                    values = np.array(values).astype(str if kind == "texts" else kind).astype(dtype)
+                    chosen = storage if shape and 0 not in shape else {}
+                    file.create_dataset(f"g/d{at}", data=values, dtype=dtype, **chosen)
                     if len(shape) > 1:
                         file[f"g/d{at}"].dims[1].label = "width"
         MERGING.equal(inputs, "--new-dim", name, judge=judge_stack, name=name)
