@@ -6,10 +6,12 @@ A pulse keeps its events, an entry of a log its time. Values of a whole run are 
 import h5py
 import numpy as np
 import pytest
+import scipp as sc
+import scippnexus as snx
 from hypothesis import given
 from hypothesis import strategies as st
 from merging import case_folder, examples
-from nexus_files import EVENTS, LOG, MERGING, PER_SECOND, Run, group, set_attributes, write_all
+from nexus_files import EVENTS, LOG, MERGING, PER_SECOND, Run, group, rows, set_attributes, write_all
 
 STARTS = [
     "2024-05-01T10:00:00Z", "2024-05-01T11:00:00Z", "2024-05-01T12:00:00+02:00", "2024-04-30T10:00:00", "2024-05-01T10:00:00",
@@ -227,3 +229,57 @@ def test_another_unit_of_an_offset_is_refused(tmp_path):
                 offset=[0.0, 0, 3], offset_units=unit,
             )
     MERGING.refused(inputs, names=["/entry/instrument/bank/transformations/shift", "offset_units", "mm"])
+
+
+@pytest.mark.parametrize("place", ["data", "collection"])
+@pytest.mark.parametrize("values", [(STARTS[0], STARTS[1]), (STARTS[0], None), (None, STARTS[0])])
+@pytest.mark.parametrize("attribute", ["epoch", "start"])
+def test_another_start_of_any_field_with_a_unit_of_time_is_refused(tmp_path, place, values, attribute):
+    """scippnexus reads instants. Their numbers are equal, in all files and in the merge."""
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 2, first_s=10))
+    for path in inputs:
+        with h5py.File(path, "a") as file:
+            scan = group(file["entry"], "scan", {"data": "NXdata", "collection": "NXcollection"}[place])
+            scan.attrs.update(signal="counts", axes=["moment"])
+            scan["counts"] = np.ones(2)
+            rows(scan, "moment", np.arange(2), units="ms")
+    set_attributes(inputs, "entry/scan/moment", attribute, values)
+    MERGING.refused(inputs, names=["/entry/scan/moment", attribute])
+    if None not in values:
+        set_attributes(inputs, "entry/scan/moment", attribute, [values[0]] * 2)
+        MERGING.equal(inputs)
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (2, 2), (3, 3), (3, 1)])
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_further_logs_of_a_log(tmp_path, raddle, counts, unit):
+    """An alarm and the state of a connection have their own times, of which there may be as many as of the log."""
+    inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 3, STARTS[1]))
+    for path, start, unit_here, count in zip(inputs, STARTS, ["s", unit], counts):
+        with h5py.File(path, "a") as file:
+            log = file[LOG]
+            times = np.arange(count) * 5 * PER_SECOND[unit_here]
+            for name in ["alarm_time", "link_time"]:
+                rows(log, name, times, units=unit_here, start=start)
+            # The first values are equal in all inputs.
+            rows(log, "alarm_severity", np.arange(count))
+            log["alarm_message"] = [f"message {number}" for number in range(count)]
+            rows(log, "link", np.arange(count))
+
+    def read(path):
+        with snx.File(path) as file:
+            found = file[LOG][()]
+        found["alarm"].coords["message"] = sc.array(dims=["time"], values=found["alarm"].coords["message"].values)
+        logs = {name: found[name] for name in ["value", "alarm", "link"]}
+        for log in logs.values():
+            log.coords["time"] = log.coords["time"].to(unit="ns")
+        return logs
+
+    def judge_logs(output, inputs):
+        found, parts = read(output), [read(path) for path in inputs]
+        for name in found:
+            expected = sc.concat([part[name] for part in parts], "time")
+            assert sc.identical(found[name], expected), (found[name], expected)
+
+    output = MERGING.equal(inputs, judge=judge_logs)
+    raddle("verify", output, "--against", *inputs)

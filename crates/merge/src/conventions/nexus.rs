@@ -5,10 +5,11 @@
 //! an option takes the first input's. Coordinates must be equal under any option.
 
 mod axes;
+mod links;
 
 use super::{Choice, Completion, Convention, ConventionOptions, FileView, Refusal};
 use crate::rules::calendar::Calendar;
-use crate::rules::time_units::reference_ns;
+use crate::rules::time_units::{reference_ns, unit_ns};
 use crate::rules::{NexusReference, Placement, PositionForm, Rule, TimeAttributes, ValueMeaning};
 use crate::schema::attribute::{named, numbers, strings};
 use crate::schema::join::Difference;
@@ -18,9 +19,10 @@ use crate::schema::{AttributeValue, child_path, display_path, last_name, parent_
 pub struct Nexus;
 
 /// Attributes that determine the meaning of values.
-const MEANING: [&str; 10] = [
+const MEANING: [&str; 11] = [
     "NX_class",
     "units",
+    "offset",
     "offset_units",
     "scaling_factor",
     "signal",
@@ -80,14 +82,17 @@ impl Convention for Nexus {
     fn rules(&self, file: &FileView<'_>, _: &ConventionOptions) -> Result<Vec<(usize, Rule)>, Refusal> {
         let mut rules = Vec::new();
         let has_events = (0..file.len()).any(|at| last_name(file.path_of(at)) == b"event_index");
-        for at in 0..file.len() {
-            let mut rule = if file.column(at).is_some() { field(file, at)? } else { Rule::default() };
+        for (at, mut rule) in links::placed(file)?.into_iter().enumerate() {
             rule.stays_scalar = stays_scalar(file, at);
             rule.is_coordinate = rule.placement == Placement::Once && is_coordinate(file, at, has_events);
             // Attributes that name the axes of fields: `NAME_indices`.
             let names = file.attributes(at).iter().map(|attribute| &attribute.name);
             rule.attributes.extend(names.filter(|name| name.ends_with(b"_indices")).cloned());
-            rules.push((at, rule.with_attributes(&MEANING).with_attributes(&["offset"])));
+            if is_time(file, at) && !matches!(rule.values, ValueMeaning::Time(_)) {
+                rule.attributes.extend(dates(file, at));
+            }
+            rule.attributes.retain(|name| !MEANING.iter().any(|known| known.as_bytes() == name));
+            rules.push((at, rule.with_attributes(&MEANING)));
         }
         Ok(rules)
     }
@@ -97,12 +102,12 @@ impl Convention for Nexus {
     }
 }
 
-fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
-    let path = file.path_of(at);
+/// Returns the rule of a dataset as a field at `path`, which may be a link to it.
+fn field(file: &FileView<'_>, at: usize, path: &[u8]) -> Result<Rule, Refusal> {
     let (group, name) = (parent_path(path), last_name(path));
     let sibling = |name: &[u8]| file.find(&child_path(group, name));
     let class = file.find(group).and_then(|at| file.text(at, "NX_class")).unwrap_or_default();
-    let rows = |at: usize| file.dims(at).and_then(|dims| dims.first().copied());
+    let rows = |at: usize| file.dims(file.resolved(at)).and_then(|dims| dims.first().copied());
     let is_as_long_as =
         |other: &[u8]| !SUMMARIES.contains(&name) && rows(at).is_some() && sibling(other).and_then(rows) == rows(at);
     if sibling(b"event_index").is_some() && sibling(b"event_time_zero").is_some() {
@@ -139,33 +144,39 @@ fn field(file: &FileView<'_>, at: usize) -> Result<Rule, Refusal> {
             let reason = "counts entries in an index that cannot be combined: leave it out with --exclude".to_owned();
             return Err(Refusal { object: display_path(path), reason });
         }
-        return Ok(match name {
-            b"time" => time(file, at),
-            b"value" | b"raw_value" if sibling(b"time").is_some() => Rule::along(0),
+        let has_time = sibling(b"time").is_some();
+        return Ok(match (name, times_of_further_log(file, group, name)) {
+            (b"time", _) => time(file, at),
+            (b"value" | b"raw_value", _) if has_time => Rule::along(0),
+            (_, Some(times)) if times == name => time(file, at),
+            (_, Some(times)) if is_as_long_as(&times) => Rule::along(0),
             _ if is_as_long_as(b"time") => Rule::along(0),
             _ => Rule::once(),
         });
     }
     if class == "NXdata" {
-        return data(file, at, group);
+        return data(file, at, path);
     }
     Ok(Rule::once())
 }
 
 /// Returns the rule of a field of an NXdata group: fields with the length of the signal's first axis are concatenated
 /// along it.
-fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
+fn data(file: &FileView<'_>, at: usize, path: &[u8]) -> Result<Rule, Refusal> {
+    let group = parent_path(path);
     let Some(of_group) = file.find(group) else { return Ok(Rule::once()) };
     let signal = file.text(of_group, "signal").and_then(|name| file.find(&child_path(group, name.as_bytes())));
     let axes = named(file.attributes(of_group), "axes").and_then(strings).unwrap_or_default();
     let (Some(signal), Some(first)) = (signal, axes.first()) else { return Ok(Rule::once()) };
-    let (Some(lengths), Some(dims)) = (file.dims(signal), file.dims(at)) else { return Ok(Rule::once()) };
-    let is_axis = child_path(group, first.as_bytes()) == file.path_of(at);
+    let (Some(lengths), Some(dims)) = (file.dims(file.resolved(signal)), file.dims(at)) else {
+        return Ok(Rule::once());
+    };
+    let is_axis = child_path(group, first.as_bytes()) == path;
     let edges = || {
         let reason = "holds edges of bins, one more than bins, which cannot be concatenated: merge the histograms in \
                       the program that made them, or leave the group out with --exclude"
             .to_owned();
-        Err(Refusal { object: display_path(file.path_of(at)), reason })
+        Err(Refusal { object: display_path(path), reason })
     };
     let are_edges =
         |length: Option<&u64>| length.is_some() && length == lengths.first().map(|length| length + 1).as_ref();
@@ -173,7 +184,7 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
         return if are_edges(dims.first()) { edges() } else { Ok(Rule::along(0)) };
     }
     // Errors of a field have its dimensions.
-    let name = String::from_utf8_lossy(last_name(file.path_of(at))).into_owned();
+    let name = String::from_utf8_lossy(last_name(path)).into_owned();
     let of = name.strip_suffix("_errors").or(name.strip_suffix("_error")).unwrap_or(&name);
     let indices = named(file.attributes(of_group), format!("{of}_indices")).and_then(numbers);
     let axis = match indices {
@@ -187,7 +198,7 @@ fn data(file: &FileView<'_>, at: usize, group: &[u8]) -> Result<Rule, Refusal> {
                     "may lie along several axes of the signal: name its axis in the attribute {name}_indices of its \
                      group, or leave it out with --exclude"
                 );
-                return Err(Refusal { object: display_path(file.path_of(at)), reason });
+                return Err(Refusal { object: display_path(path), reason });
             }
             match !dims.is_empty() && fits(0) {
                 true => Some(0),
@@ -234,15 +245,37 @@ fn is_coordinate(file: &FileView<'_>, at: usize, has_events: bool) -> bool {
     }
 }
 
+/// Returns the name of the times of a further log in the group of an NXlog, if the field belongs to one: an alarm or
+/// the state of a connection has its own times. The names of all fields of such a log begin with its name.
+fn times_of_further_log(file: &FileView<'_>, group: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let sibling = |log: &[u8], end: &[u8]| file.find(&child_path(group, &[log, end].concat()));
+    let has_times = |log: &[u8]| {
+        sibling(log, b"_time").and_then(|at| file.dims(file.resolved(at))).is_some_and(|dims| !dims.is_empty())
+    };
+    // Readers take these fields for its values.
+    let has_values = |log: &[u8]| sibling(log, if log == b"alarm" { b"_severity" } else { b"" }).is_some();
+    let log = (1..=name.len()).rev().map(|end| &name[..end]).find(|log| has_times(log) && has_values(log))?;
+    Some([log, b"_time"].concat())
+}
+
 /// Returns the rule of a time, whose reference is in `offset` or `start`.
 fn time(file: &FileView<'_>, at: usize) -> Rule {
     let reference = if file.has(at, "start") { NexusReference::Start } else { NexusReference::Offset };
     let rule = Rule { values: ValueMeaning::Time(TimeAttributes::Reference(reference)), ..Rule::default() };
-    // Readers accept any date as the reference.
+    let others = dates(file, at).filter(|name| name != reference.attribute().as_bytes());
+    Rule { attributes: others.collect(), ..rule }
+}
+
+/// Returns whether the values of a field are times, which readers count from a date in its attributes.
+fn is_time(file: &FileView<'_>, at: usize) -> bool {
+    file.column(at).is_some() && file.text(at, "units").is_some_and(|units| unit_ns(&units).is_some())
+}
+
+/// Returns the names of the attributes of an object that are dates. Readers accept any of them as a reference.
+fn dates<'a>(file: &FileView<'a>, at: usize) -> impl Iterator<Item = Vec<u8>> + use<'a> {
     let is_date = |attribute: &&AttributeValue| {
         let date = strings(attribute).and_then(|strings| reference_ns(strings.first()?, Calendar::ProlepticGregorian));
-        date.is_some() && attribute.name != reference.attribute().as_bytes()
+        date.is_some()
     };
-    let dates = file.attributes(at).iter().filter(is_date).map(|attribute| attribute.name.clone());
-    Rule { attributes: dates.collect(), ..rule }
+    file.attributes(at).iter().filter(is_date).map(|attribute| attribute.name.clone())
 }

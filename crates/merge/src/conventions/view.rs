@@ -11,6 +11,9 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
+/// Number of links that are followed from one to the next.
+const MAX_LINKS: usize = 16;
+
 /// Scanned file.
 pub struct FileView<'a> {
     /// Path of the file.
@@ -49,6 +52,17 @@ impl<'a> FileView<'a> {
         let paths = self.paths;
         let by_path = self.by_path.get_or_init(|| (0..paths.len()).map(|at| (paths.get(at), at)).collect());
         by_path.get(path).copied()
+    }
+
+    /// Returns the entry to which entry number `at` leads, if it is a link to an object in the file; otherwise `at`.
+    pub fn resolved(&self, at: usize) -> usize {
+        let mut at = at;
+        for _ in 0..MAX_LINKS {
+            let ScannedRole::Other(role) = &self.entries[at].role else { break };
+            let Some(next) = role.target(self.path_of(at)).and_then(|target| self.find(&target)) else { break };
+            at = next;
+        }
+        at
     }
 
     /// Returns the attributes of entry number `at`.

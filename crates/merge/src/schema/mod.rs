@@ -104,6 +104,16 @@ pub enum Role {
 }
 
 impl Role {
+    /// Returns the path to which a hard or soft link at `path` leads in its file.
+    pub fn target(&self, path: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::HardLink { target } => Some(target.clone()),
+            Self::SoftLink(target) if target.starts_with(b"/") => Some(target.clone()),
+            Self::SoftLink(target) => Some(child_path(parent_path(path), target)),
+            _ => None,
+        }
+    }
+
     /// Returns the role as a word for messages.
     pub fn word(&self) -> &'static str {
         match self {

@@ -26,8 +26,11 @@ pub(super) fn settle(completion: &mut Completion<'_>) -> Vec<Difference> {
     if groups.is_empty() {
         return Vec::new();
     }
-    for entry in &completion.schema.entries {
-        if let Role::Column(column) = entry.role
+    let entries = &completion.schema.entries;
+    let by_path: HashMap<&[u8], &SchemaEntry> = entries.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
+    for entry in entries {
+        let target = entry.role.target(&entry.path).and_then(|target| by_path.get(target.as_slice()).copied());
+        if let Role::Column(column) = target.unwrap_or(entry).role
             && let Some((_, fields)) = groups.get_mut(parent_path(&entry.path))
         {
             fields.push((String::from_utf8_lossy(last_name(&entry.path)).into_owned(), column));
