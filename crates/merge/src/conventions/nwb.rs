@@ -187,8 +187,9 @@ fn is_of_channels(file: &FileView<'_>, path: &[u8]) -> bool {
 /// another series. Refuses a dataset that may also describe another axis of the data.
 fn has_samples(file: &FileView<'_>, at: usize, timestamps: usize) -> Result<bool, Refusal> {
     let path = file.path_of(at);
-    let data = file.find(&child_path(parent_path(path), b"data")).and_then(|data| file.dims(data)).unwrap_or_default();
-    let samples = file.dims(timestamps).map_or(data.first().copied(), |dims| dims.first().copied());
+    let dims_of = |at: usize| file.dims(file.resolved(at));
+    let data = file.find(&child_path(parent_path(path), b"data")).and_then(dims_of).unwrap_or_default();
+    let samples = dims_of(timestamps).map_or(data.first().copied(), |dims| dims.first().copied());
     let rows = file.dims(at).and_then(|dims| dims.first().copied());
     if OF_OTHER_AXES.contains(&last_name(path)) || rows.is_none() || rows != samples {
         return Ok(false);
