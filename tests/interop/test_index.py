@@ -40,6 +40,19 @@ def test_virtual_datasets_have_no_statistics(raddle, tmp_path):
     assert "3 virtual datasets without statistics" in shown
 
 
+def test_a_group_with_two_names_has_one_of_them_in_every_index(raddle, tmp_path):
+    """A merge finds the first name, and so does the command that reads its output."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_dataset("table/e", data=np.arange(5.0), chunks=(2,), maxshape=(None,))
+        file["again"] = file["table"]
+    merged, index = tmp_path / "all.h5", tmp_path / "all.h5.stats"
+    raddle("merge", tmp_path / "in.h5", "-o", merged, "--index")
+    raddle("verify", merged)
+    written = index.read_bytes()
+    raddle("index", merged)
+    assert index.read_bytes() == written and b"/again/e" in written
+
+
 def test_an_index_is_the_same_for_any_number_of_threads(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     for jobs in (1, 3):

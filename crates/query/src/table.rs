@@ -13,7 +13,7 @@ use raddle_hdf5::number::NumberType;
 use raddle_hdf5::open_file::{OpenFile, PreparedDataset};
 use raddle_hdf5::paths::ResolvedPath;
 use raddle_hdf5::read::{BoxRead, DatasetReader, ReadCounts};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -399,11 +399,12 @@ impl<'f> Table<'f> {
     }
 }
 
-/// Returns the paths of all groups, each once.
+/// Returns the paths of all groups, each once. A group with several names has the one by which a merge knows it: the
+/// first in breadth-first order.
 pub(crate) fn groups(file: &OpenFile) -> Result<Vec<String>> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut open: Vec<(ObjectIndex, String)> = vec![(0, "/".to_owned())];
-    while let Some((group, path)) = open.pop() {
+    let mut open: VecDeque<(ObjectIndex, String)> = VecDeque::from([(0, "/".to_owned())]);
+    while let Some((group, path)) = open.pop_front() {
         if !seen.insert(group) {
             continue;
         }
@@ -413,7 +414,7 @@ pub(crate) fn groups(file: &OpenFile) -> Result<Vec<String>> {
             let is_searched = path != "/" || link.name != PROVENANCE_GROUP;
             let is_group = is_searched && matches!(file.object(object)?.kind, ObjectKind::Group(_));
             if let (true, Ok(name)) = (is_group, std::str::from_utf8(&link.name)) {
-                open.push((object, format!("{}/{name}", path.trim_end_matches('/'))));
+                open.push_back((object, format!("{}/{name}", path.trim_end_matches('/'))));
             }
         }
         found.push(path);
