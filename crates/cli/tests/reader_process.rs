@@ -87,6 +87,18 @@ fn crashes_are_survived() {
 }
 
 #[test]
+fn a_reader_that_cannot_be_started_is_not_blamed_on_the_file() {
+    let run = Run::new("exit 1");
+    let (code, reported) = run.raddle(&["rechunk", "good.h5", "-o", "out.h5", "-q"]);
+    assert_eq!(code, 3, "{reported}");
+    assert!(
+        reported.contains("cannot be started") && reported.contains("check that this program can run"),
+        "{reported}"
+    );
+    assert!(!reported.contains("copy the files again"), "{reported}");
+}
+
+#[test]
 fn a_reader_that_hangs_is_given_up() {
     Run::new(&format!("{GREET}; exec sleep 100")).is_refused("no answer within 1s");
     Run::new("exec sleep 100").is_refused("no answer within 1s");
