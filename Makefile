@@ -205,6 +205,7 @@ loom:
 
 check: setup-tests
 	scripts/tracked-files.sh
+	$(BIN)/ruff check --quiet
 	$(BIN)/python scripts/prose.py check
 	$(BIN)/python scripts/map.py --check
 	$(BIN)/python scripts/circles.py

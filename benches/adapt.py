@@ -23,7 +23,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from apply import HERE, SERIAL, instructions, interval
 from run import RADDLE, timed
 

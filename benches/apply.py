@@ -22,7 +22,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from run import RADDLE, timed
 
 HERE = Path(__file__).parent

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import netCDF4
 import numpy as np
-
 from run import HERE, RADDLE, machine, timed
 from session import table
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 import hdf5plugin
-
 from python import merged_workload
 from run import RADDLE, timed
 from session import arguments, begun, environment_with, folder_and_package, keep, result_of, touch_memory

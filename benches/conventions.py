@@ -20,7 +20,6 @@ from pathlib import Path
 
 import netCDF4
 import numpy as np
-
 from corpora import RADDLE, smooth
 from run import HERE, machine, timed
 from session import table, touch_memory

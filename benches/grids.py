@@ -14,7 +14,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from corpora import smooth
 
 SHAPE = (2920, 96, 192)

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from run import RADDLE, timed
 
 MEMORY = "256MiB"

@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     from raddle._object import AttributeManager, Datatype, Unreadable
     from raddle._partition import Share
     from raddle._polars import scan_polars
-    from raddle._reports import AppendReport, DoctorReport, IndexReport, Inspection, MergeReport, Plan, RechunkReport, SplitReport, VerifyReport
+    from raddle._reports import (
+        AppendReport,
+        DoctorReport,
+        IndexReport,
+        Inspection,
+        MergeReport,
+        Plan,
+        RechunkReport,
+        SplitReport,
+        VerifyReport,
+    )
     from raddle._runs import append, index, inspect, rechunk, references, verify
     from raddle._scan import Scan
     from raddle._select import select

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle._scan_files import row_shape
 from raddle._tables import flat, flat_shape
 from raddle.errors import UsageError

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle.errors import UsageError
 
 if TYPE_CHECKING:

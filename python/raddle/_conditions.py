@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
-
 from raddle import _core
 from raddle.errors import UsageError
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle._device import Array, Slot
 from raddle._nvcomp import NvComp
 from raddle._ranges import read_ranges

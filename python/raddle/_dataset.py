@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle._blocks import BLOCK_LEN_BYTES, chunk_selections, dask_array
 from raddle._conversion import assign, converted
 from raddle._dimensions import Dimensions

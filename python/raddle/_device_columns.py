@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle import _core
 from raddle._device import Array, Device, Slot
 from raddle._device_plan import (

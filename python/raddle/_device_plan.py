@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle._device import ALIGNMENT
 from raddle._selection import rows_of
 from raddle._types import raw_bytes

@@ -12,12 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle import _core
-from raddle._event_options import ID, Differing
-from raddle._reports import Fields
 from raddle._call import as_paths
+from raddle._event_options import ID, Differing
 from raddle._keywords import Path, options_json
+from raddle._reports import Fields
 from raddle.errors import ObjectNotFoundError, UsageError
 
 

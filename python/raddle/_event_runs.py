@@ -9,15 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle import _core
+from raddle._call import as_paths, run
 from raddle._event_options import ID, Choice, Differing, Layout, Serialize
 from raddle._event_reports import EventsInspection, EventsReport
 from raddle._forms import flattened
+from raddle._keywords import Duplicates, Inputs, Order, Path, Size, options_json
 from raddle._progress import ProgressMode
 from raddle._ranks import Communicator
-from raddle._call import as_paths, run
-from raddle._keywords import Duplicates, Inputs, Order, Path, Size, options_json
 from raddle.errors import UsageError
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle._selection import rows_of
 from raddle._tables import awkward_column
 from raddle.errors import DamagedError, ObjectNotFoundError, UsageError

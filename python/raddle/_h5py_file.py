@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle import _h5py_server as server
 from raddle._h5py_values import Decoder, MessageError, taken_apart
 from raddle.errors import DamagedError, InputError, ObjectNotFoundError, UnsupportedError

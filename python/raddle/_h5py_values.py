@@ -13,7 +13,6 @@ import re
 from typing import Any
 
 import numpy as np
-
 from raddle._values import Empty
 
 # A type in the form of numpy's `dtype.str`.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle import _core
 from raddle._scan_files import table_row_shape
 from raddle._tables import as_str, flat
@@ -14,7 +13,6 @@ from raddle.errors import UsageError
 
 if TYPE_CHECKING:
     import boost_histogram
-
     from raddle._dataset import Dataset
     from raddle._scan import Scan
 

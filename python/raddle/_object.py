@@ -7,7 +7,6 @@ from collections.abc import Iterator, KeysView, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle._completion import Names
 from raddle._values import Empty, encoded
 from raddle.errors import InputError, ObjectNotFoundError, UnsupportedError

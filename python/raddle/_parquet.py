@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle.errors import UsageError
 
 _MAX_ROWS = 10_000

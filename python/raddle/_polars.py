@@ -12,7 +12,6 @@ from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle._conditions import Condition
 from raddle._file_scan import scan
 from raddle._keywords import Inputs, Path, Values

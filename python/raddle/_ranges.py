@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle.errors import DamagedError
 
 _CALL_LEN_BYTES = 8 << 20

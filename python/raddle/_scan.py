@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-
 from raddle import _core
 from raddle._aggregate import Aggregate
 from raddle._arrow import reader as arrow_reader
@@ -26,7 +25,6 @@ from raddle.errors import UsageError
 
 if TYPE_CHECKING:
     import boost_histogram
-
     from raddle._file_scan import FileScan
 
 Arrays = dict[str, np.ndarray[Any, Any]]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
 from raddle import _core
 from raddle._dataset import Dataset
 from raddle._keywords import Values

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raddle import _core
 from raddle._call import run
+from raddle._conditions import Condition
 from raddle._keywords import (
     Compat,
     Empty,
@@ -24,7 +25,6 @@ from raddle._keywords import (
 )
 from raddle._progress import ProgressMode
 from raddle._reports import MergeReport
-from raddle._conditions import Condition
 from raddle.errors import UsageError
 
 

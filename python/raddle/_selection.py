@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle.errors import SelectionError, UsageError
 
 # Start, count and step, or the selected elements themselves.

@@ -16,7 +16,6 @@ from raddle.errors import ObjectNotFoundError, RaddleError, UsageError
 
 if TYPE_CHECKING:
     import datafusion
-
     from raddle._sql_tables import Tables
 
 _READING = {"describe", "desc", "explain", "from", "select", "show", "table", "values", "with"}

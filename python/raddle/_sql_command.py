@@ -18,7 +18,6 @@ from raddle.errors import LimitError, OutputError, RaddleError, UsageError
 
 if TYPE_CHECKING:
     import datafusion
-
     from raddle._sql_tables import Tables
 
 HELP = """\

@@ -11,7 +11,6 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-
 from raddle.errors import UsageError
 
 BINARY = ("arrow", "parquet")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from datafusion import expr as expressions
-
 from raddle._conditions import Condition
 from raddle._supersets import MIRRORED, Columns, both, either
 

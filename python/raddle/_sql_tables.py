@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 from datafusion.catalog import CatalogProvider, SchemaProvider, Table
-
 from raddle._arrow import arrow_type, record_batches, schema
 from raddle._call import _level_of_caller
 from raddle._conditions import Condition

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from raddle._conditions import Condition, col, joined
 from raddle._scan_files import table_row_shape
 

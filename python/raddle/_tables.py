@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle.errors import UsageError
 
 Library = Literal["dict", "numpy", "awkward", "pandas", "cupy"]

@@ -16,10 +16,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xarray import Variable
-from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
-from xarray.core import indexing
-
 from raddle._dataset import Dataset
 from raddle._file import File
 from raddle._group import Group
@@ -27,6 +23,9 @@ from raddle._object import Datatype, HdfObject, Unreadable
 from raddle._values import Empty
 from raddle._xarray_variables import Values, encoding
 from raddle.errors import UsageError
+from xarray import Variable
+from xarray.backends import AbstractDataStore, BackendEntrypoint, StoreBackendEntrypoint
+from xarray.core import indexing
 
 if TYPE_CHECKING:
     from xarray import Dataset as XarrayDataset

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
 from raddle import _core
 from raddle._keywords import Path
 from raddle._ranks import Communicator

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from conftest import RADDLE
 
 ROWS = Path(__file__).parents[2] / "benches/row_by_row.c"

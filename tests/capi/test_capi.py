@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import BUILT, MPICC, MPIF90, MPIRUN, ROOT, STRICT, needs, run
-
 import raddle
+from conftest import BUILT, MPICC, MPIF90, MPIRUN, ROOT, STRICT, needs, run
 
 PROGRAMS = Path(__file__).parent / "programs"
 EXAMPLES = ROOT / "examples"

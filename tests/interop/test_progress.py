@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from conftest import RADDLE
 
-
 STAGES = {"scan", "plan", "create", "read", "decode", "regroup", "encode", "place", "commit"}
 
 

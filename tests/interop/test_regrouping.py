@@ -6,9 +6,9 @@ import re
 import h5py
 import numpy as np
 import pytest
+from command import run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from command import run_command
 from peak_memory import peak
 
 BUDGETS = ["1MiB", "2MiB", "4MiB", "12MiB", "24MiB", "64MiB", "1GiB"]

@@ -7,7 +7,6 @@ import time
 import h5py
 import numpy as np
 import pytest
-
 import raddle
 
 COUNT = 10

@@ -92,7 +92,7 @@ def same(device, ours, theirs):
 def values_of(random, dtype, shape):
     """Returns compressible values with some extreme ones: for floats also infinities and several kinds of NaN."""
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool)
     octets = random.integers(0, 256, (*shape, dtype.itemsize)).astype("u1")
     octets[random.random(shape) < 0.6] = 0

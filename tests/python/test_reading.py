@@ -9,7 +9,6 @@ import raddle
 from comparing import same_attributes, same_datasets, same_types, same_values
 from foreign import FOREIGN, write_foreign
 
-
 TYPES = [
     *(f"{order}{kind}{size}" for order in "<>" for kind in "iu" for size in (1, 2, 4, 8)),
     *(f"{order}f{size}" for order in "<>" for size in (2, 4, 8)),

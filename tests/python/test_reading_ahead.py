@@ -8,10 +8,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import raddle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import raddle
 
 COUNT = 60
 
