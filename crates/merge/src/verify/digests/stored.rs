@@ -101,7 +101,15 @@ fn of_tree(file: &InputFile, tree: &FileTree, reader: &InputReader) -> Result<St
     let Some((object, group)) = linked_group(tree, root, PROVENANCE_GROUP) else {
         return Err(MergeError::NoDigests { path: path.to_path_buf() });
     };
-    let mut source = Source { path, reader, file, tree, tables: HashMap::new(), attributes: HashMap::new() };
+    let mut source = Source {
+        path,
+        reader,
+        file,
+        tree,
+        tables: HashMap::new(),
+        attributes: HashMap::new(),
+        rewritten_left_bytes: MAX_REWRITTEN_LEN_BYTES,
+    };
     source.read_attributes(object)?;
     match source.attributes.get(b"format".as_slice()).and_then(|value| word(value)) {
         Some(FORMAT) => {}
@@ -134,10 +142,9 @@ struct DigestTable {
     value: Vec<u8>,
 }
 
-/// Largest ratio by which a table is assumed to be compressed, in a file that another program has rewritten.
-const MAX_COMPRESSION: u64 = 1032;
-/// Largest table that is read from such a file.
-const MAX_REWRITTEN_LEN_BYTES: u64 = 1 << 30;
+/// Maximum length of all tables that another program has compressed: a damaged or malicious file may claim any length.
+/// The digests of 8 TB of values fit.
+const MAX_REWRITTEN_LEN_BYTES: u64 = 64 << 20;
 
 struct Source<'a> {
     path: &'a Path,
@@ -147,11 +154,17 @@ struct Source<'a> {
     /// Tables, indexed by absolute path.
     tables: HashMap<Vec<u8>, DigestTable>,
     attributes: HashMap<Vec<u8>, Vec<u8>>,
+    /// What is left of [`MAX_REWRITTEN_LEN_BYTES`].
+    rewritten_left_bytes: u64,
+}
+
+fn damaged(path: &Path, what: impl Into<String>) -> MergeError {
+    MergeError::DigestsDamaged { path: path.to_path_buf(), what: what.into() }
 }
 
 impl Source<'_> {
     fn damaged(&self, what: impl Into<String>) -> MergeError {
-        MergeError::DigestsDamaged { path: self.path.to_path_buf(), what: what.into() }
+        damaged(self.path, what)
     }
 
     fn read_attributes(&mut self, object: &Object) -> Result<()> {
@@ -192,16 +205,17 @@ impl Source<'_> {
         Ok(())
     }
 
-    fn table_of(&self, dataset: &Dataset, path: &[u8]) -> Result<DigestTable> {
-        let refuse = |what: &str| self.damaged(format!("{} {what}", display_path(path)));
+    fn table_of(&mut self, dataset: &Dataset, path: &[u8]) -> Result<DigestTable> {
+        let file = self.path;
+        let refuse = |what: &str| damaged(file, format!("{} {what}", display_path(path)));
         let dims = dataset.dataspace.dims().to_vec();
         let class = dataset.datatype.class.clone();
         let elements = dataset.dataspace.element_count();
         let len_bytes = elements.and_then(|count| count.checked_mul(class.len_bytes()));
-        // raddle stores all of it. Even a table that another program has compressed cannot be much longer than the file.
+        // raddle stores all of it: a dataset that claims to be longer than the file would require a buffer of that length.
         let limit = match dataset.layout {
             Layout::Contiguous { .. } => self.file.len_bytes(),
-            _ => self.file.len_bytes().saturating_mul(MAX_COMPRESSION).min(MAX_REWRITTEN_LEN_BYTES),
+            _ => self.rewritten_left_bytes,
         };
         let Some(len_bytes) = len_bytes.filter(|len_bytes| *len_bytes <= limit) else {
             return Err(refuse("does not have the dimensions that raddle writes"));
@@ -209,6 +223,8 @@ impl Source<'_> {
         let Layout::Contiguous { address, .. } = &dataset.layout else {
             let value = self.reader.read_values(self.path, path, None);
             let value = value.map_err(|error| refuse(&format!("cannot be read: {error}")))?;
+            let left_bytes = limit.checked_sub(len_bytes.max(value.len() as u64));
+            self.rewritten_left_bytes = left_bytes.ok_or_else(|| refuse("holds more text than raddle writes"))?;
             return Ok(DigestTable { dims, class, value });
         };
         let mut stored = vec![0; len_bytes as usize];
