@@ -14,11 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct RowBlockDigests {
     block_len_bytes: u64,
     total_len_bytes: u64,
-    /// Offsets inside blocks, ascending.
-    cuts: Vec<u64>,
+    /// Cuts inside blocks, in order.
+    cuts: Vec<Cut>,
     /// Linear CRC of each part of a block, in order; of each block, if there are no cuts.
     parts: Vec<AtomicU64>,
     added_bytes: AtomicU64,
+}
+
+/// An offset at which a block is cut.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    offset_bytes: u64,
+    /// Number of the part that ends there.
+    part: u64,
 }
 
 /// Contribution of fragments to one block, which can be added again later without the bytes.
@@ -66,6 +74,9 @@ impl RowBlockDigests {
         cuts.retain(|cut| *cut < total_len_bytes && !cut.is_multiple_of(block_len_bytes));
         cuts.sort_unstable();
         cuts.dedup();
+        let cut =
+            |(before, offset_bytes): (u64, u64)| Cut { offset_bytes, part: offset_bytes / block_len_bytes + before };
+        let cuts: Vec<Cut> = (0..).zip(cuts).map(cut).collect();
         let count = total_len_bytes.div_ceil(block_len_bytes) + cuts.len() as u64;
         let parts = (0..count).map(|_| AtomicU64::new(0)).collect();
         Self { block_len_bytes, total_len_bytes, cuts, parts, added_bytes: AtomicU64::new(0) }
@@ -181,7 +192,7 @@ impl RowBlockDigests {
 
     /// Returns the number of the part that contains the byte at `offset_bytes`.
     pub fn part_of(&self, offset_bytes: u64) -> u64 {
-        offset_bytes / self.block_len_bytes + self.cuts.partition_point(|cut| *cut <= offset_bytes) as u64
+        offset_bytes / self.block_len_bytes + self.cuts.partition_point(|cut| cut.offset_bytes <= offset_bytes) as u64
     }
 
     /// Adds the linear CRC of fragments of part `number`, shifted to the end of the part.
@@ -201,28 +212,18 @@ impl RowBlockDigests {
         let cuts = self.cuts_before(number);
         let end_of_block = (number - cuts as u64).saturating_add(1).saturating_mul(self.block_len_bytes);
         let end = end_of_block.min(self.total_len_bytes);
-        self.cuts.get(cuts).map_or(end, |cut| end.min(*cut))
+        self.cuts.get(cuts).map_or(end, |cut| end.min(cut.offset_bytes))
     }
 
     fn part_start(&self, number: u64) -> u64 {
         let cuts = self.cuts_before(number);
         let start_of_block = (number - cuts as u64).saturating_mul(self.block_len_bytes);
-        self.cuts[..cuts].last().map_or(start_of_block, |cut| start_of_block.max(*cut))
+        self.cuts[..cuts].last().map_or(start_of_block, |cut| start_of_block.max(cut.offset_bytes))
     }
 
     /// Returns the number of cuts at or before the start of part `number`.
     fn cuts_before(&self, number: u64) -> usize {
-        if self.cuts.is_empty() {
-            return 0;
-        }
-        let (mut low, mut high) = (0, self.cuts.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            // The number of the part that ends at this cut.
-            let ending = self.cuts[middle] / self.block_len_bytes + middle as u64;
-            if ending < number { low = middle + 1 } else { high = middle }
-        }
-        low
+        self.cuts.partition_point(|cut| cut.part < number)
     }
 
     fn part(&self, number: u64) -> Digest {

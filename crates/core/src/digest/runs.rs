@@ -118,8 +118,8 @@ impl<'a> Fragments<'a> {
         self.added_bytes += runs.len_bytes as u64 * runs.count;
         let mut rest = runs;
         while rest.count > 0 {
-            let block_end = self.digests.part_end(self.digests.part_of(rest.offset_bytes));
-            let room = block_end - rest.offset_bytes;
+            let part_end = self.digests.part_end(self.digests.part_of(rest.offset_bytes));
+            let room = part_end - rest.offset_bytes;
             let inside = match room.checked_sub(rest.len_bytes as u64) {
                 None => 0,
                 Some(_) if rest.count == 1 => 1,
@@ -167,9 +167,9 @@ impl<'a> Fragments<'a> {
     fn join(&mut self, runs: Runs<'_>) {
         let end = runs.offset_bytes + runs.stride * (runs.count - 1) + runs.len_bytes as u64;
         let joined_end = self.joined_offset_bytes + self.joined.len() as u64;
-        let block_end = self.digests.part_end(self.digests.part_of(self.joined_offset_bytes));
+        let part_end = self.digests.part_end(self.digests.part_of(self.joined_offset_bytes));
         let follows = !self.joined.is_empty()
-            && end <= block_end
+            && end <= part_end
             && runs.offset_bytes.checked_sub(joined_end).is_some_and(|gap| gap <= MAX_GAP_LEN_BYTES)
             && (self.joined.len() as u64) < JOINED_LEN_BYTES;
         if !follows {
