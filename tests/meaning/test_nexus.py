@@ -253,7 +253,7 @@ def test_another_start_of_any_field_with_a_unit_of_time_is_refused(tmp_path, pla
 @pytest.mark.parametrize("counts", [(1, 2), (2, 2), (3, 3), (3, 1)])
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_further_logs_of_a_log(tmp_path, raddle, counts, unit):
-    """An alarm and the state of a connection have their own times, of which there may be as many as of the log."""
+    """An alarm and the state of a connection have times of their own, whose number may equal that of the log."""
     inputs = write_all(tmp_path, Run([1, 2], 3), Run([1], 3, STARTS[1]))
     for path, start, unit_here, count in zip(inputs, STARTS, ["s", unit], counts):
         with h5py.File(path, "a") as file:
