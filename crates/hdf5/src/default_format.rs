@@ -12,7 +12,7 @@ use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
     H5P_CLS_DATASET_CREATE, H5P_CLS_FILE_ACCESS, H5P_DEFAULT, H5Pcreate, H5Pset_chunk, H5Pset_deflate,
-    H5Pset_libver_bounds, H5Pset_obj_track_times,
+    H5Pset_file_locking, H5Pset_libver_bounds, H5Pset_obj_track_times,
 };
 use hdf5_metno_sys::h5s::{H5S_UNLIMITED, H5Screate_simple};
 use hdf5_metno_sys::h5t::{
@@ -105,6 +105,8 @@ impl DefaultFormatFile {
             let access = call.handle("H5Pcreate", H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
             let (low, high) = (H5F_libver_t::H5F_LIBVER_EARLIEST, H5F_libver_t::H5F_LIBVER_V110);
             call.status("H5Pset_libver_bounds", H5Pset_libver_bounds(access.id(), low, high))?;
+            // A program started by another thread inherits the open file, and would keep its lock after the close.
+            call.status("H5Pset_file_locking", H5Pset_file_locking(access.id(), 0, 1))?;
             call.handle("H5Fcreate", H5Fcreate(name.as_ptr(), H5F_ACC_EXCL, H5P_DEFAULT, access.id()))?
         };
         Ok(Self { path: path.to_path_buf(), file })
