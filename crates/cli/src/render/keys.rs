@@ -1,6 +1,6 @@
 //! Partition keys as text: created keys, results of checks, problems with ids.
 
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, histogram, quantity};
 use raddle_merge::keys::DerivedSpec;
 use raddle_merge::keys::check::KeysReport;
@@ -88,19 +88,14 @@ pub fn checked(report: &KeysReport) -> String {
     }
     let mut columns =
         Columns::new(&[("key", CellAlign::Left), ("row", CellAlign::Right), ("what is wrong", CellAlign::Left)]);
-    for fault in report.faults.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(&report.faults, MAX_TABLE_ROWS, |fault| {
+        [
             escape::shorten(&escape::text(&fault.path)).into_owned(),
             fault.row.map(quantity::count).unwrap_or_default(),
             escape::text(&fault.what).into_owned(),
-        ]);
-    }
-    format!(
-        "NOT IN ORDER: {} of {looked_at}{}{}",
-        report.faults.len(),
-        columns.render(),
-        rest(report.faults.len(), MAX_TABLE_ROWS)
-    )
+        ]
+    });
+    format!("NOT IN ORDER: {} of {looked_at}{}", report.faults.len(), columns.render())
 }
 
 /// Formats the sizes of events.

@@ -1,6 +1,6 @@
 //! Results of `raddle rechunk` with many files as text.
 
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle::rechunk::{FilesSummary, RechunkedFiles};
 
@@ -16,19 +16,18 @@ pub fn planned(summary: &FilesSummary<'_>) -> String {
         ("size", CellAlign::Right),
     ];
     let mut columns = Columns::new(&[titles.as_slice(), &[("uncompressed", CellAlign::Right)]].concat());
-    for file in summary.files.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(summary.files, MAX_TABLE_ROWS, |file| {
+        [
             escape::path(&file.input),
             quantity::count(file.datasets),
             quantity::count(file.chunks),
             quantity::size(file.input_len_bytes),
             quantity::size(file.logical_len_bytes),
-        ]);
-    }
-    let rest = rest(summary.files.len(), MAX_TABLE_ROWS);
+        ]
+    });
     let place = place(summary.dir.as_deref());
     format!(
-        "{}{rest}{} would be rewritten {place}: {}, {} uncompressed\n",
+        "{}{} would be rewritten {place}: {}, {} uncompressed\n",
         if summary.files.is_empty() { String::new() } else { columns.render() },
         quantity::counted(summary.files.len() as u64, "file"),
         quantity::size(summary.input_len_bytes),

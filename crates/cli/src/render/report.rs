@@ -1,7 +1,7 @@
 //! Short summary of a merge, rechunk or verification.
 
 use super::plan::alignment;
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_merge::append::AppendReport;
 use raddle_merge::verify::VerifyReport;
@@ -126,13 +126,12 @@ fn outcome(report: &VerifyReport, [good, bad]: [&str; 2], done: &str) -> String 
     let count = report.mismatches.len();
     let mut columns =
         Columns::new(&[("object", CellAlign::Left), ("what differs", CellAlign::Left), ("input", CellAlign::Left)]);
-    for mismatch in report.mismatches.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(&report.mismatches, MAX_TABLE_ROWS, |mismatch| {
+        [
             escape::shorten(&escape::text(&mismatch.path)).into_owned(),
             escape::text(&mismatch.what).into_owned(),
             mismatch.input.as_deref().map(escape::path).unwrap_or_default(),
-        ]);
-    }
-    let rest = rest(count, MAX_TABLE_ROWS);
-    format!("{bad}: {}; {compared}{}{rest}", quantity::counted(count as u64, "difference"), columns.render())
+        ]
+    });
+    format!("{bad}: {}; {compared}{}", quantity::counted(count as u64, "difference"), columns.render())
 }

@@ -1,6 +1,6 @@
 //! Results of `raddle split` as text.
 
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle::split::{SplitReport, SplitSummary};
 
@@ -15,17 +15,16 @@ pub fn planned(summary: &SplitSummary<'_>) -> String {
         ("inputs", CellAlign::Right),
         ("uncompressed", CellAlign::Right),
     ]);
-    for file in summary.files.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(summary.files, MAX_TABLE_ROWS, |file| {
+        [
             escape::path(&file.output),
             file.range.clone().unwrap_or_else(|| "all".to_owned()),
             quantity::count(file.inputs as u64),
             quantity::size(file.logical_len_bytes),
-        ]);
-    }
-    let rest = rest(summary.files.len(), MAX_TABLE_ROWS);
+        ]
+    });
     format!(
-        "{}{rest}{} would be written to {}: {} uncompressed\n",
+        "{}{} would be written to {}: {} uncompressed\n",
         if summary.files.is_empty() { String::new() } else { columns.render() },
         quantity::counted(summary.files.len() as u64, "file"),
         escape::path(summary.dir),

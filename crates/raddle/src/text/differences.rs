@@ -1,7 +1,7 @@
 //! Tables of problems with inputs: unreadable inputs, and differences between readable ones.
 
 use super::keywords::beside_values;
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use crate::rechunk::FailedFile;
 use raddle_merge::error::{BadInput, MissingKey};
@@ -17,19 +17,15 @@ const NAMES_IN_CELL: usize = 3;
 /// Formats the inputs that cannot be read, with the reasons.
 pub fn bad_inputs(bad: &[BadInput]) -> String {
     let mut columns = Columns::new(&[("input", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
-    for bad in bad.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[escape::path(&bad.path), reason(bad)]);
-    }
-    columns.render() + &rest(bad.len(), MAX_TABLE_ROWS)
+    columns.rows(bad, MAX_TABLE_ROWS, |bad| [escape::path(&bad.path), reason(bad)]);
+    columns.render()
 }
 
 /// Formats the files that cannot be rewritten, with the reasons.
 pub fn failed_files(failed: &[FailedFile]) -> String {
     let mut columns = Columns::new(&[("input", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
-    for file in failed.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[escape::path(&file.path), escape::text(&file.reason).into_owned()]);
-    }
-    columns.render() + &rest(failed.len(), MAX_TABLE_ROWS)
+    columns.rows(failed, MAX_TABLE_ROWS, |file| [escape::path(&file.path), escape::text(&file.reason).into_owned()]);
+    columns.render()
 }
 
 /// Formats the reason why an input cannot be read, without its name. Errors do not preserve names that are not valid
@@ -42,19 +38,17 @@ pub fn reason(BadInput { path, error }: &BadInput) -> String {
 /// Formats the inputs that have no value to sort by.
 pub fn missing_keys(missing: &[MissingKey]) -> String {
     let mut columns = Columns::new(&["input", "dataset", "what is wrong"].map(|title| (title, CellAlign::Left)));
-    for MissingKey { path, dataset, reason } in missing.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]);
-    }
-    columns.render() + &rest(missing.len(), MAX_TABLE_ROWS)
+    columns.rows(missing, MAX_TABLE_ROWS, |MissingKey { path, dataset, reason }| {
+        [escape::path(path), escape::text(dataset).into_owned(), (*reason).to_owned()]
+    });
+    columns.render()
 }
 
 /// Formats the inputs that a file already contains, with the names under which it recorded them.
 pub fn repeated(repeated: &[(PathBuf, PathBuf)]) -> String {
     let mut columns = Columns::new(&["input", "in the file as"].map(|title| (title, CellAlign::Left)));
-    for (path, known) in repeated.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[escape::path(path), escape::path(known)]);
-    }
-    columns.render() + &rest(repeated.len(), MAX_TABLE_ROWS)
+    columns.rows(repeated, MAX_TABLE_ROWS, |(path, known)| [escape::path(path), escape::path(known)]);
+    columns.render()
 }
 
 /// Formats the differences between `inputs`.
@@ -71,16 +65,16 @@ pub fn table_with_keywords(differences: &[Difference], inputs: &[PathBuf]) -> St
 fn table_in(wording: fn(&str) -> String, differences: &[Difference], inputs: &[PathBuf]) -> String {
     let titles = ["object", "difference", "expected", "found", "input"].map(|title| (title, CellAlign::Left));
     let mut columns = Columns::new(&titles).with_whole_names();
-    for difference in differences.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(differences, MAX_TABLE_ROWS, |difference| {
+        [
             escape::shorten(&escape::text(&difference.path)).into_owned(),
             difference.kind.words().to_owned(),
             escape::shorten(&escape::text(&difference.expected)).into_owned(),
             found(difference, wording),
             holders(&difference.inputs, inputs),
-        ]);
-    }
-    columns.render() + &rest(differences.len(), MAX_TABLE_ROWS)
+        ]
+    });
+    columns.render()
 }
 
 /// Formats the value found in the inputs. For some kinds, the decisive part is at the end, so the text is not

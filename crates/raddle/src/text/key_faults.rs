@@ -1,6 +1,6 @@
 //! Ids that cannot be partition keys, as a table with advice.
 
-use super::table::{CellAlign, Columns, rest};
+use super::table::{CellAlign, Columns};
 use super::{escape, quantity};
 use raddle_merge::keys::{KeyFault, KeyFaultKind};
 
@@ -17,17 +17,17 @@ pub fn table(faults: &[KeyFault]) -> String {
         ("its ids", CellAlign::Left),
     ];
     let mut columns = Columns::new(&titles);
-    for fault in faults.iter().take(MAX_TABLE_ROWS) {
+    columns.rows(faults, MAX_TABLE_ROWS, |fault| {
         let ids: Vec<String> = fault.ids.iter().map(i128::to_string).collect();
-        columns.row(&[
+        [
             escape::shorten(&escape::text(&fault.group)).into_owned(),
             fault.kind.words().to_owned(),
             quantity::count(fault.rows),
             quantity::count(fault.first_row),
             ids.join(", "),
-        ]);
-    }
-    columns.render() + &rest(faults.len(), MAX_TABLE_ROWS)
+        ]
+    });
+    columns.render()
 }
 
 /// Returns advice on ids with these faults.

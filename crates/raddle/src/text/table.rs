@@ -22,6 +22,8 @@ pub enum CellAlign {
 pub struct Columns {
     table: Table,
     alignments: Vec<CellAlign>,
+    /// Number of items that [`Self::rows`] left out.
+    left_out: u64,
 }
 
 impl Columns {
@@ -36,7 +38,7 @@ impl Columns {
         };
         let alignments: Vec<CellAlign> = titles.iter().map(|&(_, align)| align).collect();
         table.set_header(titles.iter().map(|&(title, align)| cell(title, align).add_attribute(Attribute::Bold)));
-        Self { table, alignments }
+        Self { table, alignments, left_out: 0 }
     }
 
     /// Does not wrap the first column when writing to a file, so that its values can be searched for.
@@ -54,6 +56,18 @@ impl Columns {
         self.table.add_row(cells.map(|(text, &align)| cell(text.as_ref(), align)));
     }
 
+    /// Adds the rows of the first `max` of `items`, and a line below the table that counts the others.
+    pub fn rows<I: IntoIterator, const N: usize>(
+        &mut self,
+        items: I,
+        max: usize,
+        row: impl Fn(I::Item) -> [String; N],
+    ) {
+        let mut items = items.into_iter();
+        items.by_ref().take(max).for_each(|item| self.row(&row(item)));
+        self.left_out += items.count() as u64;
+    }
+
     /// Returns whether no row was added.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
@@ -61,19 +75,15 @@ impl Columns {
 
     /// Formats the table, without trailing blanks.
     pub fn render(&self) -> String {
-        self.table.lines().fold(String::new(), |mut text, line| {
+        let mut text = self.table.lines().fold(String::new(), |mut text, line| {
             text.push_str(line.trim_end());
             text.push('\n');
             text
-        })
-    }
-}
-
-/// Formats the line below a table that shows only the first `shown` of `count` rows; empty if it shows all.
-pub fn rest(count: usize, shown: usize) -> String {
-    match count.checked_sub(shown) {
-        Some(more @ 1..) => format!(" … and {} more\n", quantity::count(more as u64)),
-        _ => String::new(),
+        });
+        if self.left_out > 0 {
+            text.push_str(&format!(" … and {} more\n", quantity::count(self.left_out)));
+        }
+        text
     }
 }
 
@@ -101,7 +111,12 @@ mod tests {
 
     #[test]
     fn long_tables_say_what_they_leave_out() {
-        assert_eq!((rest(0, 100), rest(100, 100)), (String::new(), String::new()));
-        assert_eq!(rest(1300, 100), " … and 1,200 more\n");
+        let table = |max| {
+            let mut columns = Columns::new(&[("number", CellAlign::Right)]);
+            columns.rows(0..1203, max, |number| [number.to_string()]);
+            columns.render()
+        };
+        assert!(table(3).ends_with("      2\n … and 1,200 more\n"), "{}", table(3));
+        assert!(table(1203).ends_with("   1202\n"), "{}", table(1203));
     }
 }

@@ -1,7 +1,7 @@
 //! Differences between an output and its inputs as text.
 
 use super::MAX_TABLE_ROWS;
-use crate::render::table::{CellAlign, Columns, rest};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::compare::{Comparison, RoundedField};
 
@@ -14,14 +14,14 @@ pub(super) fn as_rounded(rounded: &[RoundedField]) -> String {
         ("largest difference", CellAlign::Right),
     ];
     let mut columns = Columns::new(&titles);
-    for of in rounded.iter().take(MAX_TABLE_ROWS) {
-        columns.row(&[
+    columns.rows(rounded, MAX_TABLE_ROWS, |of| {
+        [
             escape::shorten(&escape::text(&of.field)).into_owned(),
             of.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
             escape::shorten(&escape::text(&of.compression)).into_owned(),
             quantity::number(of.largest_difference),
-        ]);
-    }
+        ]
+    });
     columns.render()
 }
 
@@ -38,28 +38,27 @@ pub(super) fn not_equal(path: &str, comparison: &Comparison) -> String {
             ("input", CellAlign::Left),
         ];
         let mut columns = Columns::new(&titles);
-        for unequal in unequal.iter().take(MAX_TABLE_ROWS) {
-            columns.row(&[
+        columns.rows(unequal, MAX_TABLE_ROWS, |unequal| {
+            [
                 escape::shorten(&escape::text(&unequal.field)).into_owned(),
                 step(unequal.time),
                 quantity::count(unequal.samples),
                 escape::path(&unequal.input),
-            ]);
-        }
+            ]
+        });
         text = format!("NOT EQUAL: {path}: samples differ from those of the inputs\n{}", columns.render());
     }
     if !not_compared.is_empty() {
         let mut columns = Columns::new(&[("field", CellAlign::Left), ("steps", CellAlign::Right)]);
-        for left in not_compared.iter().take(MAX_TABLE_ROWS) {
+        columns.rows(not_compared, MAX_TABLE_ROWS, |left| {
             let steps = match left.time {
                 Some((first, last)) if first != last => format!("{first} to {last}"),
                 time => step(time.map(|(first, _)| first)),
             };
-            columns.row(&[escape::shorten(&escape::text(&left.field)).into_owned(), steps]);
-        }
-        let rest = rest(not_compared.len(), MAX_TABLE_ROWS);
+            [escape::shorten(&escape::text(&left.field)).into_owned(), steps]
+        });
         let what = "not everything in it was compared; give inputs for these as well";
-        text.push_str(&format!("NOT COMPARED: {path}: {what}\n{}{rest}", columns.render()));
+        text.push_str(&format!("NOT COMPARED: {path}: {what}\n{}", columns.render()));
     }
     text
 }

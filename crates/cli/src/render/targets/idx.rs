@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::{as_rounded, not_equal};
-use crate::render::table::{CellAlign, Columns, rest};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::dataset::grid::Layout;
 use raddle_idx::dataset::time_steps::StepList;
@@ -119,15 +119,15 @@ pub fn described(info: &DatasetInfo) -> String {
         ("uncompressed", CellAlign::Right),
     ];
     let mut fields = Columns::new(&titles);
-    for field in info.fields.iter().take(MAX_TABLE_ROWS) {
+    fields.rows(&info.fields, MAX_TABLE_ROWS, |field| {
         let name = escape::shorten(&escape::text(&field.name)).into_owned();
         let compression = escape::shorten(&escape::text(&field.compression)).into_owned();
         let order = match field.order {
             Layout::Hz => "hz",
             Layout::RowMajor => "rows",
         };
-        fields.row(&[name, field.sample.clone(), compression, order.to_owned(), quantity::size(field.len_bytes)]);
-    }
+        [name, field.sample.clone(), compression, order.to_owned(), quantity::size(field.len_bytes)]
+    });
     let mut resolutions = Columns::new(&[("resolution", CellAlign::Right), ("samples", CellAlign::Left)]);
     for of in &info.resolutions {
         resolutions.row(&[of.resolution.to_string(), quantity::shape(&of.shape)]);
@@ -168,19 +168,18 @@ pub fn verified(path: &Path, check: &DatasetCheck, outcome: &Verification) -> St
             ("what is wrong", CellAlign::Left),
         ];
         let mut columns = Columns::new(&titles);
-        for block in checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
-            columns.row(&[
+        columns.rows(checks.iter().flat_map(|check| &check.bad), MAX_TABLE_ROWS, |block| {
+            [
                 escape::shorten(&escape::text(&block.field)).into_owned(),
                 block.time.map_or_else(|| "-".to_owned(), |step| step.to_string()),
                 quantity::count(block.block),
                 format!("{}: {}", escape::path(&block.path), escape::text(&block.why)),
-            ]);
-        }
-        let rest = rest(bad as usize, MAX_TABLE_ROWS);
+            ]
+        });
         let count = quantity::counted(bad, "block");
         let stopped = if *is_stopped { "; stopped checking" } else { "" };
         return format!(
-            "DAMAGED: {path}: {missing}{count} missing or damaged, {good} good{stopped}\n{}{rest}",
+            "DAMAGED: {path}: {missing}{count} missing or damaged, {good} good{stopped}\n{}",
             columns.render()
         );
     }

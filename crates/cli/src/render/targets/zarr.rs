@@ -2,7 +2,7 @@
 
 use super::MAX_TABLE_ROWS;
 use super::comparison::not_equal;
-use crate::render::table::{CellAlign, Columns, rest};
+use crate::render::table::{CellAlign, Columns};
 use crate::render::{escape, quantity};
 use raddle_idx::WriteReport;
 use raddle_idx::verify::Verification;
@@ -60,16 +60,16 @@ pub fn described(info: &FolderInfo) -> String {
             ("codec", CellAlign::Left),
         ];
         let mut columns = Columns::new(&titles);
-        for (number, level) in image.levels.iter().enumerate().take(MAX_TABLE_ROWS) {
-            columns.row(&[
+        columns.rows(image.levels.iter().enumerate(), MAX_TABLE_ROWS, |(number, level)| {
+            [
                 number.to_string(),
                 quantity::shape(&level.shape),
                 level.scale.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
                 quantity::shape(&level.shard),
                 quantity::shape(&level.chunk),
                 level.codec.to_owned(),
-            ]);
-        }
+            ]
+        });
         text.push_str(&columns.render());
     }
     text
@@ -89,13 +89,12 @@ pub fn verified(folder: &Path, check: &FolderCheck, outcome: &Verification) -> S
     let bad = sum(|check| check.bad.len() as u64);
     if bad > 0 {
         let mut columns = Columns::new(&[("shard or level", CellAlign::Left), ("what is wrong", CellAlign::Left)]);
-        for bad in checks.iter().flat_map(|check| &check.bad).take(MAX_TABLE_ROWS) {
+        columns.rows(checks.iter().flat_map(|check| &check.bad), MAX_TABLE_ROWS, |bad| {
             let place = bad.path.strip_prefix(folder).unwrap_or(&bad.path);
-            columns.row(&[escape::path(place), escape::text(&bad.why).into_owned()]);
-        }
-        let rest = rest(bad as usize, MAX_TABLE_ROWS);
+            [escape::path(place), escape::text(&bad.why).into_owned()]
+        });
         let count = quantity::counted(bad, "fault");
-        return format!("DAMAGED: {path}: {count}, good: {good}\n{}{rest}", columns.render());
+        return format!("DAMAGED: {path}: {count}, good: {good}\n{}", columns.render());
     }
     if outcome.comparison.is_equal() {
         let compared = if outcome.is_compared { "equal" } else { "whole" };
