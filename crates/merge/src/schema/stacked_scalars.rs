@@ -8,11 +8,11 @@ use raddle_hdf5::logical::append_null;
 use raddle_hdf5::model::{Dataset, InlineData};
 use std::ops::Range;
 
-/// Values that differ from the first one, with their input numbers, which ascend.
+/// Values of a scalar that differ from the first one, with their input numbers, which ascend.
 #[derive(Debug, Default)]
-pub struct StackedScalars(Vec<(u32, Vec<u8>)>);
+pub struct DifferingScalars(Vec<(u32, Vec<u8>)>);
 
-impl StackedScalars {
+impl DifferingScalars {
     /// Adds the value of the next input with a different value.
     pub fn push(&mut self, input: u32, value: Vec<u8>) {
         self.0.push((input, value));

@@ -4,7 +4,7 @@ use crate::rules::settling::DeclaredRule;
 use crate::rules::{Placement, Rule};
 use crate::scan::{ScannedEntry, ScannedRole};
 use crate::schema::extents::InputExtents;
-use crate::schema::stacked_scalars::StackedScalars;
+use crate::schema::stacked_scalars::DifferingScalars;
 use crate::schema::{ABSENT, AttributeValue, Column, Role, SchemaEntry};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) struct JoinedEntry {
     /// Attributes that differ from those of the first input and are stacked, by input number.
     pub other_attributes: Vec<(u32, Arc<[AttributeValue]>)>,
     /// Values of a scalar that differ from the first one.
-    pub differing: StackedScalars,
+    pub differing: DifferingScalars,
     /// Facts about the inputs that a rule needs; `None` if no rule applies.
     pub declared: Option<Box<DeclaredRule>>,
     /// Whether inputs have different rules for the object, in which case no rule is applied to it.
@@ -84,7 +84,7 @@ impl JoinedEntry {
             present: std::iter::once(input..input + 1).collect(),
             dropped_attributes: HashSet::new(),
             other_attributes: Vec::new(),
-            differing: StackedScalars::default(),
+            differing: DifferingScalars::default(),
             declared,
             is_disputed: false,
         }

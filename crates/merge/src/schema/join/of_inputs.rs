@@ -15,7 +15,7 @@ use crate::rules::Placement;
 use crate::schema::attribute::named;
 use crate::schema::extents::InputExtents;
 use crate::schema::parent_path;
-use crate::schema::stacked_scalars::StackedScalars;
+use crate::schema::stacked_scalars::DifferingScalars;
 use crate::schema::{
     ABSENT, AttributeValue, Column, InputExtent, InputValues, Role, SchemaEntry, child_path, display_path,
 };
@@ -387,7 +387,7 @@ impl Joiner {
             present: std::iter::once(0..self.inputs).collect(),
             dropped_attributes: HashSet::new(),
             other_attributes: Vec::new(),
-            differing: StackedScalars::default(),
+            differing: DifferingScalars::default(),
             declared: None,
             is_disputed: false,
         });
