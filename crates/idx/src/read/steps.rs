@@ -52,8 +52,7 @@ impl Dataset {
         // Without the list, the data cannot be read either.
         let steps = self.steps().unwrap_or_default();
         steps.into_iter().any(|step| {
-            let time_name = header.time.as_ref().zip(step).map(|(time, step)| time.template.name(step));
-            let (fixed, beginning) = header.files.fixed_folder(&time_name.unwrap_or_default());
+            let (fixed, beginning) = header.files.fixed_folder(&header.time_name(step));
             let Ok(blocks) = folder_of(self.path()).join(fixed).canonicalize() else { return false };
             let first_name = folder.strip_prefix(&blocks).ok().and_then(|within| within.iter().next()?.to_str());
             let rest = first_name.and_then(|name| name.strip_prefix(&beginning));

@@ -55,8 +55,7 @@ pub(crate) struct StoredBlock<'b> {
 impl<'d> StoredBlocks<'d> {
     /// Creates a reader for an existing field and time step.
     pub(crate) fn new(dataset: &'d Dataset, field: usize, time: Option<u64>) -> Self {
-        let of_header = dataset.header().time.as_ref();
-        let time_name = time.zip(of_header).map(|(step, time)| time.template.name(step)).unwrap_or_default();
+        let time_name = dataset.header().time_name(time);
         let folder = dataset.path().parent().unwrap_or(Path::new("")).to_path_buf();
         Self { dataset, field, time, folder, time_name }
     }

@@ -5,16 +5,19 @@ use crate::error::Result;
 use crate::write::restructure::ImposedBox;
 use raddle_codec::Effort;
 use raddle_core::engine::EngineReport;
+use raddle_core::memory::MemoryBudget;
 use raddle_core::output::durability::Durability;
 use raddle_core::output::publish::IfExists;
 use raddle_core::path_text;
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::ranks::message::{self, MessageReader};
+use raddle_core::ranks::received::SentTraffic;
 use raddle_core::ranks::traffic::Traffic;
+use raddle_core::report::progress::Stage;
 use raddle_core::report::{MemoryReport, StageReport, StageTable};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Phases that samples pass on their way from ranks to files. A single process uses at most the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -123,7 +126,44 @@ pub(crate) struct WriteCounts {
     pub(crate) aggregated: Traffic,
 }
 
+impl WriteCounts {
+    /// Adds the cost of sending samples to the `ranks` that encode them. A single rank has no such stage.
+    pub(crate) fn add_aggregated(&mut self, sent: SentTraffic, ranks: usize) {
+        if ranks > 1 {
+            self.stages.get_mut(Stage::Regroup).add(&sent.totals);
+        }
+        self.aggregated = sent.traffic;
+    }
+}
+
 impl WriteReport {
+    /// Creates the report of a step of `output` of which nothing has been counted yet, except the memory of this rank.
+    pub(crate) fn new(output: &Path, options: &WriteOptions, budget: &MemoryBudget, ranks: usize) -> Self {
+        Self {
+            output: output.to_path_buf(),
+            time: None,
+            ranks,
+            phases: options.phases,
+            durability: options.durability,
+            files: 0,
+            blocks: 0,
+            sample_len_bytes: 0,
+            stored_len_bytes: 0,
+            imposed_counts: None,
+            holders: 0,
+            elapsed_s: 0.0,
+            restructure_s: 0.0,
+            encode_s: 0.0,
+            publish_s: 0.0,
+            restructure_messages: Vec::new(),
+            aggregate_messages: Vec::new(),
+            stages: Vec::new(),
+            engine: None,
+            memory: MemoryReport::of(budget),
+            rank_memory: Vec::new(),
+        }
+    }
+
     /// Collective. Fills in the counts of every rank.
     ///
     /// # Errors

@@ -79,6 +79,11 @@ pub fn check_partition(domain: &SampleBox, partition: &[Vec<SampleBox>]) -> Resu
     Ok(())
 }
 
+/// Returns the number of ranks that hold samples.
+pub(crate) fn holder_count(partition: &[Vec<SampleBox>]) -> u64 {
+    partition.iter().filter(|boxes| !boxes.is_empty()).count() as u64
+}
+
 /// Checks that the boxes of all ranks are disjoint parts of `domain`; returns their number of samples.
 ///
 /// # Errors

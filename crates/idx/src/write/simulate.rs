@@ -12,7 +12,7 @@ use crate::dataset::region::SampleBox;
 use crate::error::{IdxError, Result};
 use crate::write::exchange::{MESSAGES_LEN_BYTES, each_parcel};
 use crate::write::options::{Phases, WriteOptions};
-use crate::write::restructure::{Restructuring, check_partition};
+use crate::write::restructure::{PartitionFault, Restructuring, check_partition, holder_count};
 use crate::write::step_plan::{BlockHolders, StepPlan};
 use crate::write::work::{RankSamples, StepWork};
 use raddle_core::engine::{EngineOptions, Schedule, dry_run};
@@ -188,14 +188,9 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let (ranks, domain) = (partition.len(), SampleBox { start: header.start, end: header.end });
     let sample_lens: Vec<usize> = header.fields.iter().map(|field| field.sample.len_bytes()).collect();
     let per_sample: u64 = sample_lens.iter().map(|len| *len as u64).sum();
-    let len_of = |of: &SampleBox| of.sample_count().unwrap_or(u64::MAX).saturating_mul(per_sample);
 
     let started = Instant::now();
-    check_partition(&domain, partition).map_err(refused)?;
-    let plan = match options.phases {
-        Phases::Three if ranks > 1 => Some(Restructuring::new(&domain, partition, options.imposed).map_err(refused)?),
-        _ => None,
-    };
+    let plan = plan_restructuring(&domain, partition, options).map_err(refused)?;
     let restructure_s = started.elapsed().as_secs_f64();
     let started = Instant::now();
     let restructure = plan.as_ref().map_or_else(
@@ -227,38 +222,62 @@ pub fn simulate(header: &Header, partition: &[Vec<SampleBox>], options: &WriteOp
     let aggregate = aggregate_messages(header, &step, schedule, &holders, ranks);
     messages_s += started.elapsed().as_secs_f64();
 
-    let of_boxes = |partition: &[Vec<SampleBox>]| -> Vec<u64> {
-        partition.iter().map(|of_rank| of_rank.iter().map(len_of).sum()).collect()
-    };
-    let (len_before, len_after) = (of_boxes(partition), of_boxes(after));
-    let moved = |rank: usize| match &plan {
-        // A box that stays unchanged takes no additional memory.
-        Some(_) if partition[rank] != after[rank] => {
-            len_after[rank] + 2 * MESSAGES_LEN_BYTES.min(len_after[rank].max(1 << 20))
-        }
-        _ => 0,
-    };
     let engine_len = buffers_len_bytes(schedule, ranks).into_iter().map(|len| len + simulated.fixed_len_bytes);
-    let spread = |values: Vec<u64>| Spread::of(values.iter().map(|value| *value as f64));
     Ok(Simulation {
         ranks: ranks as u64,
         phases: options.phases,
-        sample_len_bytes: len_of(&domain),
+        sample_len_bytes: len_of(&domain, per_sample),
         files: step.files.len() as u64,
         blocks: step.block_count(),
         imposed_counts: plan.as_ref().map(|plan| plan.counts),
         boxes: plan.as_ref().map_or(0, |plan| plan.boxes.len() as u64),
-        holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+        holders: holder_count(after),
         restructure,
         aggregate,
         aggregators: Aggregators::of(&step, schedule, ranks),
-        memory: SimulatedMemory {
-            samples_len_bytes: spread(len_before),
-            restructure_len_bytes: spread((0..ranks).map(moved).collect()),
-            engine_len_bytes: spread(engine_len.collect()),
-        },
+        memory: SimulatedMemory::of(partition, after, per_sample, engine_len.collect()),
         planner: PlannerCost { restructure_s, blocks_s, messages_s, peak_rss_bytes: peak_rss_bytes() },
     })
+}
+
+/// Checks the boxes of all ranks, and plans moving their samples to power-of-two boxes, if the options request it.
+fn plan_restructuring(
+    domain: &SampleBox,
+    partition: &[Vec<SampleBox>],
+    options: &WriteOptions,
+) -> Result<Option<Restructuring>, PartitionFault> {
+    check_partition(domain, partition)?;
+    match options.phases {
+        Phases::Three if partition.len() > 1 => Restructuring::new(domain, partition, options.imposed).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the length of the samples of a box, which take `per_sample` bytes each for all fields together.
+fn len_of(samples: &SampleBox, per_sample: u64) -> u64 {
+    samples.sample_count().unwrap_or(u64::MAX).saturating_mul(per_sample)
+}
+
+impl SimulatedMemory {
+    /// Returns the memory of ranks that hold the boxes `before`, and `after` restructuring. `engine_lens` is the memory
+    /// of encoding, indexed by rank.
+    fn of(before: &[Vec<SampleBox>], after: &[Vec<SampleBox>], per_sample: u64, engine_lens: Vec<u64>) -> Self {
+        let held = |boxes: &Vec<SampleBox>| boxes.iter().map(|samples| len_of(samples, per_sample)).sum::<u64>();
+        let moved = |(before, after): (&Vec<SampleBox>, &Vec<SampleBox>)| {
+            if before == after {
+                // A box that stays unchanged takes no additional memory.
+                return 0;
+            }
+            let len_bytes = held(after);
+            len_bytes + 2 * MESSAGES_LEN_BYTES.min(len_bytes.max(1 << 20))
+        };
+        let spread = |lens: Vec<u64>| Spread::of(lens.iter().map(|len| *len as f64));
+        Self {
+            samples_len_bytes: spread(before.iter().map(held).collect()),
+            restructure_len_bytes: spread(before.iter().zip(after).map(moved).collect()),
+            engine_len_bytes: spread(engine_lens),
+        }
+    }
 }
 
 impl Aggregators {

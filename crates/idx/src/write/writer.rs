@@ -23,7 +23,7 @@ use crate::write::files::StepFiles;
 use crate::write::one_phase;
 use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
 use crate::write::publish::{Staging, in_the_way, write_header};
-use crate::write::restructure::Restructuring;
+use crate::write::restructure::{Restructuring, holder_count};
 use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::{RankSamples, StepWork};
 use raddle_core::cancel::CancelToken;
@@ -161,11 +161,7 @@ impl Writer {
         (watch, ranks): (&Watch<'_>, &dyn Communicator),
         make: impl FnOnce(&Self, &StepState<'_>, &mut WriteCounts) -> Result<WriteReport>,
     ) -> Result<WriteReport> {
-        let time_name = match (&self.header.time, time) {
-            (Some(of), Some(step)) => of.template.name(step),
-            _ => String::new(),
-        };
-        let step = StepPlan::new(&self.header, domain, &time_name);
+        let step = StepPlan::new(&self.header, domain, &self.header.time_name(time));
         let staging = (ranks.rank() == 0).then(|| self.begin(&step)).transpose();
         let staging = ranks.agree("begin the output", staging)?;
         let files = StepFiles::new(hidden_path(&self.path), &step, self.options.durability);
@@ -301,7 +297,6 @@ impl Writer {
             (None, step.tiles.raw_len_bytes())
         } else {
             let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, after));
-            let is_shared = homes.is_some();
             let (path, effort) = (self.path.clone(), self.options.effort);
             let work = StepWork::new(samples, step, path, &self.compressions, effort, homes);
             let stored_as = |field: usize, mask| {
@@ -309,11 +304,7 @@ impl Writer {
                 (work.coding(field, mask), layout)
             };
             let engine = self.run_engine(&work, &stored_as, run)?;
-            let sent = work.into_sent();
-            if is_shared {
-                counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
-            }
-            counts.aggregated = sent.traffic;
+            counts.add_aggregated(work.into_sent(), ranks.size());
             let stored_len_bytes = engine.stored_len_bytes;
             (Some(engine), stored_len_bytes)
         };
@@ -322,7 +313,7 @@ impl Writer {
             sample_len_bytes: sample_lens.iter().map(|len| samples.saturating_mul(*len as u64)).sum(),
             stored_len_bytes,
             imposed_counts: plan.as_ref().map(|plan| plan.counts),
-            holders: after.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            holders: holder_count(after),
             restructure_s,
             encode_s: encoding.elapsed().as_secs_f64(),
             engine,
@@ -330,30 +321,12 @@ impl Writer {
         })
     }
 
-    /// Creates an empty report for a step.
+    /// Creates the report of a step whose samples have not been counted yet.
     fn report(&self, run: &StepState<'_>) -> WriteReport {
         WriteReport {
-            output: self.path.clone(),
-            time: None,
-            ranks: run.ranks.size(),
-            phases: self.options.phases,
-            durability: self.options.durability,
             files: run.step.files.len() as u64,
             blocks: run.step.block_count(),
-            sample_len_bytes: 0,
-            stored_len_bytes: 0,
-            imposed_counts: None,
-            holders: 0,
-            elapsed_s: 0.0,
-            restructure_s: 0.0,
-            encode_s: 0.0,
-            publish_s: 0.0,
-            restructure_messages: Vec::new(),
-            aggregate_messages: Vec::new(),
-            stages: Vec::new(),
-            engine: None,
-            memory: MemoryReport::of(run.budget),
-            rank_memory: Vec::new(),
+            ..WriteReport::new(&self.path, &self.options, run.budget, run.ranks.size())
         }
     }
 

@@ -143,6 +143,11 @@ impl Header {
         same.into_iter().find(|(_, is_same)| !is_same).map(|(what, _)| what)
     }
 
+    /// Returns the part of the names of files that stands for a time step; empty for a dataset without time steps.
+    pub(crate) fn time_name(&self, step: Option<u64>) -> String {
+        self.time.as_ref().zip(step).map(|(time, step)| time.template.name(step)).unwrap_or_default()
+    }
+
     /// Creates the header of a dataset of `counts` samples per axis (x first) in files next to `NAME.idx`.
     ///
     /// # Errors

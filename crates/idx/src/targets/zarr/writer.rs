@@ -15,18 +15,19 @@ use super::fault::ZarrFault;
 use super::layout::ImageLayout;
 use super::plan::{ShardHolders, ShardPlan};
 use super::publish::{ShardFiles, Staging, describe};
-use super::pyramid::{Pyramid, PyramidBuild};
+use super::pyramid::{Partition, Pyramid, PyramidBuild};
 use super::work::ShardWork;
 use crate::error::{IdxError, Result};
 use crate::write::exchange::{BoxData, check_arrays, gather_boxes};
 use crate::write::options::{Phases, WriteCounts, WriteOptions, WriteReport};
+use crate::write::restructure::holder_count;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{Context, EngineOptions, EngineReport, Execution, PlacedArray};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::received::SentTraffic;
+use raddle_core::report::StageTimer;
 use raddle_core::report::progress::{Stage, Watch};
-use raddle_core::report::{MemoryReport, StageTimer};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -86,71 +87,42 @@ impl ZarrWriter {
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
         let started = Instant::now();
-        let (form, domain) = (&self.form, self.form.domain());
-        let sample_lens: Vec<usize> = form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect();
-        let checked = check_arrays(&patches, &sample_lens).and_then(|()| Ok(watch.cancel.check()?));
+        let checked = check_arrays(&patches, &self.sample_lens()).and_then(|()| Ok(watch.cancel.check()?));
         ranks.agree("check what is to be written", checked)?;
-        let partition = gather_boxes(&self.path, &domain, self.arguments_hash(), &patches, ranks)?;
+        let partition = gather_boxes(&self.path, &self.form.domain(), self.arguments_hash(), &patches, ranks)?;
         let plan = ranks.agree("plan the shards", self.plan_next_step())?;
         let begun = self.begin(ranks)?;
         let files = ShardFiles::new(&self.path, &plan, self.written, self.options.durability);
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
+        let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
         let mut counts = WriteCounts::default();
-        let timer = StageTimer::start();
-        let is_received = self.options.phases == Phases::Three && ranks.size() > 1;
-        let making = PyramidBuild {
-            path: &self.path,
-            form,
-            imposed: is_received.then_some(self.options.imposed),
-            budget: &budget,
-            threads: self.options.jobs,
-            cancel: watch.cancel,
-            ranks,
-        };
-        let pyramid = making.make(patches, partition, &mut counts.restructured)?;
-        let sent = &counts.restructured;
-        counts.stages.get_mut(Stage::Restructure).add(&timer.totals(sent.len_bytes, sent.messages));
+        let pyramid = self.restructure(patches, partition, &context, &mut counts)?;
         let restructure_s = started.elapsed().as_secs_f64();
 
         let encoding = Instant::now();
-        let context = Context { communicator: ranks, budget: &budget, observer: watch.observer, cancel: watch.cancel };
         let EncodedStep { engine, sent, shards } = self.encode(&plan, &pyramid, &files, &context)?;
         let encode_s = encoding.elapsed().as_secs_f64();
-        if ranks.size() > 1 {
-            counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
-        }
-        counts.aggregated = sent.traffic;
+        counts.add_aggregated(sent, ranks.size());
 
-        let (publishing, timer) = (Instant::now(), StageTimer::start());
+        let publishing = StageTimer::start();
         let finished = files.finish().and_then(|()| Ok(watch.cancel.check()?));
         ranks.agree("finish the files", finished)?;
-        counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
+        counts.stages.get_mut(Stage::Commit).add(&publishing.totals(0, 1));
         let mut report = WriteReport {
-            output: self.path.clone(),
-            time: form.steps.map(|_| self.written),
-            ranks: ranks.size(),
-            phases: self.options.phases,
-            durability: self.options.durability,
+            time: self.form.steps.map(|_| self.written),
             files: engine.tiles - engine.fill_tiles,
             blocks: plan.chunk_count(),
-            sample_len_bytes: sample_lens
-                .iter()
-                .map(|len| domain.sample_count().unwrap_or(0).saturating_mul(*len as u64))
-                .sum(),
+            sample_len_bytes: self.step_len_bytes(),
             stored_len_bytes: engine.stored_len_bytes,
             imposed_counts: pyramid.imposed_counts,
-            holders: pyramid.partitions[0].iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            holders: holder_count(&pyramid.partitions[0]),
             elapsed_s: started.elapsed().as_secs_f64(),
             restructure_s,
             encode_s,
-            publish_s: publishing.elapsed().as_secs_f64(),
-            restructure_messages: Vec::new(),
-            aggregate_messages: Vec::new(),
-            stages: Vec::new(),
+            publish_s: publishing.elapsed_s(),
             engine: Some(engine),
-            memory: MemoryReport::of(&budget),
-            rank_memory: Vec::new(),
+            ..WriteReport::new(&self.path, &self.options, &budget, ranks.size())
         };
         report.gather(&counts, ranks)?;
         if let Some(begun) = begun {
@@ -159,6 +131,17 @@ impl ZarrWriter {
         self.shards.iter_mut().zip(shards).for_each(|(all, of_step)| *all += of_step);
         self.written += 1;
         Ok(report)
+    }
+
+    /// Returns the lengths of the samples of each field.
+    fn sample_lens(&self) -> Vec<usize> {
+        self.form.fields.iter().map(|(_, sample)| sample.len_bytes()).collect()
+    }
+
+    /// Returns the length of all samples of a time step.
+    fn step_len_bytes(&self) -> u64 {
+        let count = self.form.domain().sample_count().unwrap_or(0);
+        self.sample_lens().iter().map(|len| count.saturating_mul(*len as u64)).sum()
     }
 
     /// Plans the shards of the next time step.
@@ -176,6 +159,31 @@ impl ZarrWriter {
         let begins = ranks.rank() == 0 && self.staging.is_none();
         let begun = begins.then(|| Staging::begin(&self.path, how)).transpose();
         ranks.agree("begin the output", begun)
+    }
+
+    /// Collective. Restructures the samples of this rank's `patches`, and computes the coarser levels.
+    fn restructure<'a>(
+        &self,
+        patches: Vec<BoxData<'a>>,
+        partition: Partition,
+        context: &Context<'_>,
+        counts: &mut WriteCounts,
+    ) -> Result<Pyramid<'a>> {
+        let (timer, ranks) = (StageTimer::start(), context.communicator);
+        let is_received = self.options.phases == Phases::Three && ranks.size() > 1;
+        let build = PyramidBuild {
+            path: &self.path,
+            form: &self.form,
+            imposed: is_received.then_some(self.options.imposed),
+            budget: context.budget,
+            threads: self.options.jobs,
+            cancel: context.cancel,
+            ranks,
+        };
+        let pyramid = build.make(patches, partition, &mut counts.restructured)?;
+        let sent = &counts.restructured;
+        counts.stages.get_mut(Stage::Restructure).add(&timer.totals(sent.len_bytes, sent.messages));
+        Ok(pyramid)
     }
 
     /// Collective. Encodes the shards of a time step and writes them to `files`.

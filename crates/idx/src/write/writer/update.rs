@@ -16,12 +16,12 @@ use crate::write::exchange::{BoxData, check_arrays, gather_any_boxes, partition_
 use crate::write::files::StepFiles;
 use crate::write::options::{WriteCounts, WriteOptions, WriteReport};
 use crate::write::publish::Staging;
-use crate::write::restructure::check_disjoint;
+use crate::write::restructure::{check_disjoint, holder_count};
 use crate::write::step_plan::{BlockHolders, BlockPlace, StepPlan};
 use crate::write::work::{RankSamples, StepWork, Worker};
 use raddle_codec::ZfpMode;
 use raddle_core::digest::Digest;
-use raddle_core::engine::{Round, TileForm, TileWork};
+use raddle_core::engine::{EngineReport, Round, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::output::publish::{IfExists, hidden_path};
 use raddle_core::plan::Tile;
@@ -65,48 +65,19 @@ impl Writer {
         ranks: &dyn Communicator,
     ) -> Result<WriteReport> {
         let started = Instant::now();
-        let dataset = Dataset::open(&self.path);
-        let checked = dataset.and_then(|dataset| {
-            watch.cancel.check()?;
-            Ok((self.check_update(&dataset, time, fields, &patches)?, dataset))
-        });
-        let (domain, dataset) = ranks.agree("check what is to be written", checked)?;
-        let partition = gather_any_boxes(self.update_hash(time, fields), &patches, ranks)?;
-        let sample_count =
-            check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
-        if sample_count == 0 {
-            return Err(self.update_error(UpdateFault::NoSamples));
-        }
-        let changed = self.blocks_of(partition.iter().flatten());
-        let time_name = match (&self.header.time, time) {
-            (Some(of), Some(step)) => of.template.name(step),
-            _ => String::new(),
-        };
-        let (step, kept) = StepPlan::new(&self.header, &domain, &time_name)
-            .split(|file| file.blocks.iter().any(|block| changed.contains(block)));
+        let target = UpdateTarget { time, fields };
+        let plan = self.plan_update(target, &patches, watch, ranks)?;
+        let (step, kept) = StepPlan::new(&self.header, &plan.domain, &self.header.time_name(time))
+            .split(|file| file.blocks.iter().any(|block| plan.changed.contains(block)));
         let staging = (ranks.rank() == 0).then(|| self.begin_update(&step, time)).transpose();
         let staging = ranks.agree("begin the output", staging)?;
         let files = StepFiles::new(hidden_path(&self.path), &step, self.options.durability);
         ranks.agree("create the files", files.create(ranks))?;
 
         let budget = MemoryBudget::new(self.options.memory_limit_bytes);
-        let run = StepState { step: &step, domain: &domain, files: &files, budget: &budget, watch, ranks };
+        let run = StepState { step: &step, domain: &plan.domain, files: &files, budget: &budget, watch, ranks };
         let (encoding, mut counts) = (Instant::now(), WriteCounts::default());
-        let patches: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(fields, patch)).collect();
-        let samples = RankSamples { header: &self.header, domain: &domain, patches: &patches };
-        let homes = (ranks.size() > 1).then(|| BlockHolders::new(&self.header, &partition));
-        let is_shared = homes.is_some();
-        let (path, effort) = (self.path.clone(), self.options.effort);
-        let stored = (0..self.header.fields.len()).map(|field| StoredBlocks::new(&dataset, field, time)).collect();
-        let is_updated = (0..self.header.fields.len()).map(|field| fields.contains(&field)).collect();
-        let work = StepWork::new(samples, &step, path, &self.compressions, effort, homes);
-        let work = UpdateWork { work, step: &step, stored, is_updated, changed };
-        let engine = self.run_engine(&work, &|_, mask| stored_as(mask), &run)?;
-        let sent = work.work.into_sent();
-        if is_shared {
-            counts.stages.get_mut(Stage::Regroup).add(&sent.totals);
-        }
-        counts.aggregated = sent.traffic;
+        let engine = self.encode_update(target, &plan, patches, &run, &mut counts)?;
         let encode_s = encoding.elapsed().as_secs_f64();
 
         let (publishing, timer) = (Instant::now(), StageTimer::start());
@@ -119,13 +90,13 @@ impl Writer {
         ranks.agree("publish the output", published)?;
         counts.stages.get_mut(Stage::Commit).add(&timer.totals(0, 1));
         let field_len_bytes =
-            |field: &usize| sample_count.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);
+            |field: &usize| plan.sample_count.saturating_mul(self.header.fields[*field].sample.len_bytes() as u64);
         let mut report = WriteReport {
             time,
             phases: crate::Phases::Two,
             sample_len_bytes: fields.iter().map(field_len_bytes).sum(),
             stored_len_bytes: engine.stored_len_bytes,
-            holders: partition.iter().filter(|boxes| !boxes.is_empty()).count() as u64,
+            holders: holder_count(&plan.partition),
             encode_s,
             publish_s: publishing.elapsed().as_secs_f64(),
             engine: Some(engine),
@@ -137,6 +108,55 @@ impl Writer {
         Ok(report)
     }
 
+    /// Collective. Checks an update, and determines the samples and blocks that it changes.
+    fn plan_update(
+        &self,
+        target: UpdateTarget<'_>,
+        patches: &[BoxData<'_>],
+        watch: &Watch<'_>,
+        ranks: &dyn Communicator,
+    ) -> Result<UpdatePlan> {
+        let checked = Dataset::open(&self.path).and_then(|dataset| {
+            watch.cancel.check()?;
+            Ok((self.check_update(&dataset, target, patches)?, dataset))
+        });
+        let (domain, dataset) = ranks.agree("check what is to be written", checked)?;
+        let partition = gather_any_boxes(self.update_hash(target), patches, ranks)?;
+        let sample_count =
+            check_disjoint(&self.domain(), &partition).map_err(|source| partition_error(&self.path, source))?;
+        if sample_count == 0 {
+            return Err(self.update_error(UpdateFault::NoSamples));
+        }
+        let changed = self.blocks_of(partition.iter().flatten());
+        Ok(UpdatePlan { dataset, domain, partition, sample_count, changed })
+    }
+
+    /// Collective. Encodes the blocks of the rewritten files, with the samples of this rank's `patches`.
+    fn encode_update(
+        &self,
+        target: UpdateTarget<'_>,
+        plan: &UpdatePlan,
+        patches: Vec<BoxData<'_>>,
+        run: &StepState<'_>,
+        counts: &mut WriteCounts,
+    ) -> Result<EngineReport> {
+        let (step, ranks, all_fields) = (run.step, run.ranks.size(), 0..self.header.fields.len());
+        let patches: Vec<BoxData<'_>> = patches.into_iter().map(|patch| self.by_field(target.fields, patch)).collect();
+        let samples = RankSamples { header: &self.header, domain: &plan.domain, patches: &patches };
+        let homes = (ranks > 1).then(|| BlockHolders::new(&self.header, &plan.partition));
+        let (path, effort) = (self.path.clone(), self.options.effort);
+        let work = UpdateWork {
+            work: StepWork::new(samples, step, path, &self.compressions, effort, homes),
+            step,
+            stored: all_fields.clone().map(|field| StoredBlocks::new(&plan.dataset, field, target.time)).collect(),
+            is_updated: all_fields.map(|field| target.fields.contains(&field)).collect(),
+            changed: &plan.changed,
+        };
+        let engine = self.run_engine(&work, &|_, mask| stored_as(mask), run)?;
+        counts.add_aggregated(work.work.into_sent(), ranks);
+        Ok(engine)
+    }
+
     fn update_error(&self, fault: UpdateFault) -> IdxError {
         IdxError::Update { path: self.path.clone(), fault }
     }
@@ -145,8 +165,7 @@ impl Writer {
     fn check_update(
         &self,
         dataset: &Dataset,
-        time: Option<u64>,
-        fields: &[usize],
+        UpdateTarget { time, fields }: UpdateTarget<'_>,
         patches: &[BoxData<'_>],
     ) -> Result<ArrayGrid> {
         if let Some(what) = dataset.header().difference(&self.header) {
@@ -177,7 +196,7 @@ impl Writer {
     }
 
     /// Returns a hash of the arguments, which must be equal on all ranks.
-    fn update_hash(&self, time: Option<u64>, fields: &[usize]) -> u64 {
+    fn update_hash(&self, UpdateTarget { time, fields }: UpdateTarget<'_>) -> u64 {
         let WriteOptions { aggregators, durability, .. } = &self.options;
         let text = format!("{}{time:?} {fields:?} {aggregators:?} {durability:?}", self.header.to_text());
         Digest::of(text.as_bytes()).crc64_nvme()
@@ -228,6 +247,28 @@ fn stored_as(mask: u32) -> (Coding, Layout) {
     (coding.unwrap_or(Coding::Raw), if mask & HZ == 0 { Layout::RowMajor } else { Layout::Hz })
 }
 
+/// Part of a dataset that an update changes.
+#[derive(Clone, Copy)]
+struct UpdateTarget<'a> {
+    time: Option<u64>,
+    /// Indexes of the fields.
+    fields: &'a [usize],
+}
+
+/// Samples and blocks that an update changes; the same on every rank.
+struct UpdatePlan {
+    /// The dataset before the update.
+    dataset: Dataset,
+    /// All samples of the time step.
+    domain: ArrayGrid,
+    /// Boxes of new samples, indexed by rank.
+    partition: Vec<Vec<SampleBox>>,
+    /// Number of new samples per field.
+    sample_count: u64,
+    /// Blocks with new samples.
+    changed: BTreeSet<u64>,
+}
+
 /// Blocks of the rewritten files.
 struct UpdateWork<'a> {
     work: StepWork<'a>,
@@ -237,7 +278,7 @@ struct UpdateWork<'a> {
     /// Whether there are new samples, for each field.
     is_updated: Vec<bool>,
     /// Blocks with new samples.
-    changed: BTreeSet<u64>,
+    changed: &'a BTreeSet<u64>,
 }
 
 impl UpdateWork<'_> {

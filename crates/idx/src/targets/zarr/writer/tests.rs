@@ -5,7 +5,7 @@ use super::*;
 use crate::dataset::bitmask::MAX_RANK;
 use crate::dataset::region::{SampleBox, copy_part};
 use crate::dataset::sample::{Number, SampleType};
-use crate::targets::zarr::{ChunkCompression, Downsample, FormOptions, Images};
+use crate::targets::zarr::{ChunkCompression, Downsample, FormOptions, Image, Images};
 use crate::write::restructure::ImposedBox;
 use crate::write::restructure::tests::partitions;
 use crate::write::writer::tests::{files_in, slabs};
@@ -98,6 +98,40 @@ fn form(counts: &[u64], samples: &[&str], options: FormOptions) -> ImageLayout {
     ImageLayout::new(counts, samples.iter().enumerate().map(field).collect(), &options).unwrap()
 }
 
+/// Checks that an image has no damage, and that the levels of its last time step are those of the samples `stored` of
+/// a field.
+fn check_image(image: &Image, form: &ImageLayout, field: usize, stored: &[u8]) -> Result<(), TestCaseError> {
+    let check = image.check(2, &CancelToken::new()).unwrap();
+    prop_assert!(check.bad.is_empty() && check.levels_compared, "{:?}", check);
+    let sample = form.fields[field].1;
+    for component in 0..sample.count {
+        let of_component = stored.chunks(sample.number.len_bytes()).skip(component).step_by(sample.count);
+        let mut want: Vec<f64> = of_component.map(|bytes| sample.number.value_of(bytes)).collect();
+        for level in 0..form.levels.len() {
+            if level > 0 {
+                want = halved(form, level, sample.number, &want);
+            }
+            let mut region = image.domain(level);
+            if let Some(axis) = image.axes().iter().position(|axis| *axis == 'c')
+                && sample.count > 1
+            {
+                (region.start[axis], region.end[axis]) = (component as u64, component as u64 + 1);
+            }
+            if form.steps.is_some() {
+                let axis = image.axes().len() - 1;
+                region.start[axis] = region.end[axis] - 1;
+            }
+            let got = image.read(level, &region).unwrap();
+            let got: Vec<f64> =
+                got.chunks(sample.number.len_bytes()).map(|bytes| sample.number.value_of(bytes)).collect();
+            let equal = got.len() == want.len()
+                && got.iter().zip(&want).all(|(got, want)| got == want || got.is_nan() && want.is_nan());
+            prop_assert!(equal, "level {level} of {sample}: {got:?} for {want:?}");
+        }
+    }
+    Ok(())
+}
+
 const KINDS: [&str; 6] = ["float32", "float64", "uint8[3]", "int16", "uint16", "int8"];
 
 proptest! {
@@ -154,34 +188,7 @@ proptest! {
             let images = Images::open(&folder.path().join("d.zarr")).unwrap().images;
             prop_assert_eq!(images.len(), form.fields.len());
             for (field, image) in images.iter().enumerate() {
-                let check = image.check(2, &CancelToken::new()).unwrap();
-                prop_assert!(check.bad.is_empty() && check.levels_compared, "{:?}", check);
-                let sample = form.fields[field].1;
-                for component in 0..sample.count {
-                    let of_component = whole[field].chunks(sample.number.len_bytes()).skip(component).step_by(sample.count);
-                    let mut want: Vec<f64> = of_component.map(|bytes| sample.number.value_of(bytes)).collect();
-                    for level in 0..form.levels.len() {
-                        if level > 0 {
-                            want = halved(&form, level, sample.number, &want);
-                        }
-                        let mut region = image.domain(level);
-                        if let Some(axis) = image.axes().iter().position(|axis| *axis == 'c')
-                            && sample.count > 1
-                        {
-                            (region.start[axis], region.end[axis]) = (component as u64, component as u64 + 1);
-                        }
-                        if steps.is_some() {
-                            let axis = image.axes().len() - 1;
-                            region.start[axis] = region.end[axis] - 1;
-                        }
-                        let got = image.read(level, &region).unwrap();
-                        let got: Vec<f64> =
-                            got.chunks(sample.number.len_bytes()).map(|bytes| sample.number.value_of(bytes)).collect();
-                        let equal = got.len() == want.len()
-                            && got.iter().zip(&want).all(|(got, want)| got == want || got.is_nan() && want.is_nan());
-                        prop_assert!(equal, "level {level} of {sample}: {got:?} for {want:?}");
-                    }
-                }
+                check_image(image, &form, field, &whole[field])?;
             }
         }
     }
