@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::CoreError;
 use crate::output::addresses::Addresses;
-use crate::plan::{Batch, Plan};
+use crate::plan::Plan;
 use crate::ranks::communicator::SingleProcess;
 use crate::ranks::message::{MessageReader, encode_u64s, put_u64s};
 use crate::report::progress::{Event, Stage};
@@ -211,20 +211,17 @@ fn execute<W: TileWork>(
     let setup = ExecutionSetup::agree(plan, &index, work, options, (tiles, recorded), has_rounds, context)?;
     let kept = setup.recorded.unwrap_or_default();
     let addressing = target.addressing(setup.schedule.is_some(), options.placement);
-    let has_batches = !setup.local_batches.is_empty();
+    let jobs = if setup.local_batches.is_empty() { 0 } else { setup.jobs };
     let raw_len_bytes = plan.raw_len_bytes();
     // Raw bytes that this rank has to produce.
     let left_len_bytes = setup.local_batches.iter().map(|local| local.batch.raw_len_bytes).sum();
     let start_address = options.start_address.saturating_add(kept.stored_len_bytes);
     let addresses = Addresses::new(start_address, options.arenas);
-    let range = |batch: &Batch| batch.first..batch.first + batch.tiles;
-    let local: Vec<Range<u64>> = setup.local_batches.iter().map(|local| range(&local.batch)).collect();
-    let of_all = setup.schedule.as_ref().map(|schedule| schedule.batches.iter().map(range).collect::<Vec<_>>());
+    let (all, local) = setup.tiles();
     let window = InFlightWindow::new(setup.local_batches, addressing, setup.limits, addresses.clone());
-    let all = hull(of_all.as_deref().unwrap_or(&local));
     let assignment = Assignment { all, local, jobs: setup.jobs, stop: window.stop_signal() };
     start_stages(context, left_len_bytes);
-    let worker_context = WorkerContext {
+    let workers = WorkerContext {
         plan,
         index: &index,
         work,
@@ -235,40 +232,17 @@ fn execute<W: TileWork>(
         raw_len_bytes: setup.raw_len_bytes,
         is_recorded: setup.recorded.is_some(),
     };
-    let mut committer = Committer::new(&index, commit, context.observer);
-    let mut counts = RankCounts::default();
+    let shared = target.shared_sink();
+    let by_schedule = |schedule| Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
+    let rounds = setup.schedule.as_ref().map(by_schedule);
+    let committer = Committer::new(&index, commit, context.observer);
     if let Err(source) = work.begin(assignment, context) {
         window.fail(0, EngineError::Regroup { source });
     }
-    std::thread::scope(|scope| {
-        // A panic in `commit` must not leave the workers waiting forever.
-        let _stop = StopOnPanic(&window);
-        let workers = worker_context.start(scope, if has_batches { setup.jobs } else { 0 });
-        counts.jobs = workers.len() as u64;
-        let cpu_before_ns = thread_cpu_ns();
-        let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
-        match &setup.schedule {
-            None => commit_all(&window, &mut committer, recorder, context),
-            Some(schedule) => {
-                let shared = target.shared_sink();
-                let rounds = Rounds { schedule, index: &index, work, window: &window, context, addresses, shared };
-                counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder));
-            }
-        }
-        // This thread only commits or waits, so its processor time is the time of committing; no clock is read per
-        // array.
-        committer.totals.cpu_ns = thread_cpu_ns() - cpu_before_ns;
-        for worker in workers {
-            match worker.join() {
-                Ok(counted) => counts.stages.add(&counted),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
+    let recorder = recorder.map(|recorder| recorder as &mut dyn Recorder);
+    let counts = produce(&workers, jobs, rounds, committer, recorder, context);
     let addresses = window.into_result()?;
     drop(setup.permit);
-    *counts.stages.get_mut(Stage::Commit) = committer.totals;
-    (counts.fill_tiles, counts.verbatim_tiles) = (committer.fill_tiles, committer.verbatim_tiles);
     let mut report = EngineReport {
         tiles: index.tile_count(),
         raw_len_bytes,
@@ -286,18 +260,46 @@ fn execute<W: TileWork>(
     Ok(report)
 }
 
+/// Produces and commits the tiles of this rank until all are placed or something fails, which the window of `workers`
+/// holds. Several ranks proceed in `rounds`. Returns the counts of this rank.
+fn produce<W: TileWork>(
+    workers: &WorkerContext<'_, W>,
+    jobs: usize,
+    rounds: Option<Rounds<'_, W>>,
+    mut committer: Committer<'_, '_, W::Error>,
+    recorder: Option<&mut dyn Recorder>,
+    context: &Context<'_>,
+) -> RankCounts {
+    let mut counts = RankCounts::default();
+    std::thread::scope(|scope| {
+        // A panic in `commit` must not leave the workers waiting forever.
+        let _stop = StopOnPanic(workers.window);
+        let started = workers.start(scope, jobs);
+        counts.jobs = started.len() as u64;
+        let cpu_before_ns = thread_cpu_ns();
+        match rounds {
+            None => commit_all(workers.window, &mut committer, recorder, context),
+            Some(rounds) => counts.stages.get_mut(Stage::Place).add(&rounds.run(&mut committer, recorder)),
+        }
+        // This thread only commits or waits, so its processor time is the time of committing; no clock is read per
+        // array.
+        committer.totals.cpu_ns = thread_cpu_ns() - cpu_before_ns;
+        for worker in started {
+            match worker.join() {
+                Ok(counted) => counts.stages.add(&counted),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    *counts.stages.get_mut(Stage::Commit) = committer.totals;
+    (counts.fill_tiles, counts.verbatim_tiles) = (committer.fill_tiles, committer.verbatim_tiles);
+    counts
+}
+
 /// Reports to the observer that the stages have started. The encoding stage produces `total_bytes`.
 fn start_stages(context: &Context<'_>, total_bytes: u64) {
     for (stage, total_bytes) in [(Stage::Encode, Some(total_bytes)), (Stage::Place, None), (Stage::Commit, None)] {
         context.observer.event(&Event::StageStarted { stage, total_bytes });
-    }
-}
-
-/// Returns the range from the first to the last of consecutive `ranges`.
-fn hull(ranges: &[Range<u64>]) -> Range<u64> {
-    match (ranges.first(), ranges.last()) {
-        (Some(first), Some(last)) => first.start..last.end,
-        _ => 0..0,
     }
 }
 

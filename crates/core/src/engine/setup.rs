@@ -50,6 +50,17 @@ impl ExecutionSetup {
         }
     }
 
+    /// Returns the tiles that all ranks produce together, and the consecutive runs of tiles that this rank produces.
+    pub(super) fn tiles(&self) -> (Range<u64>, Vec<Range<u64>>) {
+        let range = |batch: &Batch| batch.first..batch.first + batch.tiles;
+        let local: Vec<Range<u64>> = self.local_batches.iter().map(|local| range(&local.batch)).collect();
+        let all = match &self.schedule {
+            Some(schedule) => hull(schedule.batches.first().map(range), schedule.batches.last().map(range)),
+            None => hull(local.first().cloned(), local.last().cloned()),
+        };
+        (all, local)
+    }
+
     /// Collective. Agrees on the setup. Of `tiles`, only those after the tiles that rank 0 has `recorded` are produced.
     /// With `has_rounds` there is a schedule even for a single rank.
     pub(super) fn agree<W: TileWork>(
@@ -104,6 +115,11 @@ impl ExecutionSetup {
         fitted.limits.tiles = u64::MAX;
         Ok(Self::of(fitted, local_batches, Some(schedule), recorded))
     }
+}
+
+/// Returns the range from the beginning of `first` to the end of `last`; empty if there are none.
+fn hull(first: Option<Range<u64>>, last: Option<Range<u64>>) -> Range<u64> {
+    first.zip(last).map_or(0..0, |(first, last)| first.start..last.end)
 }
 
 /// Restricts `batches` to `tiles`.
