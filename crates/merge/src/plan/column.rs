@@ -139,18 +139,7 @@ impl Planner<'_> {
         };
         let asked = self.asked_storage(&request).map_err(refuse)?;
         let chosen = self.choose_storage(&request, asked).map_err(refuse)?;
-        let decision = LayoutDecision {
-            chunk: match &chosen.storage {
-                Storage::Chunked(_) if chosen.is_moved => Some(ChunkSource::Stored),
-                Storage::Chunked(_) => Some(layout.source),
-                Storage::Compact | Storage::Contiguous | Storage::Virtual => None,
-            },
-            keeps_filters: layout.filters.compress == Compress::Keep,
-            has_unused_filters: chosen.storage != Storage::Virtual
-                && column.is_file_local()
-                && layout.names_filters(self.options),
-            rules: layout.rules,
-        };
+        let decision = self.decision(column, layout, &chosen);
         match chosen.storage {
             Storage::Compact | Storage::Contiguous => max_dims.clone_from(&dims),
             // The dataset has exactly the mapped rows; a reader that extended it would only see fill values.
@@ -168,6 +157,22 @@ impl Planner<'_> {
             pipelines: pipelines.into_iter().map(std::result::Result::ok).collect(),
             layout: decision,
         })
+    }
+
+    /// Returns what decided on the storage `chosen` for a column with this requested layout.
+    fn decision(&self, column: &Column, layout: AskedLayout, chosen: &ChosenStorage) -> LayoutDecision {
+        LayoutDecision {
+            chunk: match &chosen.storage {
+                Storage::Chunked(_) if chosen.is_moved => Some(ChunkSource::Stored),
+                Storage::Chunked(_) => Some(layout.source),
+                Storage::Compact | Storage::Contiguous | Storage::Virtual => None,
+            },
+            keeps_filters: layout.filters.compress == Compress::Keep,
+            has_unused_filters: chosen.storage != Storage::Virtual
+                && column.is_file_local()
+                && layout.names_filters(self.options),
+            rules: layout.rules,
+        }
     }
 
     /// Chooses the storage of a column and the route of its values; `asked` is the requested storage.

@@ -14,7 +14,7 @@ use super::{ColumnPlan, MergePlan, PlannedInput, Planner, sizes};
 use crate::append::redo;
 use crate::conventions::{self, Choice, Completion, ConventionOptions, anndata};
 use crate::error::{MergeError, Result};
-use crate::keys::{self, derived::DerivedColumns};
+use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
 use crate::options::Link;
 use crate::options::{Empty, MergeOptions, Watch};
 use crate::plan::alignment;
@@ -30,9 +30,8 @@ use crate::rules::{
 };
 use crate::scan;
 use crate::scan::dimension_scales;
-use crate::schema::ColumnIndex;
 use crate::schema::join::{Difference, DifferenceKind, Join, JoinResult};
-use crate::schema::parent_path;
+use crate::schema::{ColumnIndex, Schema, parent_path};
 use crate::subset;
 use crate::subset::selected::SelectedElements;
 use crate::verify::digests::StoredDigests;
@@ -56,6 +55,17 @@ pub(crate) enum OutputState {
     Rewritten(Option<StoredDigests>),
     /// The output is the first input, to which the others are appended; with its stored digests.
     Grows(Option<StoredDigests>),
+}
+
+impl OutputState {
+    /// Returns the stored digests of a rewritten output, and the growth of one that grows by `grown` columns.
+    fn into_existing(self, grown: Vec<ColumnGrowth>) -> (Option<StoredDigests>, Option<Growth>) {
+        match self {
+            Self::New => (None, None),
+            Self::Rewritten(carried) => (carried, None),
+            Self::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
+        }
+    }
 }
 
 /// Scans `inputs` and plans their merge.
@@ -91,13 +101,8 @@ pub(crate) fn plan_from(
     watch: &Watch<'_>,
     ranks: &dyn Communicator,
 ) -> Result<MergePlan> {
-    // Selected rows are a result, and their text would be long.
-    ranks.check_same_options(&options_text(&MergeOptions { rows: None, ..options.clone() }))?;
-    let memory_limit_bytes = ranks.least_u64(options.memory_limit_bytes)?;
-    let options = &MergeOptions { memory_limit_bytes, ..options.clone() };
-    let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
-    let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
-    ranks.agree("complete an interrupted append", settled)?;
+    let options = &agree_on_options(options, ranks)?;
+    complete_interrupted_appends(inputs, ranks)?;
     let mut inputs = inputs.to_vec();
     let mut learned = LearnedValues::default();
     let mut states = InputStates::before(&inputs, options);
@@ -111,15 +116,8 @@ pub(crate) fn plan_from(
         let take = |place: usize, scanned| found.add(place, inputs[place].clone(), scanned);
         found.skipped = scan::scan(&inputs, options, watch, ranks, take)?;
         ranks.agree(PLANNING, states.check(&found.inputs))?;
-        let mut plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
-        if !plan.uncounted.is_empty() {
-            learned.counts.extend(ranks.agree(PLANNING, counting::count(&plan, &plan.uncounted, watch))?);
-            learned.taken = RecordTrims::default();
-            continue;
-        }
-        if !plan.unranged.is_empty() {
-            learned.ranges.extend(ranks.agree(PLANNING, repack::ranges(&plan, &plan.unranged, watch))?);
-            learned.taken = RecordTrims::default();
+        let plan = plan_found(found, beginning.clone(), options, watch, ranks)?;
+        if learns_missing_values(&mut learned, &plan, watch, ranks)? {
             continue;
         }
         let order = match &learned.selected {
@@ -132,25 +130,13 @@ pub(crate) fn plan_from(
                 rules::overlaps::check(&plan, watch, ranks)?;
                 learned.selected = Some(ranks.agree(PLANNING, subset::resolve::resolve(&plan))?);
             }
-            RecordOrder::Kept => {
-                plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
-                if ranks.rank() == 0 {
-                    let event = |text| Event::Message { severity: Severity::Warning, text };
-                    repack::describe(&plan).into_iter().for_each(|text| watch.observer.event(&event(text)));
-                }
-                rules::overlaps::check(&plan, watch, ranks)?;
-                plan.alignment = alignment::decide(&plan, ranks)?;
-                return Ok(plan);
-            }
+            RecordOrder::Kept => return complete_plan(plan, watch, ranks),
             RecordOrder::Other(order, coordinate) if !is_ordered => {
                 is_ordered = true;
                 learned.taken = RecordTrims::default();
                 let by_record = order.iter().map(|&input| plan.inputs[input as usize].path.clone());
                 inputs = by_record.chain(plan.skipped.iter().map(|bad| bad.path.clone())).collect();
-                if ranks.rank() == 0 {
-                    let text = format!("inputs are put in the order of {coordinate}");
-                    watch.observer.event(&Event::Message { severity: Severity::Warning, text });
-                }
+                warn_once(format!("inputs are put in the order of {coordinate}"), watch, ranks);
             }
             RecordOrder::Trimmed(trims) => learned.taken = trims,
             RecordOrder::Other(_, coordinate) => {
@@ -158,6 +144,56 @@ pub(crate) fn plan_from(
                 return Err(MergeError::Object { object: coordinate, reason });
             }
         }
+    }
+}
+
+/// Collective. Returns the options with the least memory of any rank, if all other options are the same on all ranks.
+fn agree_on_options(options: &MergeOptions, ranks: &dyn Communicator) -> Result<MergeOptions> {
+    // Selected rows are a result, and their text would be long.
+    ranks.check_same_options(&options_text(&MergeOptions { rows: None, ..options.clone() }))?;
+    let memory_limit_bytes = ranks.least_u64(options.memory_limit_bytes)?;
+    Ok(MergeOptions { memory_limit_bytes, ..options.clone() })
+}
+
+/// Collective. Completes appends to the inputs that were interrupted.
+fn complete_interrupted_appends(inputs: &[PathBuf], ranks: &dyn Communicator) -> Result<()> {
+    let local_inputs = inputs.iter().filter(|_| ranks.rank() == 0);
+    let settled = local_inputs.map(PathBuf::as_path).try_for_each(|input| redo::settle(input).map(|_| ()));
+    ranks.agree("complete an interrupted append", settled)?;
+    Ok(())
+}
+
+/// Collective. Determines values that `plan` lacks. Returns whether it lacked any; then the merge is planned again.
+fn learns_missing_values(
+    learned: &mut LearnedValues,
+    plan: &MergePlan,
+    watch: &Watch<'_>,
+    ranks: &dyn Communicator,
+) -> Result<bool> {
+    if !plan.uncounted.is_empty() {
+        learned.counts.extend(ranks.agree(PLANNING, counting::count(plan, &plan.uncounted, watch))?);
+    } else if !plan.unranged.is_empty() {
+        learned.ranges.extend(ranks.agree(PLANNING, repack::ranges(plan, &plan.unranged, watch))?);
+    } else {
+        return Ok(false);
+    }
+    learned.taken = RecordTrims::default();
+    Ok(true)
+}
+
+/// Collective. Completes a plan whose records are in order: warns about its values, and aligns its tiles.
+fn complete_plan(mut plan: MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<MergePlan> {
+    plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
+    repack::describe(&plan).into_iter().for_each(|text| warn_once(text, watch, ranks));
+    rules::overlaps::check(&plan, watch, ranks)?;
+    plan.alignment = alignment::decide(&plan, ranks)?;
+    Ok(plan)
+}
+
+/// Reports a warning on the first rank only.
+fn warn_once(text: String, watch: &Watch<'_>, ranks: &dyn Communicator) {
+    if ranks.rank() == 0 {
+        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
     }
 }
 
@@ -198,10 +234,7 @@ fn plan_read(
     let scan_s = started.elapsed().as_secs_f64();
     watch.observer.event(&Event::StageStarted { stage: Stage::Plan, total_bytes: None });
     let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
-    let link_names = match options.link {
-        Link::No => Vec::new(),
-        _ => links::names(&options.output, paths.iter().map(PathBuf::as_path), options.link_paths)?,
-    };
+    let link_names = link_names(&paths, options)?;
     let is_new = !matches!(beginning, OutputState::Grows(_));
     let mut joined = contents.join(&paths, &link_names, options, &learned.counts, is_new);
     let unranged = settle_join(&mut joined, options, &inputs, &paths, &learned, is_new)?;
@@ -211,31 +244,16 @@ fn plan_read(
     }
     let has_other_rows = inputs.len() > 1 || options.rows.is_some();
     if has_other_rows && options.join.join != Join::Union {
-        let (schema, recorded) = (&joined.schema, &recorded.derived_specs);
-        let unrecorded = keys::unrecorded::unrecorded(schema, recorded, options, !is_new)?;
-        let stale = match is_new {
-            true => keys::attach::stale(schema, recorded, &options.derived, inputs.len() as u32)?,
-            false => Vec::new(),
-        };
-        joined.differences.extend(stale.into_iter().chain(unrecorded));
+        let outdated = outdated_keys(&joined.schema, &recorded.derived_specs, options, inputs.len() as u32, is_new)?;
+        joined.differences.extend(outdated);
     }
-    if !joined.differences.is_empty() {
-        let mut differences = joined.differences;
-        for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
-            *input = places[*input as usize];
-        }
-        return Err(MergeError::Differences { differences });
-    }
+    refuse_differences(&mut joined, &places)?;
     let replaced = complete_schema(&mut joined, options, &inputs, learned.selected.as_ref(), is_new)?;
     let PlannedColumns { columns, grown, tiles, column_of_array } = plan_columns(&joined, options, &beginning)?;
     let is_copied = !has_other_rows || options.join.join == Join::Union && options.rows.is_none();
     let is_copy = matches!(beginning, OutputState::New) && is_copied;
     let of_input = if is_copy { std::mem::take(&mut recorded.derived_specs) } else { Vec::new() };
-    let (carried, growth) = match beginning {
-        OutputState::New => (None, None),
-        OutputState::Rewritten(carried) => (carried, None),
-        OutputState::Grows(stored) => (None, Some(Growth { stored, columns: grown })),
-    };
+    let (carried, growth) = beginning.into_existing(grown);
     let has_room = joined.schema.reader_without_provenance().is_none();
     let mut plan = MergePlan {
         skipped,
@@ -272,6 +290,44 @@ fn plan_read(
     plan.tiles.validate().map_err(|error| sizes::explain(&plan, error))?;
     links::check_sources(&plan, watch)?;
     Ok(plan)
+}
+
+/// Returns the names by which links of the output find the inputs at `paths`; empty if it has no links.
+fn link_names(paths: &[PathBuf], options: &MergeOptions) -> Result<Vec<Vec<u8>>> {
+    match options.link {
+        Link::No => Ok(Vec::new()),
+        _ => links::names(&options.output, paths.iter().map(PathBuf::as_path), options.link_paths),
+    }
+}
+
+/// Returns a difference for each dataset of the inputs that was computed from all rows of one file, such as a key, and
+/// that the merge neither recomputes nor removes. `recorded` are the records of the inputs.
+fn outdated_keys(
+    schema: &Schema,
+    recorded: &[DerivedSpec],
+    options: &MergeOptions,
+    inputs: u32,
+    is_new: bool,
+) -> Result<Vec<Difference>> {
+    let unrecorded = keys::unrecorded::unrecorded(schema, recorded, options, !is_new)?;
+    let mut outdated = match is_new {
+        true => keys::attach::stale(schema, recorded, &options.derived, inputs)?,
+        false => Vec::new(),
+    };
+    outdated.extend(unrecorded);
+    Ok(outdated)
+}
+
+/// Refuses inputs with differences. The error numbers them by `places`, in the caller's list.
+fn refuse_differences(joined: &mut JoinResult, places: &[u32]) -> Result<()> {
+    let mut differences = std::mem::take(&mut joined.differences);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    for input in differences.iter_mut().flat_map(|difference| &mut difference.inputs) {
+        *input = places[*input as usize];
+    }
+    Err(MergeError::Differences { differences })
 }
 
 /// Settles the rules of the joined inputs, and adds the differences that the rules and options do not bridge. Returns

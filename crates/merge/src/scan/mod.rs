@@ -26,8 +26,6 @@ use crate::inputs::paths::Paths;
 use crate::inputs::reader::InputReader;
 use crate::options::{MergeOptions, Watch};
 use crate::scan::chunk_checks::TemplateChunks;
-use crate::scan::dimension_scales::kept_once;
-use crate::schema::display_path;
 use crate::verify::digests::{InputDigest, Records, stored};
 use crate::verify::record;
 use crate::write::ranks::share;
@@ -41,7 +39,7 @@ use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::native::{Encoding, HeaderTemplateCache};
 use raddle_hdf5::source::{InputFile, MetadataView, ViewBuffers};
-use scanner::{Scanner, follow};
+use scanner::Scanner;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -154,6 +152,15 @@ pub fn scan(
     Err(MergeError::BadInputs { bad })
 }
 
+/// Returns the error for a file whose paths of `objects` objects are too long.
+fn too_long_paths(file: &InputFile, objects: usize) -> Hdf5Error {
+    Hdf5Error::Limit {
+        path: file.path().to_path_buf(),
+        what: format!("length in bytes of the paths of all {objects} objects together"),
+        limit: paths_limit_bytes(objects),
+    }
+}
+
 /// Scanner of inputs, one after another, on one thread.
 struct InputScanner<'a> {
     reader: InputReader,
@@ -187,14 +194,7 @@ impl InputScanner<'_> {
         let (tree, left_out) = self.reader.read_outline(view, self.forms)?;
         let encoding = Encoding::of(&tree);
         let chunks = TemplateChunks::check(view, encoding, &tree);
-        let Some(visits) = walk(&tree) else {
-            let what = format!("length in bytes of the paths of all {} objects together", tree.objects.len());
-            return Err(Hdf5Error::Limit {
-                path: file.path().to_path_buf(),
-                what,
-                limit: paths_limit_bytes(tree.objects.len()),
-            });
-        };
+        let visits = walk(&tree).ok_or_else(|| too_long_paths(file, tree.objects.len()))?;
         let mut scanner = Scanner {
             view,
             resolver: Resolver::new(file, &tree),
@@ -208,21 +208,14 @@ impl InputScanner<'_> {
             output_folder: self.output_folder,
             chunk_count: 0,
         };
-        let mut entries = Vec::with_capacity(visits.found.len());
-        for at in 0..visits.found.len() {
-            let entry = scanner.entry(at).map_err(|error| error.in_object(display_path(visits.paths.get(at))))?;
-            entries.push(entry);
-        }
+        let mut entries = scanner.entries()?;
         if self.options.conventions.convention != Some(Choice::None) {
             let coordinates = left_out.coordinates.iter();
             let coordinates: Vec<_> =
                 coordinates.map(|coordinate| (&*coordinate.path, scanner.of_left_out(coordinate))).collect();
             left_out_bounds::complete_bounds(&visits.paths, &mut entries, &coordinates);
         }
-        let stored = match self.options.ignore_digests {
-            true => None,
-            false => stored::usable(file, &tree, &self.reader),
-        };
+        let stored = (!self.options.ignore_digests).then(|| stored::usable(file, &tree, &self.reader)).flatten();
         let digests = stored.map(|stored| digests::of_entries(&stored, &visits.paths, &entries)).unwrap_or_default();
         let records = match self.options.conventions.convention {
             Some(Choice::None) => Ok(Records::default()),
@@ -234,22 +227,7 @@ impl InputScanner<'_> {
         if self.options.link.is_external() {
             recognised.refusal = left_out.in_group.as_deref().map(left_out_members::linked_as_whole);
         }
-        let named = |at: usize, error: Hdf5Error| error.in_object(display_path(visits.paths.get(at)));
-        if recognised.choice.is_none() {
-            let has_rule = |at: &usize| recognised.rules.binary_search_by_key(&(*at as u32), |(at, _)| *at).is_ok();
-            for at in kept_once(&visits.paths, &entries).into_iter().filter(|at| !has_rule(at)) {
-                scanner.keep(&mut entries[at], at, false).map_err(|error| named(at, error))?;
-            }
-        }
-        for (at, rule) in recognised.rules.iter().map(|(at, rule)| (*at as usize, rule)) {
-            if rule.needs_values() {
-                scanner.keep(&mut entries[at], at, rule.keeps_values()).map_err(|error| named(at, error))?;
-            }
-            if rule.is_lifted {
-                scanner.lift(&mut entries[at], at).map_err(|error| named(at, error))?;
-            }
-            follow(&mut entries[at], rule);
-        }
+        scanner.follow_rules(&mut entries, &recognised)?;
         let chunk_count = scanner.chunk_count;
         file.check_unchanged()?;
         let file = ScannedFile {

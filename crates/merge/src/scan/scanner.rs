@@ -5,12 +5,14 @@
 
 use super::visits::{UNSEEN, VisitedObject, Visits};
 use super::{ScannedEntry, ScannedRole};
+use crate::conventions::Recognition;
 use crate::inputs::left_out_coordinates::LeftOutCoordinate;
 use crate::inputs::linked_files::name_from;
 use crate::inputs::reader::InputReader;
 use crate::inputs::value_source::ValueSource;
 use crate::rules::Rule;
 use crate::scan::chunk_checks::{StoredSize, TemplateChunks};
+use crate::scan::dimension_scales::kept_once;
 use crate::schema::lifted::lift;
 use crate::schema::{
     AddressKind, AttributeValue, InputExtent, Role, address_kind, complete, display_path, split, split_again,
@@ -53,8 +55,50 @@ pub(super) struct Scanner<'a, 'f> {
 }
 
 impl Scanner<'_, '_> {
+    /// Returns the entries of all paths, in their order.
+    pub fn entries(&mut self) -> raddle_hdf5::Result<Vec<ScannedEntry>> {
+        let count = self.visits.found.len();
+        let mut entries = Vec::with_capacity(count);
+        for at in 0..count {
+            entries.push(self.entry(at).map_err(|error| self.in_entry(at, error))?);
+        }
+        Ok(entries)
+    }
+
+    /// Changes `entries` as the rules of the file's convention require. In a file without a convention, scales of
+    /// dimensions that do not grow are stored once.
+    pub fn follow_rules(&mut self, entries: &mut [ScannedEntry], recognised: &Recognition) -> raddle_hdf5::Result<()> {
+        if recognised.choice.is_none() {
+            let has_rule = |at: &usize| recognised.rules.binary_search_by_key(&(*at as u32), |(at, _)| *at).is_ok();
+            for at in kept_once(&self.visits.paths, entries).into_iter().filter(|at| !has_rule(at)) {
+                self.keep(&mut entries[at], at, false).map_err(|error| self.in_entry(at, error))?;
+            }
+        }
+        for (at, rule) in recognised.rules.iter().map(|(at, rule)| (*at as usize, rule)) {
+            self.follow(&mut entries[at], at, rule).map_err(|error| self.in_entry(at, error))?;
+        }
+        Ok(())
+    }
+
+    /// Changes entry number `at` as `rule` requires.
+    fn follow(&mut self, entry: &mut ScannedEntry, at: usize, rule: &Rule) -> raddle_hdf5::Result<()> {
+        if rule.needs_values() {
+            self.keep(entry, at, rule.keeps_values())?;
+        }
+        if rule.is_lifted {
+            self.lift(entry, at)?;
+        }
+        count_along(rule.axis(), entry);
+        Ok(())
+    }
+
+    /// Adds the path of entry number `at` to an error.
+    fn in_entry(&self, at: usize, error: Hdf5Error) -> Hdf5Error {
+        error.in_object(display_path(self.visits.paths.get(at)))
+    }
+
     /// Returns entry number `at`, without its path.
-    pub fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
+    fn entry(&mut self, at: usize) -> raddle_hdf5::Result<ScannedEntry> {
         let visits = self.visits;
         let (visit, path) = (&visits.found[at], visits.paths.get(at));
         let mut entry = ScannedEntry {
@@ -117,7 +161,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Marks the dataset of entry `at` as stored once; also reads its values, if `keeps_values`.
-    pub fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
+    fn keep(&mut self, entry: &mut ScannedEntry, at: usize, keeps_values: bool) -> raddle_hdf5::Result<()> {
         let VisitedObject::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let ScannedRole::Column { kept: kept @ None, values, .. } = &mut entry.role else { return Ok(()) };
         let templated;
@@ -140,7 +184,7 @@ impl Scanner<'_, '_> {
     }
 
     /// Adds a first axis to the dataset of entry `at`.
-    pub fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
+    fn lift(&mut self, entry: &mut ScannedEntry, at: usize) -> raddle_hdf5::Result<()> {
         let VisitedObject::Object(index) = self.visits.found[at].what else { return Ok(()) };
         let address = self.tree.objects[index as usize].address;
         let (mut dataset, stored_len_bytes, committed) = match &entry.role {
@@ -343,9 +387,8 @@ impl Scanner<'_, '_> {
     }
 }
 
-/// Converts the extent of a dataset to the axis of its rule, along which rows are counted.
-pub(super) fn follow(entry: &mut ScannedEntry, rule: &Rule) {
-    let axis = rule.axis();
+/// Converts the extent of a dataset to `axis`, along which its rows are counted.
+fn count_along(axis: usize, entry: &mut ScannedEntry) {
     if let ScannedRole::Column { template, fact, .. } = &mut entry.role
         && axis > 0
         && axis < template.dataspace.dims().len()

@@ -22,7 +22,7 @@ use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
 use raddle_hdf5::model::Dataspace;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -68,78 +68,81 @@ impl<'p> Comparison<'p> {
         self.report.mismatches.push(Mismatch { path, what, row: None, input: None });
     }
 
+    /// Compares all objects and their attributes, and pairs the datasets whose values are to be compared.
     pub fn structure(&mut self) {
         let (expected, found) = (&self.expected.schema, &self.found.schema);
-        let by_path: HashMap<&[u8], usize> =
-            found.entries.iter().enumerate().map(|(index, entry)| (entry.path.as_slice(), index)).collect();
+        let by_path: HashMap<&[u8], &SchemaEntry> =
+            found.entries.iter().map(|entry| (entry.path.as_slice(), entry)).collect();
         let (names, names_found) = (first_names(expected), first_names(found));
-        for (index_of_expected, entry) in expected.entries.iter().enumerate() {
+        for (index, entry) in (0..).zip(&expected.entries) {
             self.report.objects += 1 + entry.attributes.len() as u64;
-            let Some(&index) = by_path.get(entry.path.as_slice()) else {
-                self.mismatch(&entry.path, format!("{} is missing in the output", entry.role.word()));
+            let path = entry.path.as_slice();
+            let Some(&(mut other)) = by_path.get(path) else {
+                self.mismatch(path, format!("{} is missing in the output", entry.role.word()));
                 continue;
             };
-            let mut other = &found.entries[index];
             // Which of several paths of an object comes first depends on the order of links.
-            let is_link = |entry: &SchemaEntry| matches!(entry.role, Role::HardLink { .. });
-            if names.get(entry.path.as_slice()) == names_found.get(entry.path.as_slice()) {
-                match &other.role {
-                    _ if is_link(entry) => continue,
-                    Role::HardLink { target } => {
-                        other = by_path.get(target.as_slice()).map_or(other, |&index| &found.entries[index]);
-                    }
+            if names.get(path) == names_found.get(path) {
+                match (&entry.role, &other.role) {
+                    (Role::HardLink { .. }, _) => continue,
+                    (_, Role::HardLink { target }) => other = by_path.get(target.as_slice()).copied().unwrap_or(other),
                     _ => {}
                 }
             }
-            match (&entry.role, &other.role) {
-                (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
-                (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
-                    if !a.datatype.has_same_elements(&b.datatype) || a.dataspace != b.dataspace || left != right {
-                        self.mismatch(&entry.path, "the scalar dataset differs");
-                    }
-                }
-                (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
-                    self.stacks.push((index_of_expected as u32, *right));
-                }
-                (Role::CommittedDatatype(left), Role::CommittedDatatype(right))
-                    if left.with_long_addresses() == right.with_long_addresses() => {}
-                (left, right) if left == right => {}
-                (left, right) if left.word() != right.word() => {
-                    self.mismatch(&entry.path, format!("is a {} instead of a {}", right.word(), left.word()));
-                }
-                (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
-            }
-            // An output with the group of provenance lacks this mark.
-            let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
-            for attribute in entry.attributes.iter().filter(is_compared) {
-                match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
-                    Some(same)
-                        if same.value == attribute.value && same.datatype.has_same_elements(&attribute.datatype) => {}
-                    // The length in the name of a netCDF dimension is its length at creation: an append keeps it.
-                    Some(_)
-                        if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {}
-                    Some(same) if entry.path == b"/" && cf::are_same_history(attribute, same) => {}
-                    Some(_) => {
-                        let what = format!("attribute {} differs", display_path(&attribute.name));
-                        self.mismatch(&entry.path, what);
-                    }
-                    None => {
-                        let what = format!("attribute {} is missing", display_path(&attribute.name));
-                        self.mismatch(&entry.path, what);
-                    }
-                }
-            }
-            for attribute in other.attributes.iter().filter(is_compared) {
-                if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
-                    let what = format!("attribute {} is not in any input", display_path(&attribute.name));
-                    self.mismatch(&entry.path, what);
-                }
-            }
+            self.roles(index, entry, other);
+            self.attributes(entry, other);
         }
-        let known: HashMap<&[u8], ()> = expected.entries.iter().map(|entry| (entry.path.as_slice(), ())).collect();
-        for entry in &found.entries {
-            if !known.contains_key(entry.path.as_slice()) {
-                self.mismatch(&entry.path, format!("{} is not in any input", entry.role.word()));
+        let known: HashSet<&[u8]> = expected.entries.iter().map(|entry| entry.path.as_slice()).collect();
+        for entry in found.entries.iter().filter(|entry| !known.contains(entry.path.as_slice())) {
+            self.mismatch(&entry.path, format!("{} is not in any input", entry.role.word()));
+        }
+    }
+
+    /// Compares the role of an expected entry, number `index`, with that of the entry found for it.
+    fn roles(&mut self, index: EntryIndex, entry: &SchemaEntry, other: &SchemaEntry) {
+        match (&entry.role, &other.role) {
+            (Role::Column(left), Role::Column(right)) => self.columns(*left, *right),
+            (Role::Constant { dataset: a, value: left, .. }, Role::Constant { dataset: b, value: right, .. }) => {
+                if !a.datatype.has_same_elements(&b.datatype) || a.dataspace != b.dataspace || left != right {
+                    self.mismatch(&entry.path, "the scalar dataset differs");
+                }
+            }
+            (Role::Constant { dataset, .. }, Role::Column(right)) if dataset.dataspace != Dataspace::Null => {
+                self.stacks.push((index, *right));
+            }
+            (Role::CommittedDatatype(left), Role::CommittedDatatype(right))
+                if left.with_long_addresses() == right.with_long_addresses() => {}
+            (left, right) if left == right => {}
+            (left, right) if left.word() != right.word() => {
+                self.mismatch(&entry.path, format!("is a {} instead of a {}", right.word(), left.word()));
+            }
+            (left, _) => self.mismatch(&entry.path, format!("the {} differs", left.word())),
+        }
+    }
+
+    /// Compares the attributes of an expected entry with those of the entry found for it.
+    fn attributes(&mut self, entry: &SchemaEntry, other: &SchemaEntry) {
+        // An output with the group of provenance lacks this mark.
+        let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
+        for attribute in entry.attributes.iter().filter(is_compared) {
+            let fault = match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
+                Some(same) if same.value == attribute.value && same.datatype.has_same_elements(&attribute.datatype) => {
+                    continue;
+                }
+                // The length in the name of a netCDF dimension is its length at creation: an append keeps it.
+                Some(_) if attribute.name == b"NAME" && are_without_variable(&entry.attributes, &other.attributes) => {
+                    continue;
+                }
+                Some(same) if entry.path == b"/" && cf::are_same_history(attribute, same) => continue,
+                Some(_) => "differs",
+                None => "is missing",
+            };
+            self.mismatch(&entry.path, format!("attribute {} {fault}", display_path(&attribute.name)));
+        }
+        for attribute in other.attributes.iter().filter(is_compared) {
+            if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
+                let what = format!("attribute {} is not in any input", display_path(&attribute.name));
+                self.mismatch(&entry.path, what);
             }
         }
     }

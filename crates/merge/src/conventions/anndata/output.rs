@@ -99,35 +99,7 @@ impl AssembledTree {
         let Some(first) = pieces.iter().find_map(|piece| piece.node) else {
             return refuse(&path, "a dataset", "none", Vec::new());
         };
-        let (mut templates, mut facts): (Vec<Arc<Dataset>>, Vec<InputExtent>) = (Vec::new(), Vec::new());
-        for piece in &pieces {
-            let Some(node) = piece.node else {
-                facts.push(InputExtent::absent(piece.absent_rows));
-                continue;
-            };
-            let Some((template, fact)) = node.column() else {
-                return node.refuse("a dataset", "another kind of object");
-            };
-            if template.layout.is_through_library() && path != node.path() {
-                return node.refuse("values in the file itself", "values in another file, under another path");
-            }
-            let (template, fact) = match form.axis {
-                0 => (Arc::clone(template), fact),
-                axis => {
-                    let (template, fact) = split_again(template, &fact, axis);
-                    (Arc::new(template), fact)
-                }
-            };
-            let at = templates.iter().position(|known| Arc::ptr_eq(known, &template) || *known == template);
-            let at = at.unwrap_or_else(|| {
-                templates.push(template);
-                templates.len() - 1
-            });
-            facts.push(InputExtent { template: at as u32, ..fact });
-        }
-        let model = Arc::clone(&templates[0]);
-        let mut column = Column::new(model, None, facts.into_iter().collect::<InputExtents>());
-        (column.templates, column.axis) = (templates, form.axis);
+        let mut column = unconverted_column(&path, &pieces, form.axis)?;
         let is_filled = form.fill.is_some();
         if form.number.is_some() || is_filled || form.resized.is_some() {
             column.set_output(changed(column.model(), &form));
@@ -150,11 +122,7 @@ impl AssembledTree {
             take_runs(&mut column, runs);
         }
         if column.is_file_local() && !is_filled {
-            let lacking = |(_, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0;
-            let lacking: Vec<u32> = (0..).zip(column.facts.iter()).filter(lacking).map(|(input, _)| input).collect();
-            if !lacking.is_empty() {
-                return refuse(&path, "strings", "none, and rows of strings cannot be filled", lacking);
-            }
+            refuse_missing_strings(&path, &column)?;
         }
         column.entry = self.joined.schema.entries.len() as u32;
         if let Some(rule) = form.rule {
@@ -206,6 +174,51 @@ impl AssembledTree {
     pub fn finish(mut self) -> JoinResult {
         self.joined.schema.columns = self.columns;
         self.joined
+    }
+}
+
+/// Creates a column of consecutive pieces along `axis`, with the types and values that they have in the inputs. At least
+/// one of the inputs has the dataset.
+fn unconverted_column(path: &[u8], pieces: &[InputPiece<'_>], axis: usize) -> CombineResult<Column> {
+    let (mut templates, mut facts): (Vec<Arc<Dataset>>, Vec<InputExtent>) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        let Some(node) = piece.node else {
+            facts.push(InputExtent::absent(piece.absent_rows));
+            continue;
+        };
+        let Some((template, fact)) = node.column() else {
+            return node.refuse("a dataset", "another kind of object");
+        };
+        if template.layout.is_through_library() && path != node.path() {
+            return node.refuse("values in the file itself", "values in another file, under another path");
+        }
+        let (template, fact) = match axis {
+            0 => (Arc::clone(template), fact),
+            axis => {
+                let (template, fact) = split_again(template, &fact, axis);
+                (Arc::new(template), fact)
+            }
+        };
+        let at = templates.iter().position(|known| Arc::ptr_eq(known, &template) || *known == template);
+        let at = at.unwrap_or_else(|| {
+            templates.push(template);
+            templates.len() - 1
+        });
+        facts.push(InputExtent { template: at as u32, ..fact });
+    }
+    let model = Arc::clone(&templates[0]);
+    let mut column = Column::new(model, None, facts.into_iter().collect::<InputExtents>());
+    (column.templates, column.axis) = (templates, axis);
+    Ok(column)
+}
+
+/// Refuses a column of strings that some inputs lack and that has no value for their rows.
+fn refuse_missing_strings(path: &[u8], column: &Column) -> CombineResult<()> {
+    let lacking = |(_, fact): &(u32, &InputExtent)| fact.template == ABSENT && fact.rows > 0;
+    let lacking: Vec<u32> = (0..).zip(column.facts.iter()).filter(lacking).map(|(input, _)| input).collect();
+    match lacking.is_empty() {
+        true => Ok(()),
+        false => refuse(path, "strings", "none, and rows of strings cannot be filled", lacking),
     }
 }
 

@@ -208,29 +208,46 @@ impl<'o> AskedLayouts<'o> {
     /// # Errors
     /// [`MergeError::Object`] if a rule cannot be applied.
     pub fn of_dataset(&self, entry: &SchemaEntry, rank: usize, is_flat: bool) -> Result<AskedLayout> {
-        let options = self.options;
-        let names = self.names(entry, rank);
-        let mut asked = AskedLayout {
-            policy: options.layout,
+        if self.indexes.iter().any(|index| index.relies_on(&entry.path)) {
+            return self.of_indexed(entry);
+        }
+        let axes = Axes { names: &self.names(entry, rank), rank, is_flat };
+        let without_rules = self.without_rules(entry, axes)?;
+        self.with_rules(without_rules, entry, axes)
+    }
+
+    /// Returns the layout of a dataset for which nothing is requested.
+    fn usual(&self, entry: &SchemaEntry) -> AskedLayout {
+        AskedLayout {
+            policy: self.options.layout,
             chunk: AskedChunk::Policy,
             source: ChunkSource::Policy,
             unchunked: None,
             is_chunked: false,
             needs_chunks: self.needing_chunks.contains(&entry.path),
-            filters: AskedFilters::of(options),
+            filters: AskedFilters::of(self.options),
             rules: Vec::new(),
-        };
-        if self.indexes.iter().any(|index| index.relies_on(&entry.path)) {
-            if (0..options.layout_rules.len()).any(|rule| self.matchers[rule].is_some() && self.applies(rule, entry)) {
-                let object = display_path(&entry.path);
-                let reason = "has a PyTables index, which relies on its chunks (--layout); leave the index out with \
-                              `raddle merge --exclude '_i_*'`";
-                return Err(MergeError::Object { object, reason: reason.to_owned() });
-            }
-            return Ok(AskedLayout { policy: LayoutPolicy::Keep, needs_chunks: true, ..asked });
         }
+    }
+
+    /// Returns the layout of a dataset with a PyTables index, which keeps its chunks. Rules for its path are refused.
+    fn of_indexed(&self, entry: &SchemaEntry) -> Result<AskedLayout> {
+        let is_named = |rule: usize| self.matchers[rule].is_some() && self.applies(rule, entry);
+        if (0..self.options.layout_rules.len()).any(is_named) {
+            let object = display_path(&entry.path);
+            let reason = "has a PyTables index, which relies on its chunks (--layout); leave the index out with \
+                          `raddle merge --exclude '_i_*'`";
+            return Err(MergeError::Object { object, reason: reason.to_owned() });
+        }
+        Ok(AskedLayout { policy: LayoutPolicy::Keep, needs_chunks: true, ..self.usual(entry) })
+    }
+
+    /// Returns the layout that the read pattern and `--chunk` request.
+    fn without_rules(&self, entry: &SchemaEntry, axes: Axes<'_>) -> Result<AskedLayout> {
+        let options = self.options;
+        let mut asked = self.usual(entry);
         if options.layout != options.layout.without_time() {
-            asked.chunk = self.grid(entry, &names)?;
+            asked.chunk = self.grid(entry, axes.names)?;
             asked.source = if asked.asks_for_chunk() { ChunkSource::Grid } else { ChunkSource::Policy };
         }
         if options.layout == LayoutPolicy::Cmip7 {
@@ -242,15 +259,20 @@ impl<'o> AskedLayouts<'o> {
         let of_option = match &options.chunk {
             // A coordinate is read as a whole, and is tiny next to the variables that it describes.
             Some(Chunk::Named(_)) if self.is_coordinate(entry) => None,
-            Some(chunk) => applied(chunk, &names, rank, is_flat),
+            Some(chunk) => axes.applied(chunk),
             None => None,
         };
         if let Some(chunk) = of_option {
             (asked.chunk, asked.source) = (chunk, ChunkSource::Option);
         }
-        let first = asked.clone();
+        Ok(asked)
+    }
+
+    /// Returns the layout that the layout rules request, of which later ones take precedence, on top of `first`.
+    fn with_rules(&self, first: AskedLayout, entry: &SchemaEntry, axes: Axes<'_>) -> Result<AskedLayout> {
+        let mut asked = first.clone();
         let (mut deciding, mut is_replaced) = (DecidingRules::default(), false);
-        for (number, rule) in (0..).zip(&options.layout_rules) {
+        for (number, rule) in (0..).zip(&self.options.layout_rules) {
             if !self.applies(number as usize, entry) {
                 continue;
             }
@@ -262,9 +284,9 @@ impl<'o> AskedLayouts<'o> {
             }
             let chunk = match &settings.chunk {
                 None => None,
-                Some(chunk) => match applied(chunk, &names, rank, is_flat) {
+                Some(chunk) => match axes.applied(chunk) {
                     None if matches!((chunk, rule.objects()), (Chunk::Shape(_), RuleObjects::Matching(_))) => {
-                        return Err(other_rank(rule, entry, rank, is_flat));
+                        return Err(axes.other_rank(rule, entry));
                     }
                     chunk => chunk,
                 },
@@ -312,34 +334,48 @@ impl<'o> AskedLayouts<'o> {
     }
 }
 
-/// Returns the chunk shape for a dataset; `None` if it has a different number of axes, or none of the named dimensions.
-fn applied(chunk: &Chunk, names: &[Vec<Vec<u8>>], rank: usize, is_flat: bool) -> Option<AskedChunk> {
-    match chunk {
-        Chunk::Rows(rows) => Some(AskedChunk::Rows(*rows)),
-        Chunk::Shape(shape) if is_flat && shape.len() == 1 => Some(AskedChunk::Shape(vec![shape[0], 1])),
-        Chunk::Shape(shape) => (shape.len() == rank).then(|| AskedChunk::Shape(shape.clone())),
-        Chunk::Named(sizes) => {
-            let size = |names: &Vec<Vec<u8>>| {
-                sizes.iter().find(|(name, _)| names.iter().any(|known| is_named(known, name))).map(|(_, size)| *size)
-            };
-            let sizes: Vec<Option<u64>> = names.iter().map(size).collect();
-            sizes.iter().any(Option::is_some).then_some(AskedChunk::Axes(sizes))
-        }
-    }
+/// Axes of a dataset, to which requested chunk shapes are applied.
+#[derive(Clone, Copy)]
+struct Axes<'a> {
+    /// Names of each axis, if any option depends on them.
+    names: &'a [Vec<Vec<u8>>],
+    rank: usize,
+    /// Whether the second axis is removed.
+    is_flat: bool,
 }
 
-fn other_rank(rule: &LayoutRule, entry: &SchemaEntry, rank: usize, is_flat: bool) -> MergeError {
-    let rank = if is_flat { 1 } else { rank };
-    let asked = match &rule.settings().chunk {
-        Some(Chunk::Shape(shape)) => shape.len(),
-        _ => 0,
-    };
-    MergeError::Object {
-        object: display_path(&entry.path),
-        reason: format!(
-            "has {rank} dimension(s), and the chunk shape of --layout {:?} has {asked}; narrow the pattern, give sizes by name \
-             (chunk=time=1), or use --chunk, which applies to datasets of its number of dimensions",
-            rule.to_string()
-        ),
+impl Axes<'_> {
+    /// Returns the chunk shape for the dataset; `None` if it has a different number of axes, or none of the named
+    /// dimensions.
+    fn applied(&self, chunk: &Chunk) -> Option<AskedChunk> {
+        match chunk {
+            Chunk::Rows(rows) => Some(AskedChunk::Rows(*rows)),
+            Chunk::Shape(shape) if self.is_flat && shape.len() == 1 => Some(AskedChunk::Shape(vec![shape[0], 1])),
+            Chunk::Shape(shape) => (shape.len() == self.rank).then(|| AskedChunk::Shape(shape.clone())),
+            Chunk::Named(sizes) => {
+                let is_of = |name: &str, names: &[Vec<u8>]| names.iter().any(|known| is_named(known, name));
+                let size =
+                    |names: &Vec<Vec<u8>>| sizes.iter().find(|(name, _)| is_of(name, names)).map(|(_, size)| *size);
+                let sizes: Vec<Option<u64>> = self.names.iter().map(size).collect();
+                sizes.iter().any(Option::is_some).then_some(AskedChunk::Axes(sizes))
+            }
+        }
+    }
+
+    /// Returns the error for a rule whose chunk shape has a different number of axes.
+    fn other_rank(&self, rule: &LayoutRule, entry: &SchemaEntry) -> MergeError {
+        let rank = if self.is_flat { 1 } else { self.rank };
+        let asked = match &rule.settings().chunk {
+            Some(Chunk::Shape(shape)) => shape.len(),
+            _ => 0,
+        };
+        MergeError::Object {
+            object: display_path(&entry.path),
+            reason: format!(
+                "has {rank} dimension(s), and the chunk shape of --layout {:?} has {asked}; narrow the pattern, give sizes \
+                 by name (chunk=time=1), or use --chunk, which applies to datasets of its number of dimensions",
+                rule.to_string()
+            ),
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::rules::packed::STORED_OTHERWISE;
 use crate::rules::settling::DeclaredRule;
 use crate::schema::attribute::{named, number, numbers, replaced, with_integers};
 use crate::schema::join::{Difference, DifferenceKind};
-use crate::schema::{ABSENT, AttributeValue, Role, display_path, is_named, last_name};
+use crate::schema::{ABSENT, AttributeValue, Column, Role, display_path, is_named, last_name};
 use raddle_hdf5::number::NumberType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -337,19 +337,26 @@ impl Finder<'_, '_> {
             return Err(self.refuse(name, expected, found, Vec::new()));
         }
         // Equal values are decoded once.
-        let mut places_of: HashMap<&[u8], Vec<u32>> = HashMap::new();
+        let mut inputs_of: HashMap<&[u8], Vec<u32>> = HashMap::new();
         for (input, values) in &self.scale.values {
-            places_of.entry(values).or_default().push(*input);
+            inputs_of.entry(values).or_default().push(*input);
         }
-        if let (1, Some(inputs)) = (places_of.len(), places_of.values().next()) {
+        if let (1, Some(inputs)) = (inputs_of.len(), inputs_of.values().next()) {
             // Files with the same values are not tiles along this dimension, so the order does not matter.
             let len = scanned.dims_in(inputs[0]).first().copied().unwrap_or(0);
             let mut of_inputs = vec![(0, 0); scanned.facts.len()];
             inputs.iter().for_each(|input| of_inputs[*input as usize] = (0, len));
             return Ok(DimensionPlaces { len, of_inputs });
         }
-        let mut distinct: Vec<(Vec<u32>, Vec<i64>, &[u8])> = Vec::new();
-        for (values, inputs) in places_of {
+        let tiles = self.decoded(scanned, inputs_of)?;
+        let descends = self.order(&tiles)?;
+        self.place_in_grid(&tiles, descends, scanned.facts.len())
+    }
+
+    /// Decodes the values of the coordinate; `inputs_of` are the inputs that hold each of them.
+    fn decoded(&self, scanned: &Column, inputs_of: HashMap<&[u8], Vec<u32>>) -> Result<Vec<TileValues>, Difference> {
+        let mut distinct: Vec<(TileValues, &[u8])> = Vec::new();
+        for (values, inputs) in inputs_of {
             let template = scanned.facts[inputs[0] as usize].template;
             let class = scanned.templates.get(template as usize).map(|template| &template.datatype.class);
             let keys = class.and_then(|class| NumberType::of(class)).and_then(|number| ordered(number, values));
@@ -357,33 +364,48 @@ impl Finder<'_, '_> {
                 let found = "values that are not numbers, or too large".to_owned();
                 return Err(self.refuse("", "a coordinate".to_owned(), found, inputs));
             };
-            distinct.push((inputs, keys, values));
+            distinct.push((TileValues { inputs, keys }, values));
         }
         distinct.sort();
-        let descends = distinct.iter().any(|(_, keys, _)| keys.len() > 1 && keys.is_sorted_by(|a, b| a > b));
+        Ok(distinct.into_iter().map(|(tile, _)| tile).collect())
+    }
+
+    /// Returns whether the values of all tiles descend; refuses tiles whose values are not in one order.
+    fn order(&self, tiles: &[TileValues]) -> Result<bool, Difference> {
+        let descends = tiles.iter().any(|tile| tile.keys.len() > 1 && tile.keys.is_sorted_by(|a, b| a > b));
         let is_sorted = |keys: &[i64]| match descends {
             true => keys.is_sorted_by(|a, b| a > b),
             false => keys.is_sorted_by(|a, b| a < b),
         };
-        if let Some((inputs, ..)) = distinct.iter().find(|(_, keys, _)| !is_sorted(keys)) {
+        if let Some(tile) = tiles.iter().find(|tile| !is_sorted(&tile.keys)) {
             let order = if descends { "decreasing" } else { "increasing" };
             let found = "values in another order, or repeated".to_owned();
-            return Err(self.refuse("", format!("{order} values, as in the other tiles"), found, inputs.clone()));
+            return Err(self.refuse("", format!("{order} values, as in the other tiles"), found, tile.inputs.clone()));
         }
-        let all: BTreeSet<i64> = distinct.iter().flat_map(|(_, keys, _)| keys.iter().copied()).collect();
+        Ok(descends)
+    }
+
+    /// Places tiles in the grid of all their values, of which each tile must hold consecutive ones.
+    fn place_in_grid(
+        &self,
+        tiles: &[TileValues],
+        descends: bool,
+        inputs: usize,
+    ) -> Result<DimensionPlaces, Difference> {
+        let all: BTreeSet<i64> = tiles.iter().flat_map(|tile| tile.keys.iter().copied()).collect();
         let mut grid: Vec<i64> = all.into_iter().collect();
         if descends {
             grid.reverse();
         }
-        let mut of_inputs = vec![(0, 0); scanned.facts.len()];
-        for (inputs, keys, _) in &distinct {
+        let mut of_inputs = vec![(0, 0); inputs];
+        for TileValues { inputs, keys } in tiles {
             let Some(first) = keys.first() else { continue };
             let start = grid.partition_point(|key| if descends { key > first } else { key < first });
             let of_tile = &grid[start..];
             if !of_tile.starts_with(keys) {
                 let between = keys.iter().zip(of_tile).position(|(key, grid_key)| key != grid_key).unwrap_or(0);
-                let others = distinct.iter().find(|(_, keys, _)| keys.contains(&of_tile[between]));
-                let other = others.and_then(|(inputs, ..)| inputs.first().copied());
+                let other = tiles.iter().find(|tile| tile.keys.contains(&of_tile[between]));
+                let other = other.and_then(|tile| tile.inputs.first().copied());
                 let mut named = inputs.clone();
                 named.extend(other);
                 named.sort_unstable();
@@ -398,6 +420,14 @@ impl Finder<'_, '_> {
         }
         Ok(DimensionPlaces { len: grid.len() as u64, of_inputs })
     }
+}
+
+/// Values of a coordinate, and the inputs that hold them.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TileValues {
+    inputs: Vec<u32>,
+    /// The values as integers in the same order.
+    keys: Vec<i64>,
 }
 
 /// Returns the attributes of an entry in an input.
