@@ -144,20 +144,54 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     let free_len_bytes = |address_len_bytes: usize| (free_key(&[]).len() + 2 + 2 * address_len_bytes) as u64;
     let is_long = free_address + free_len_bytes(4) > MAX_SHORT_LEN_BYTES;
     let file_len_bytes = free_address + free_len_bytes(if is_long { 8 } else { 4 });
-    let version = |version: u16| if is_long { version + LONG_RECORD } else { version };
-    let mut free = version(1).to_be_bytes().to_vec();
+    let mut free = record_version(1, is_long).to_be_bytes().to_vec();
     push_address(&mut free, file_len_bytes, is_long);
     // All space after the end is free, up to the next multiple of 10^9.
     push_address(&mut free, (file_len_bytes / 1_000_000_000 + 1).max(2) * 1_000_000_000, is_long);
     end.extend_from_slice(&free_key(&free));
     end.extend_from_slice(&free);
 
+    let places = EndPlaces {
+        is_long,
+        keys_address,
+        keys_len_bytes,
+        infos_address,
+        infos_len_bytes,
+        free_address,
+        file_len_bytes,
+    };
+    FileEnd { front: front(&places, settings, &identification(contents)), end }
+}
+
+/// Places of the parts at the end of a file.
+struct EndPlaces {
+    /// Whether addresses in the file take 8 bytes instead of 4.
+    is_long: bool,
+    /// The list of keys.
+    keys_address: u64,
+    keys_len_bytes: u64,
+    /// The descriptions of classes.
+    infos_address: u64,
+    infos_len_bytes: u64,
+    /// The list of free space, up to the end of the file.
+    free_address: u64,
+    file_len_bytes: u64,
+}
+
+/// Returns the version of a record, which marks addresses of 8 bytes.
+fn record_version(version: u16, is_long: bool) -> u16 {
+    if is_long { version + LONG_RECORD } else { version }
+}
+
+/// Creates the front of a file: its header, then the record of its folder.
+fn front(places: &EndPlaces, settings: u32, identification: &[u8]) -> Vec<u8> {
+    let &EndPlaces { is_long, keys_address, keys_len_bytes, infos_address, infos_len_bytes, free_address, .. } = places;
     let mut front = b"root".to_vec();
     front.extend_from_slice(&(if is_long { ROOT_VERSION + LONG_FILE } else { ROOT_VERSION }).to_be_bytes());
     front.extend_from_slice(&(FIRST_ADDRESS as u32).to_be_bytes());
-    push_address(&mut front, file_len_bytes, is_long);
+    push_address(&mut front, places.file_len_bytes, is_long);
     push_address(&mut front, free_address, is_long);
-    front.extend_from_slice(&((file_len_bytes - free_address) as u32).to_be_bytes());
+    front.extend_from_slice(&((places.file_len_bytes - free_address) as u32).to_be_bytes());
     front.extend_from_slice(&1_u32.to_be_bytes());
     let name_len_bytes = first_key(0).len() + FILE_NAME.len() + 2;
     front.extend_from_slice(&(name_len_bytes as u32).to_be_bytes());
@@ -166,15 +200,14 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     front.extend_from_slice(&settings.to_be_bytes());
     push_address(&mut front, infos_address, is_long);
     front.extend_from_slice(&(infos_len_bytes as u32).to_be_bytes());
-    let identification = identification(contents);
-    front.extend_from_slice(&identification);
+    front.extend_from_slice(identification);
     front.resize(FIRST_ADDRESS as usize, 0);
 
     front.extend_from_slice(&first_key((FILE_NAME.len() + 2 + FOLDER_LEN_BYTES) as u64));
     push_text(&mut front, FILE_NAME);
     push_text(&mut front, "");
     let folder_start = front.len();
-    front.extend_from_slice(&version(5).to_be_bytes());
+    front.extend_from_slice(&record_version(5, is_long).to_be_bytes());
     front.extend_from_slice(&DATE.to_be_bytes());
     front.extend_from_slice(&DATE.to_be_bytes());
     front.extend_from_slice(&(keys_len_bytes as u32).to_be_bytes());
@@ -182,9 +215,9 @@ pub(super) fn close(address: u64, name: &str, anchor: &[u8], settings: u32, cont
     for address in [FIRST_ADDRESS, 0, keys_address] {
         push_address(&mut front, address, is_long);
     }
-    front.extend_from_slice(&identification);
+    front.extend_from_slice(identification);
     front.resize(folder_start + FOLDER_LEN_BYTES, 0);
-    FileEnd { front, end }
+    front
 }
 
 /// Creates a `TUUID`: a version, and an identification in the form of a random UUID of RFC 9562, derived here from the

@@ -30,31 +30,8 @@ pub(super) fn decode(
     buffers: &mut PageBuffers,
     out: &mut Vec<u8>,
 ) -> Result<(), UnlocatedError> {
-    let PageBuffers { state, stored, decoded } = buffers;
-    let checksum_len_bytes = if page.has_checksum { CHECKSUM_LEN_BYTES } else { 0 };
-    let address = page.place.address;
-    file.input().read_into(
-        address,
-        page.place.stored_len_bytes.saturating_add(checksum_len_bytes),
-        STRUCTURE,
-        stored,
-    )?;
-    let damaged = |what: &str| UnlocatedError::Damaged { address, structure: STRUCTURE, what: what.to_owned() };
-    if page.has_checksum {
-        let Some(checksum) = stored.last_chunk::<8>().copied() else { return Err(damaged("no checksum")) };
-        stored.truncate(stored.len() - checksum.len());
-        if u64::from_le_bytes(checksum) != xxh3_64(stored) {
-            return Err(damaged("its checksum does not match"));
-        }
-    }
-    // A list records the length in 32 bits, so this cannot overflow.
-    let len_bytes = (page.len * kind.bits()).div_ceil(8) as usize;
-    if stored.len() == len_bytes {
-        std::mem::swap(stored, decoded);
-    } else {
-        compression::decode(stored, address, len_bytes, state, decoded, 0)?;
-        decoded.truncate(len_bytes);
-    }
+    decompress(file, page, kind, buffers)?;
+    let PageBuffers { stored, decoded, .. } = buffers;
     out.clear();
     match kind {
         ColumnKind::Bits => {
@@ -96,9 +73,43 @@ pub(super) fn decode(
                 out.extend_from_slice(&(value as f32).to_le_bytes());
             }
         }
-        ColumnKind::Unknown(_) => return Err(damaged("of an unknown kind of column")),
+        ColumnKind::Unknown(_) => return Err(damaged(page, "of an unknown kind of column")),
     }
     Ok(())
+}
+
+/// Reads a page, checks it, and leaves its decompressed bytes in the buffers.
+fn decompress(file: &RootFile, page: &Page, kind: ColumnKind, buffers: &mut PageBuffers) -> Result<(), UnlocatedError> {
+    let PageBuffers { state, stored, decoded } = buffers;
+    let checksum_len_bytes = if page.has_checksum { CHECKSUM_LEN_BYTES } else { 0 };
+    let address = page.place.address;
+    file.input().read_into(
+        address,
+        page.place.stored_len_bytes.saturating_add(checksum_len_bytes),
+        STRUCTURE,
+        stored,
+    )?;
+    if page.has_checksum {
+        let Some(checksum) = stored.last_chunk::<8>().copied() else { return Err(damaged(page, "no checksum")) };
+        stored.truncate(stored.len() - checksum.len());
+        if u64::from_le_bytes(checksum) != xxh3_64(stored) {
+            return Err(damaged(page, "its checksum does not match"));
+        }
+    }
+    // A list records the length in 32 bits, so this cannot overflow.
+    let len_bytes = (page.len * kind.bits()).div_ceil(8) as usize;
+    if stored.len() == len_bytes {
+        std::mem::swap(stored, decoded);
+    } else {
+        compression::decode(stored, address, len_bytes, state, decoded, 0)?;
+        decoded.truncate(len_bytes);
+    }
+    Ok(())
+}
+
+/// Returns the error for a page that is damaged.
+fn damaged(page: &Page, what: &str) -> UnlocatedError {
+    UnlocatedError::Damaged { address: page.place.address, structure: STRUCTURE, what: what.to_owned() }
 }
 
 /// Joins the separately stored bytes of each element, which replace the contents of `out`.
