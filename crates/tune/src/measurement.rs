@@ -122,23 +122,13 @@ pub fn measure(
             reported(done);
         }
     }
-    let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
-    let (version, named) = hdf5.unwrap_or_default();
-    let is_without_hdf5 = workload.experiments.iter().all(|experiment| experiment.kernel().local_processes().is_some());
     Ok(Measurement {
         workload: workload.name.clone(),
         title: workload.title.clone(),
         scale: workload.scale,
         machine: Machine::here(),
         file_system: FileSystem::of_folder(bench.scratch.folder())?,
-        hdf5: MeasuredLibrary {
-            version: version.to_owned(),
-            library: match workload.scale {
-                Scale::Own => "the program's own".to_owned(),
-                _ if is_without_hdf5 => "none".to_owned(),
-                _ => name_of(named.or(conditions.library.as_deref())),
-            },
-        },
+        hdf5: measured_library(&experiments, workload, conditions),
         seed: conditions.seed,
         syncs: conditions.syncs,
         limits: limits.copied(),
@@ -148,6 +138,23 @@ pub fn measure(
         experiments,
         source,
     })
+}
+
+/// Returns the HDF5 library that the experiments used.
+fn measured_library(
+    experiments: &[MeasuredExperiment],
+    workload: &Workload,
+    conditions: &TrialConditions,
+) -> MeasuredLibrary {
+    let hdf5 = experiments.iter().find_map(|experiment| experiment.search.sweep.hdf5());
+    let (version, named) = hdf5.unwrap_or_default();
+    let is_without_hdf5 = workload.experiments.iter().all(|experiment| experiment.kernel().local_processes().is_some());
+    let library = match workload.scale {
+        Scale::Own => "the program's own".to_owned(),
+        _ if is_without_hdf5 => "none".to_owned(),
+        _ => name_of(named.or(conditions.library.as_deref())),
+    };
+    MeasuredLibrary { version: version.to_owned(), library }
 }
 
 /// Runs `work` as a stage; returns its result and the elapsed seconds.

@@ -306,22 +306,14 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
     }
     let mut counts = counter.stop();
     if let Some(order) = read_back {
-        team.wait()?;
-        forget(run.path)?;
-        team.wait()?;
-        clock.enter(Phase::Read);
-        let counter = CallCounter::start();
-        run.read_back(order, &mut clock)?;
-        counts = counts.zip(counter.stop()).map(|(writing, reading)| ProcessCounters {
+        let reading = run.read_back_from_disk(order, &mut clock)?;
+        counts = counts.zip(reading).map(|(writing, reading)| ProcessCounters {
             calls: writing.calls.plus(reading.calls),
             reads: reading.reads,
         });
     }
     team.wait()?;
-    let len = nova::file_len_bytes(&run).unwrap_or_else(|| {
-        let found = std::fs::metadata(run.path).map_err(|source| io(run.path, "asking for the length", source))?;
-        Ok(found.len())
-    })?;
+    let file_len_bytes = run.file_len_bytes()?;
     let (found, offset) = match looked {
         // Every rank has written by now; rank 0 inspects the file.
         Some((opened_with, sample)) if team.rank == 0 => run.look(&request.settings, &opened_with, &sample)?,
@@ -338,7 +330,7 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
         },
         calls: counts.map(|counts| counts.calls),
         reads: counts.map(|counts| counts.reads).filter(|_| run.kernel.reads()),
-        file_len_bytes: len,
+        file_len_bytes,
         peak_rss_bytes: peak_rss_bytes(),
         found,
         offset,
@@ -347,6 +339,26 @@ fn carry_out_with(request: &Request, chosen: &DynamicLibrary, team: Team<'_>) ->
 }
 
 impl<'a> KernelRun<'a> {
+    /// Collective. Reads back what was written, after dropping it from the page cache. Returns the counts of this rank.
+    fn read_back_from_disk(&self, order: ReadBack, clock: &mut Clock) -> Result<Option<ProcessCounters>> {
+        self.team.wait()?;
+        forget(self.path)?;
+        self.team.wait()?;
+        clock.enter(Phase::Read);
+        let counter = CallCounter::start();
+        self.read_back(order, clock)?;
+        Ok(counter.stop())
+    }
+
+    /// Returns the length of the file or files that the run wrote or read.
+    fn file_len_bytes(&self) -> Result<u64> {
+        nova::file_len_bytes(self).unwrap_or_else(|| {
+            let found =
+                std::fs::metadata(self.path).map_err(|source| io(self.path, "asking for the length", source))?;
+            Ok(found.len())
+        })
+    }
+
     /// Writes the input of a reading kernel and drops it from the page cache.
     fn prepare(&self) -> Result<()> {
         let writer = match &self.kernel {
