@@ -26,6 +26,7 @@ pub mod ranks;
 pub mod regrouping;
 pub mod report;
 pub mod rows;
+mod serde_text;
 pub mod size;
 mod sync;
 

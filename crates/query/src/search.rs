@@ -201,19 +201,7 @@ impl fmt::Display for TableCondition {
     }
 }
 
-impl TryFrom<String> for TableCondition {
-    type Error = QueryError;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
-
-impl From<TableCondition> for String {
-    fn from(condition: TableCondition) -> Self {
-        condition.to_string()
-    }
-}
+raddle_core::serde_as_text!(TableCondition);
 
 #[cfg(test)]
 mod tests {

@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
 
     /// Sends a warning to the observer.
     pub fn warn(&self, text: String) {
-        self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        self.watch.warn(text);
     }
 }
 

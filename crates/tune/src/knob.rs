@@ -395,19 +395,7 @@ impl std::str::FromStr for LibraryVersion {
     }
 }
 
-impl TryFrom<String> for LibraryVersion {
-    type Error = InvalidReader;
-
-    fn try_from(text: String) -> Result<Self, InvalidReader> {
-        text.parse()
-    }
-}
-
-impl From<LibraryVersion> for String {
-    fn from(reader: LibraryVersion) -> Self {
-        reader.to_string()
-    }
-}
+raddle_core::serde_as_text!(LibraryVersion);
 
 /// Values of settings; HDF5's defaults apply to all others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

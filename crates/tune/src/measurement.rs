@@ -13,7 +13,7 @@ use crate::profile::{FORM, MeasuredLibrary, Profile};
 use crate::search::{self, Search, SearchLimits, share_of};
 use crate::summary::Line;
 use crate::workload::{Experiment, Scale, Workload};
-use raddle_core::report::progress::{Event, Stage};
+use raddle_core::report::progress::{RunningStage, Stage};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -159,12 +159,9 @@ fn measured_library(
 
 /// Runs `work` as a stage; returns its result and the elapsed seconds.
 fn timed<T>(bench: &Bench<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
-    let began = Instant::now();
-    bench.observer.event(&Event::StageStarted { stage: Stage::Measure, total_bytes: None });
+    let measuring = RunningStage::start(bench.observer, Stage::Measure, None);
     let done = work()?;
-    let elapsed_s = began.elapsed().as_secs_f64();
-    bench.observer.event(&Event::StageFinished { stage: Stage::Measure, elapsed_s });
-    Ok((done, elapsed_s))
+    Ok((done, measuring.finish()))
 }
 
 /// Cost of starting a process, and of starting ranks, as the bytes that could be written in that time: about ten

@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::text_file::NO_FILES;
 use raddle::Error;
 use raddle::summary::Summary;
-use raddle_core::report::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, RunningStage, Stage};
 use raddle_demo::generate::{GenerateProgress, generate};
 use raddle_demo::h5py;
 use raddle_demo::workload::Workload;
@@ -96,8 +96,7 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     let workload = &arguments.workload;
     narrate(arguments, &format!("Making {}: {}.\n", workload.name, workload.about))?;
     let jobs = arguments.running.execution.jobs.or_else(|| NonZeroUsize::new(raddle_core::engine::default_jobs()));
-    let started = std::time::Instant::now();
-    watch.observer.event(&Event::StageStarted { stage: Stage::Create, total_bytes: None });
+    let creating = RunningStage::start(watch.observer, Stage::Create, None);
     let mut reported = 0;
     let mut progress = |generated: &GenerateProgress| {
         let bytes = generated.raw_len_bytes - reported;
@@ -106,8 +105,7 @@ fn make_files(arguments: &DemoArgs, folder: &Path, watch: &Watch<'_>) -> Result<
     };
     let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
     let generated = generate(folder, workload, arguments.seed, jobs, watch.cancel, &mut progress);
-    let elapsed_s = started.elapsed().as_secs_f64();
-    watch.observer.event(&Event::StageFinished { stage: Stage::Create, elapsed_s });
+    creating.finish();
     generated.map_err(|error| {
         if watch.cancel.is_cancelled() { stopped() } else { Error::new(Exit::Output, &format!("{error:#}")) }
     })

@@ -3,6 +3,7 @@
 use crate::cancel::CancelToken;
 use crate::report::InputDifference;
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// A stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -178,6 +179,44 @@ pub struct Watch<'a> {
     pub observer: &'a dyn Observer,
     /// Token that stops the run when it is cancelled.
     pub cancel: &'a CancelToken,
+}
+
+impl Watch<'_> {
+    /// Reports a warning, of one line without escape sequences.
+    pub fn warn(&self, text: String) {
+        self.observer.event(&Event::Message { severity: Severity::Warning, text });
+    }
+}
+
+/// Stage in progress. It is reported as started when it is created, and as finished by [`RunningStage::finish`]. A stage
+/// that fails is not reported as finished.
+#[must_use = "a stage that is not finished appears to have failed"]
+pub struct RunningStage<'a> {
+    observer: &'a dyn Observer,
+    stage: Stage,
+    started: Instant,
+}
+
+impl<'a> RunningStage<'a> {
+    /// Starts a stage that processes `total_bytes`, if their number is known.
+    pub fn start(observer: &'a dyn Observer, stage: Stage, total_bytes: Option<u64>) -> Self {
+        let started = Instant::now();
+        observer.event(&Event::StageStarted { stage, total_bytes });
+        Self { observer, stage, started }
+    }
+
+    /// Finishes the stage and returns its wall time in seconds.
+    pub fn finish(self) -> f64 {
+        let elapsed_s = self.started.elapsed().as_secs_f64();
+        self.observer.event(&Event::StageFinished { stage: self.stage, elapsed_s });
+        elapsed_s
+    }
+}
+
+impl std::fmt::Debug for RunningStage<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("RunningStage").field("stage", &self.stage).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Watch<'_> {

@@ -86,19 +86,7 @@ impl fmt::Display for EventCodec {
     }
 }
 
-impl TryFrom<String> for EventCodec {
-    type Error = CodecNameError;
-
-    fn try_from(text: String) -> Result<Self, CodecNameError> {
-        text.parse()
-    }
-}
-
-impl From<EventCodec> for String {
-    fn from(codec: EventCodec) -> Self {
-        codec.to_string()
-    }
-}
+raddle_core::serde_as_text!(EventCodec);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use raddle_columns::sink::SharedSink;
 use raddle_columns::source::Source;
 use raddle_core::path_text;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
-use raddle_core::report::progress::{Event, Severity, Watch};
+use raddle_core::report::progress::Watch;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl WriteJob<'_> {
     /// Warns about something, once for all ranks.
     pub fn warn(&self, text: String) {
         if self.ranks.rank() == 0 {
-            self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+            self.watch.warn(text);
         }
     }
 

@@ -23,7 +23,7 @@ use raddle_columns::error::Location;
 use raddle_columns::input::InputFile;
 use raddle_columns::source::Source;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
-use raddle_core::report::progress::{Event, Severity, Watch};
+use raddle_core::report::progress::Watch;
 use std::path::Path;
 
 /// Format of files.
@@ -161,7 +161,7 @@ fn format_with(layout: OutputLayout) -> Option<&'static dyn Format> {
 pub(crate) fn warn_of_filter(options: &WriteOptions, watch: &Watch<'_>, ranks: &dyn Communicator) {
     let filter = format_with(options.layout).and_then(|format| format.filter(options));
     if let (0, Some(text)) = (ranks.rank(), filter.and_then(KnownFilter::requirement)) {
-        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        watch.warn(text);
     }
 }
 

@@ -264,19 +264,7 @@ impl From<Batch> for String {
     }
 }
 
-impl TryFrom<String> for EventCompression {
-    type Error = CompressionNameError;
-
-    fn try_from(text: String) -> Result<Self, CompressionNameError> {
-        text.parse()
-    }
-}
-
-impl From<EventCompression> for String {
-    fn from(compression: EventCompression) -> Self {
-        compression.to_string()
-    }
-}
+raddle_core::serde_as_text!(EventCompression);
 
 #[cfg(test)]
 mod tests {

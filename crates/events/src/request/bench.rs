@@ -177,19 +177,7 @@ impl FromStr for BenchSink {
     }
 }
 
-impl TryFrom<String> for BenchSink {
-    type Error = BenchSinkError;
-
-    fn try_from(text: String) -> Result<Self, BenchSinkError> {
-        text.parse()
-    }
-}
-
-impl From<BenchSink> for String {
-    fn from(sink: BenchSink) -> Self {
-        sink.to_string()
-    }
-}
+raddle_core::serde_as_text!(BenchSink);
 
 /// One measured conversion.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -11,7 +11,7 @@ use raddle_columns::source::Source;
 use raddle_core::output::check::check_output;
 use raddle_core::output::publish::published_path;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
-use raddle_core::report::progress::{Event, Severity, Watch};
+use raddle_core::report::progress::Watch;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ impl ConvertRequest {
         let (products, OpenedInputs { mut source, mut left_out, unread }) = ranks.agree("open the inputs", opened)?;
         warn_of(&left_out, watch);
         for text in unread {
-            watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+            watch.warn(text);
         }
         if ranks.rank() == 0 && self.write.layout.holds_columns() && !self.selection.raw && !self.selection.whole {
             warn_of_bytes(&source.schema().select(&products), watch);

@@ -63,19 +63,7 @@ impl fmt::Display for EntryRange {
     }
 }
 
-impl TryFrom<String> for EntryRange {
-    type Error = EntryRangeError;
-
-    fn try_from(text: String) -> Result<Self, EntryRangeError> {
-        text.parse()
-    }
-}
-
-impl From<EntryRange> for String {
-    fn from(range: EntryRange) -> Self {
-        range.to_string()
-    }
-}
+raddle_core::serde_as_text!(EntryRange);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use crate::sources::serializing::SerializingSource;
 use raddle_columns::error::listed;
 use raddle_columns::schema::{Form, Product, ProductGlobs, Schema, Serialization};
 use raddle_columns::source::Source;
-use raddle_core::report::progress::{Event, Severity, Watch};
+use raddle_core::report::progress::Watch;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -170,7 +170,7 @@ fn unread_of(path: &Path, file: &dyn EventFile) -> Option<String> {
 pub(super) fn warn_of(left_out: &[OmittedProduct], watch: &Watch<'_>) {
     for OmittedProduct { product, reason } in left_out {
         let text = format!("{} is left out: {reason}", product.escape_debug());
-        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        watch.warn(text);
     }
 }
 
@@ -186,6 +186,6 @@ pub(super) fn warn_of_bytes(schema: &Schema, watch: &Watch<'_>) {
             schema.products.len(),
             listed(&names),
         );
-        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        watch.warn(text);
     }
 }

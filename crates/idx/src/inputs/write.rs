@@ -9,10 +9,9 @@ use crate::write::options::{WriteOptions, WriteReport};
 use crate::write::writer::BlockSource;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::ranks::shares::even_share;
-use raddle_core::report::progress::{Event, Stage, Watch};
+use raddle_core::report::progress::{Event, RunningStage, Stage, Watch};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::time::Instant;
 
 /// A finished output.
 #[derive(Debug)]
@@ -198,8 +197,7 @@ impl<A: RowArray> InputWrite<'_, A> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let begun = Instant::now();
-        observer.event(&Event::StageStarted { stage: Stage::Read, total_bytes: None });
+        let reading = RunningStage::start(observer, Stage::Read, None);
         let mut arrays = Vec::new();
         for array in &self.inputs.arrays[of_step] {
             self.watch.cancel.check().map_err(IdxError::Core)?;
@@ -207,7 +205,7 @@ impl<A: RowArray> InputWrite<'_, A> {
             observer.event(&Event::Advanced { stage: Stage::Read, bytes: values.len() as u64, items: 1 });
             arrays.push(values.into());
         }
-        observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: begun.elapsed().as_secs_f64() });
+        reading.finish();
         Ok(vec![BoxData { region: self.inputs.layout.region(&rows), arrays }])
     }
 

@@ -289,19 +289,7 @@ impl FromStr for ConcatAxis {
     }
 }
 
-impl TryFrom<String> for ConcatAxis {
-    type Error = ParseAxisError;
-
-    fn try_from(text: String) -> Result<Self, ParseAxisError> {
-        text.parse()
-    }
-}
-
-impl From<ConcatAxis> for String {
-    fn from(axis: ConcatAxis) -> Self {
-        axis.to_string()
-    }
-}
+raddle_core::serde_as_text!(ConcatAxis);
 
 impl fmt::Display for ConcatAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

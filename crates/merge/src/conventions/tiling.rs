@@ -91,19 +91,7 @@ impl fmt::Display for NamePattern {
     }
 }
 
-impl TryFrom<String> for NamePattern {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<NamePattern> for String {
-    fn from(pattern: NamePattern) -> Self {
-        pattern.to_string()
-    }
-}
+raddle_core::serde_as_text!(NamePattern);
 
 impl NamePattern {
     /// Returns the strings in place of the dimensions in the name of a file, or in the last parts of its path if the

@@ -9,7 +9,7 @@ use crate::options::{MergeOptions, Watch};
 use crate::schema::display_path;
 use raddle_codec::Pipeline;
 use raddle_core::parallel;
-use raddle_core::report::progress::{Event, Stage};
+use raddle_core::report::progress::{Event, RunningStage, Stage};
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::model::{Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
 use raddle_hdf5::native::Encoding;
@@ -151,8 +151,7 @@ fn first_values(
     options: &MergeOptions,
     watch: &Watch<'_>,
 ) -> Result<Vec<FirstValues>> {
-    let started = std::time::Instant::now();
-    watch.observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: None });
+    let scanning = RunningStage::start(watch.observer, Stage::Scan, None);
     let values = parallel::map(
         inputs,
         options.jobs,
@@ -164,7 +163,7 @@ fn first_values(
             Ok::<_, MergeError>(values)
         },
     )?;
-    watch.observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
+    scanning.finish();
     Ok(values)
 }
 

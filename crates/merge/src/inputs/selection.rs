@@ -10,7 +10,7 @@ use crate::error::{MergeError, Result};
 use crate::schema::{PROVENANCE_GROUP, child_path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use raddle_core::ranks::communicator::Communicator;
-use raddle_core::report::progress::{Event, Severity, Watch};
+use raddle_core::report::progress::Watch;
 use raddle_hdf5::model::{FileTree, Link, LinkTarget, Object, ObjectIndex, ObjectKind};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -125,7 +125,7 @@ impl Selection {
             }
             for pattern in unmatched.iter().filter(|_| ranks.rank() == 0) {
                 let text = format!("{option} {pattern}: {effect}; is it a path of the inputs?");
-                watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+                watch.warn(text);
             }
         }
         Ok(())
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
     use raddle_core::cancel::CancelToken;
     use raddle_core::ranks::communicator::SingleProcess;
-    use raddle_core::report::progress::Observer;
+    use raddle_core::report::progress::{Event, Observer};
     use raddle_hdf5::model::{CreationOrder, Group};
     use std::sync::Mutex;
 

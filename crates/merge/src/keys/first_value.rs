@@ -7,7 +7,6 @@ use crate::options::Watch;
 use crate::plan::MergePlan;
 use crate::schema::{ColumnIndex, Role, display_path, last_name, parent_path};
 use crate::write::values::{ColumnReader, open_pool};
-use raddle_core::report::progress::{Event, Severity};
 use raddle_hdf5::model::TypeClass;
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ pub(super) fn constant_column(plan: &MergePlan, spec: &FirstValueSpec, watch: &W
     let Some(element) = element else { return refuse(&spec.dataset, "has no rows, so it has no first value") };
     if let Some(row) = varies {
         let text = format!("{} has a different value from row {row} on; the first value is used", spec.dataset);
-        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        watch.warn(text);
     }
     let name = last_name(&derived_path).to_vec();
     Ok(ConstantColumn { name, like, class, element })

@@ -39,7 +39,7 @@ use crate::verify::plan_file;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::ranks::shares::even_share;
 use raddle_core::report::StageTable;
-use raddle_core::report::progress::{Event, Stage};
+use raddle_core::report::progress::{RunningStage, Stage};
 use raddle_hdf5::model::Layout;
 use raddle_hdf5::source::InputPool;
 use serde::{Deserialize, Serialize};
@@ -210,17 +210,15 @@ impl KeyedFile {
         if suspects.is_empty() {
             return Ok(());
         }
-        let started = std::time::Instant::now();
         let rows = suspects.iter().filter_map(|group| self.tables.get(group)).map(|table| table.ids.rows);
-        watch.observer.event(&Event::StageStarted { stage: Stage::Keys, total_bytes: Some(rows.sum::<u64>() * 8) });
+        let checking = RunningStage::start(watch.observer, Stage::Keys, Some(rows.sum::<u64>() * 8));
         for group in suspects {
             let Some(table) = self.tables.get(group) else { continue };
             if check_one(&self.found, &mut self.reader(), table.column, Some(self.events), watch)?.is_some() {
                 self.unordered.extend(self.tables.remove_entry(group));
             }
         }
-        let elapsed_s = started.elapsed().as_secs_f64();
-        watch.observer.event(&Event::StageFinished { stage: Stage::Keys, elapsed_s });
+        checking.finish();
         Ok(())
     }
 

@@ -39,7 +39,7 @@ use crate::write::counting;
 use crate::write::resume::options_text;
 use raddle_core::plan::{Plan, SegmentLists};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, SingleProcess};
-use raddle_core::report::progress::{Event, Severity, Stage};
+use raddle_core::report::progress::{Event, Stage};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -193,7 +193,7 @@ fn complete_plan(mut plan: MergePlan, watch: &Watch<'_>, ranks: &dyn Communicato
 /// Reports a warning on the first rank only.
 fn warn_once(text: String, watch: &Watch<'_>, ranks: &dyn Communicator) {
     if ranks.rank() == 0 {
-        watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        watch.warn(text);
     }
 }
 

@@ -136,19 +136,7 @@ impl fmt::Display for DimensionRange {
     }
 }
 
-impl TryFrom<String> for DimensionRange {
-    type Error = ParseRangeError;
-
-    fn try_from(text: String) -> Result<Self, ParseRangeError> {
-        text.parse()
-    }
-}
-
-impl From<DimensionRange> for String {
-    fn from(range: DimensionRange) -> Self {
-        range.to_string()
-    }
-}
+raddle_core::serde_as_text!(DimensionRange);
 
 #[cfg(test)]
 mod tests {

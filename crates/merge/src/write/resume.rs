@@ -17,7 +17,7 @@ use raddle_core::output::journal::{self, Binding, Journal};
 use raddle_core::output::read_back::{WrittenExtent, evict};
 use raddle_core::plan::TileIndex;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
-use raddle_core::report::progress::{Event, Severity};
+use raddle_core::report::progress::Event;
 use raddle_hdf5::source::{InputFile, InputPool};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Seek};
@@ -241,7 +241,7 @@ impl<'a> ResumeRequest<'a> {
         };
         if let Some(why) = useless {
             let text = format!("{}: cannot resume: {why}; starting over", record.data.display());
-            watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+            watch.warn(text);
         }
         remove_recorded(record.data, record.journal)?;
         let data = open_new(record.data)?;
@@ -401,7 +401,7 @@ impl<'a> RunJournal<'a> {
     fn give_up(&mut self, error: &std::io::Error) {
         self.out = None;
         let text = format!("{}: {error}; an interrupted run could not be resumed from here", self.path.display());
-        self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        self.watch.warn(text);
     }
 }
 

@@ -18,7 +18,7 @@ use raddle_core::CoreError;
 use raddle_core::output::folder_of;
 use raddle_core::output::space::{FileSystem, file_system};
 use raddle_core::parallel;
-use raddle_core::report::progress::{Event, Stage, Watch};
+use raddle_core::report::progress::{Event, RunningStage, Stage, Watch};
 use raddle_merge::error::MergeError;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::path_text;
@@ -186,8 +186,8 @@ impl RechunkRequest {
         failed: &mut Vec<FailedFile>,
         context: &Context<'_>,
     ) -> Result<Vec<PlannedFile>, Error> {
-        let (observer, started) = (context.watch.observer, Instant::now());
-        observer.event(&Event::StageStarted { stage: Stage::Scan, total_bytes: None });
+        let observer = context.watch.observer;
+        let scanning = RunningStage::start(observer, Stage::Scan, None);
         let warnings: Mutex<BTreeMap<String, (PathBuf, u64)>> = Mutex::default();
         let threads = options.jobs.min(todo.len()).max(1);
         let single = share(options, threads);
@@ -210,7 +210,7 @@ impl RechunkRequest {
             },
         );
         let planned = planned.map_err(|Stop(error)| error)?;
-        observer.event(&Event::StageFinished { stage: Stage::Scan, elapsed_s: started.elapsed().as_secs_f64() });
+        scanning.finish();
         for (warning, (first, files)) in warnings.into_inner().unwrap_or_else(PoisonError::into_inner) {
             let others = match files {
                 1 => String::new(),

@@ -14,7 +14,7 @@ use raddle_core::output::folder_of;
 use raddle_core::output::publish::hidden_path;
 use raddle_core::parallel;
 use raddle_core::report::peak_rss_bytes;
-use raddle_core::report::progress::{Event, Severity, Stage, Watch};
+use raddle_core::report::progress::{Event, RunningStage, Stage, Watch};
 use raddle_merge::clear_leftovers;
 use raddle_merge::options::MergeOptions;
 use raddle_merge::path_text;
@@ -85,8 +85,7 @@ impl PlannedFiles {
         }
         self.done_before.iter().for_each(|output| clear_leftovers(output));
         let total_bytes = self.files.iter().map(|file| file.logical_len_bytes).sum();
-        let (observer, started) = (context.watch.observer, Instant::now());
-        observer.event(&Event::StageStarted { stage: Stage::Encode, total_bytes: Some(total_bytes) });
+        let writing = RunningStage::start(context.watch.observer, Stage::Encode, Some(total_bytes));
         let run = RechunkState {
             files: &self,
             watch: context.watch,
@@ -96,7 +95,7 @@ impl PlannedFiles {
             finished: AtomicU64::new(self.done_before()),
         };
         let written = run.write_all();
-        observer.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s: started.elapsed().as_secs_f64() });
+        writing.finish();
         let (rechunked, failed) = (take(run.rechunked), take(run.failed));
         if let Err(Stop(error)) = written {
             return Err(self.interrupted(error, rechunked.len()));
@@ -198,7 +197,7 @@ impl<'a> RechunkState<'a> {
             return Err(Stop(error));
         }
         let text = format!("left out: {}", error.message());
-        self.watch.observer.event(&Event::Message { severity: Severity::Warning, text });
+        self.watch.warn(text);
         lock(&self.failed).push((number, FailedFile::of(&file.input, &error)));
         Ok(())
     }

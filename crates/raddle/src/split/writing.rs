@@ -10,7 +10,7 @@ use crate::outputs::observer::FileObserver;
 use crate::text::quantity;
 use raddle_core::output::publish::hidden_path;
 use raddle_core::report::peak_rss_bytes;
-use raddle_core::report::progress::{Event, Stage, Watch};
+use raddle_core::report::progress::{Event, RunningStage, Stage, Watch};
 use raddle_merge::plan::PlannedInput;
 use raddle_merge::plan::input_states::InputStates;
 use raddle_merge::write::{MergeReport, merge};
@@ -77,15 +77,14 @@ impl PlannedSplit {
         })?;
         self.done_before.iter().for_each(|output| clear_leftovers(output));
         let total_bytes = self.parts.iter().map(|part| part.logical_len_bytes).sum();
-        let (observer, started) = (context.watch.observer, Instant::now());
-        observer.event(&Event::StageStarted { stage: Stage::Encode, total_bytes: Some(total_bytes) });
+        let observer = context.watch.observer;
+        let writing = RunningStage::start(observer, Stage::Encode, Some(total_bytes));
         let mut files = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             match self.write(part, &context.watch) {
                 Ok(file) => files.push(file),
                 Err(error) => {
-                    let elapsed_s = started.elapsed().as_secs_f64();
-                    observer.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s });
+                    writing.finish();
                     return Err(self.interrupted(error, files.len()));
                 }
             }
@@ -96,7 +95,7 @@ impl PlannedSplit {
                 files: self.done_before() + self.parts.len() as u64,
             });
         }
-        observer.event(&Event::StageFinished { stage: Stage::Encode, elapsed_s: started.elapsed().as_secs_f64() });
+        writing.finish();
         // A record that remains would be of use only to the same command on changed inputs, which would ignore it.
         let _ = self.record.remove();
         let sum = |of: fn(&SplitPart) -> u64| files.iter().map(of).sum();

@@ -76,19 +76,7 @@ impl FromStr for AddedColumn {
     }
 }
 
-impl TryFrom<String> for AddedColumn {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text)
-    }
-}
-
-impl From<AddedColumn> for String {
-    fn from(column: AddedColumn) -> Self {
-        column.to_string()
-    }
-}
+raddle_core::serde_as_text!(AddedColumn);
 
 #[cfg(test)]
 mod tests {
