@@ -470,7 +470,7 @@ impl MergeError {
 
     /// Returns whether the same run may succeed next time, in which case its completed work is worth keeping: it was
     /// stopped, or the machine failed. Damaged or changed inputs do not count.
-    pub fn is_resumable(&self) -> bool {
+    pub(crate) fn is_resumable(&self) -> bool {
         let of_hdf5 = |error: &Hdf5Error| match error {
             Hdf5Error::InObject { source, .. } => matches!(**source, Hdf5Error::Io { .. }),
             error => matches!(error, Hdf5Error::Io { .. }),
@@ -500,7 +500,7 @@ impl MergeError {
     }
 
     /// Converts an error of the engine; `output` is the file that the engine writes.
-    pub fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
+    pub(crate) fn from_engine(error: EngineError<MergeError>, output: &Path) -> Self {
         match error {
             EngineError::Tile { source, .. }
             | EngineError::Worker { source }

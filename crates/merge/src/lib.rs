@@ -16,7 +16,7 @@ pub mod options;
 pub mod path_text;
 pub mod plan;
 pub mod rules;
-pub mod scan;
+pub(crate) mod scan;
 pub mod schema;
 pub mod simulate;
 pub mod subset;

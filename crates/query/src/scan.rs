@@ -151,7 +151,7 @@ impl<'f> Scan<'f> {
     ///
     /// # Errors
     /// If the dataset does not exist, or has no rows.
-    pub fn of_length(self, name: &str) -> Result<Self> {
+    pub(crate) fn of_length(self, name: &str) -> Result<Self> {
         match self.columns.is_empty() {
             true => Ok(Self { rows: self.table.rows(name)?, ..self }),
             false => Ok(self),

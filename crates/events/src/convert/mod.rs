@@ -6,7 +6,7 @@
 //! are held stays within the budget; if several ranges fail, the error of the first one is reported, so that every run
 //! reports the same error.
 
-pub mod ranks;
+pub(crate) mod ranks;
 
 use crate::error;
 use raddle_columns::error::{ColumnsError, Result};

@@ -13,7 +13,7 @@ pub struct EventCodec(pub RootCodec);
 
 impl EventCodec {
     /// Returns the codec of the framework's formats; `None` if they do not support it.
-    pub fn of_framework(self) -> Option<PdsCodec> {
+    pub(crate) fn of_framework(self) -> Option<PdsCodec> {
         match self.0 {
             RootCodec::None => Some(PdsCodec::None),
             RootCodec::Lz4 => Some(PdsCodec::Lz4),

@@ -52,7 +52,7 @@ impl OutputLayout {
     }
 
     /// Returns whether products are written as columns rather than bytes.
-    pub fn holds_columns(self) -> bool {
+    pub(crate) fn holds_columns(self) -> bool {
         matches!(self, Self::Columns | Self::Rntuple)
     }
 
@@ -63,12 +63,12 @@ impl OutputLayout {
 
     /// Returns whether the format is the HEP-CCE framework's, which stores ids apart from products and needs the
     /// ROOT serialisation.
-    pub fn is_of_framework(self) -> bool {
+    pub(crate) fn is_of_framework(self) -> bool {
         self == Self::Pds
     }
 
     /// Returns whether the framework has a separate form of this layout; see [`Compat`](super::Compat).
-    pub fn has_compat(self) -> bool {
+    pub(crate) fn has_compat(self) -> bool {
         matches!(self, Self::Product | Self::Event | Self::Batch)
     }
 

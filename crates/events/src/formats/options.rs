@@ -39,7 +39,7 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// Returns whether the output is the framework's, which stores ids apart from products.
-    pub fn is_of_framework(&self) -> bool {
+    pub(crate) fn is_of_framework(&self) -> bool {
         self.compat.is_some() || self.layout.is_of_framework()
     }
 
@@ -62,7 +62,7 @@ impl WriteOptions {
     ///
     /// # Errors
     /// [`EventsError::Option`], which names the option.
-    pub fn check_used(&self) -> Result<()> {
+    pub(crate) fn check_used(&self) -> Result<()> {
         self.check()?;
         let in_form = if self.compat.is_some() { " in the form of the framework" } else { "" };
         let layout = format!("--layout {}{in_form}", self.layout);

@@ -67,12 +67,12 @@ impl StoredEvents {
     }
 
     /// Returns the number of products per event.
-    pub fn len_products(&self) -> usize {
+    pub(crate) fn len_products(&self) -> usize {
         self.products
     }
 
     /// Returns the name of the files' layout.
-    pub fn layout_name(&self) -> &'static str {
+    pub(crate) fn layout_name(&self) -> &'static str {
         self.layout.name()
     }
 

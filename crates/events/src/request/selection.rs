@@ -139,7 +139,7 @@ impl Selection {
     ///
     /// # Errors
     /// As for [`Selection::matching`].
-    pub fn matching_for(&self, source: &dyn Source, output: &WriteOptions) -> Result<Vec<usize>> {
+    pub(crate) fn matching_for(&self, source: &dyn Source, output: &WriteOptions) -> Result<Vec<usize>> {
         let mut products = self.matching(source)?;
         if let Some(ids) = source.id_product().filter(|_| output.is_of_framework() && products.len() > 1) {
             products.retain(|product| *product != ids);

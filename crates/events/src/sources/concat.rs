@@ -128,7 +128,7 @@ impl ConcatSource {
     ///
     /// # Errors
     /// As for [`ConcatSource::new`].
-    pub fn without_ids(source: Box<dyn Source>) -> Result<Self> {
+    pub(crate) fn without_ids(source: Box<dyn Source>) -> Result<Self> {
         Ok(Self { has_ids: false, ..Self::new(vec![source])? })
     }
 

@@ -68,7 +68,7 @@ pub enum Compression {
 
 impl Compression {
     /// Returns the compression with this name in a header; an empty name means none.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "" | "raw" => Some(Self::None),
             "zip" => Some(Self::Zip),

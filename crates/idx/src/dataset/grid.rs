@@ -32,7 +32,7 @@ impl ArrayGrid {
     }
 
     /// Returns how many samples of `resolution` the box has along each axis; 0 if the box lies between samples.
-    pub fn counts_of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Point {
+    pub(crate) fn counts_of_box(bitmask: &Bitmask, start: &Point, end: &Point, resolution: u32) -> Point {
         let log2_spacing = bitmask.log2_spacing(resolution);
         std::array::from_fn(|axis| {
             let spacing = 1u64 << log2_spacing[axis];

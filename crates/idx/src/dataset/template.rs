@@ -116,7 +116,7 @@ impl FileTemplate {
     ///
     /// # Errors
     /// If `name` is not a valid file name.
-    pub fn for_name(name: &str, block_bits: u32) -> Result<Self, TemplateError> {
+    pub(crate) fn for_name(name: &str, block_bits: u32) -> Result<Self, TemplateError> {
         let folders = block_bits.saturating_sub(16).div_ceil(8);
         Self::parse(&format!("./{name}{}/%04x.bin", "/%02x".repeat(folders as usize)))
     }
@@ -127,13 +127,13 @@ impl FileTemplate {
     }
 
     /// Returns whether the name depends on the block number.
-    pub fn has_conversions(&self) -> bool {
+    pub(crate) fn has_conversions(&self) -> bool {
         self.parts.len() > 1
     }
 
     /// Returns whether a path relative to the folder of the `.idx` file can result from this template for some block
     /// and time step.
-    pub fn may_name(&self, path: &str) -> bool {
+    pub(crate) fn may_name(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(self.parts.first().map_or("", TemplatePart::text)) else { return false };
         let [.., number, last] = self.parts.as_slice() else { return rest.is_empty() };
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -144,7 +144,7 @@ impl FileTemplate {
 
     /// Returns the folder that contains all files of a time step, relative to the folder of the `.idx` file, and the
     /// beginning of the names in it; `time` is the folder of the time step, or empty.
-    pub fn fixed_folder(&self, time: &str) -> (PathBuf, String) {
+    pub(crate) fn fixed_folder(&self, time: &str) -> (PathBuf, String) {
         let fixed = format!("{}{time}", self.parts.first().map_or("", TemplatePart::text));
         let (folder, beginning) = fixed.rsplit_once('/').unwrap_or(("", &fixed));
         (PathBuf::from(folder), beginning.to_owned())
@@ -152,7 +152,7 @@ impl FileTemplate {
 
     /// Returns whether `name`, without the beginning that [`FileTemplate::fixed_folder`] returns, begins with the
     /// digits of a block number.
-    pub fn begins_with_number(&self, name: &str) -> bool {
+    pub(crate) fn begins_with_number(&self, name: &str) -> bool {
         let digits = self.parts.iter().find_map(TemplatePart::digits);
         let digits = digits.and_then(|digits| name.as_bytes().get(..digits));
         digits.is_some_and(|digits| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))

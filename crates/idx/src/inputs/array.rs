@@ -84,7 +84,7 @@ impl InputLayout {
     }
 
     /// Returns the first and last time step; `None` without time steps.
-    pub fn step_range(&self) -> Option<(u64, u64)> {
+    pub(crate) fn step_range(&self) -> Option<(u64, u64)> {
         let numbers = || self.steps.iter().filter_map(|(step, _)| *step);
         numbers().min().zip(numbers().max())
     }

@@ -159,7 +159,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If there is none.
-    pub fn field_named(&self, name: &str) -> Result<usize> {
+    pub(crate) fn field_named(&self, name: &str) -> Result<usize> {
         self.header.field_index(name).ok_or_else(|| IdxError::NoFieldNamed {
             path: self.path.clone(),
             field: name.to_owned(),

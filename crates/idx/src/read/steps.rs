@@ -46,7 +46,7 @@ impl Dataset {
     }
 
     /// Returns whether `folder` contains blocks of an existing time step, also through symbolic links.
-    pub fn has_blocks_in(&self, folder: &Path) -> bool {
+    pub(crate) fn has_blocks_in(&self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
         let header = self.header();
         // Without the list, the data cannot be read either.

@@ -100,7 +100,7 @@ impl<'d> StoredBlocks<'d> {
 impl Dataset {
     /// Returns the order of the samples in the coarsest block of a field at a time step, from its record; `None` if
     /// that cannot be read. The header only states which order writers should use.
-    pub fn stored_order(&self, field: usize, time: Option<u64>) -> Option<Layout> {
+    pub(crate) fn stored_order(&self, field: usize, time: Option<u64>) -> Option<Layout> {
         let header = self.header();
         let grid = header.grid(header.bitmask.max_level())?;
         let block = Blocks::new(&header.bitmask, header.bits_per_block, &grid, header.bitmask.max_level()).next()?;

@@ -39,7 +39,7 @@ impl Shape {
     ///
     /// # Errors
     /// If the number of axes differs.
-    pub fn x_first(&self, option: &'static str, axes: usize) -> Result<Vec<u64>> {
+    pub(crate) fn x_first(&self, option: &'static str, axes: usize) -> Result<Vec<u64>> {
         match self.0.len() {
             named if named == axes => Ok(self.0.iter().rev().copied().collect()),
             named => Err(IdxError::Request { option, fault: RequestFault::SizeAxes { named, axes } }),

@@ -8,6 +8,6 @@ pub(crate) mod options;
 pub(crate) mod publish;
 pub mod restructure;
 pub mod simulate;
-pub mod step_plan;
+pub(crate) mod step_plan;
 pub(crate) mod work;
 pub(crate) mod writer;

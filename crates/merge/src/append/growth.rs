@@ -50,7 +50,7 @@ impl Growth {
 
     /// Returns the digests to gather from the new tiles of a column, starting with the block in which the old rows end.
     /// Only the first rank (`is_first`) seeds that block with the digest of the old rows.
-    pub fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<ColumnDigester> {
+    pub(crate) fn gathering(&self, plan: &MergePlan, column: ColumnIndex, is_first: bool) -> Option<ColumnDigester> {
         self.stored.as_ref()?;
         let grown = self.columns[column as usize];
         let planned = &plan.columns[column as usize];

@@ -6,7 +6,7 @@
 //! or becomes the new one when raddle opens it next.
 
 mod column;
-pub mod growth;
+pub(crate) mod growth;
 pub mod redo;
 mod repeated;
 

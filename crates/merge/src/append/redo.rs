@@ -96,7 +96,7 @@ impl Log {
 
 /// The redo log of a file that is being appended to.
 #[derive(Debug)]
-pub struct Redo {
+pub(crate) struct Redo {
     file_path: PathBuf,
     log_path: PathBuf,
     new_log_path: PathBuf,
@@ -254,7 +254,7 @@ pub fn settle(path: &Path) -> Result<Recovery> {
 }
 
 /// Like [`settle`], for the holder of the lock on `path`, which must not be a symbolic link.
-pub fn settle_locked(path: &Path) -> Result<Recovery> {
+pub(crate) fn settle_locked(path: &Path) -> Result<Recovery> {
     let log_path = log_path(path);
     if std::fs::symlink_metadata(&log_path).is_err() {
         return Ok(Recovery::Nothing);

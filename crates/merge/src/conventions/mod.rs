@@ -6,18 +6,18 @@
 //! what the scan has already read, so that a file without a convention costs a few comparisons.
 
 pub(crate) mod anndata;
-pub mod cf;
+pub(crate) mod cf;
 mod marks;
-pub mod nexus;
-pub mod nwb;
-pub mod options;
-pub mod pandas;
+pub(crate) mod nexus;
+pub(crate) mod nwb;
+pub(crate) mod options;
+pub(crate) mod pandas;
 mod plain;
 mod recognised;
 mod refusal;
 mod refused;
 mod row_numbers;
-pub mod tiling;
+pub(crate) mod tiling;
 mod view;
 
 pub use options::{Axis, Choice, ConcatAxis, ConventionOptions, MergePolicy, Overlap, Packing, Times, Units};

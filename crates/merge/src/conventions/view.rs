@@ -76,7 +76,7 @@ impl<'a> FileView<'a> {
     }
 
     /// Returns the text of an attribute of the root group.
-    pub fn root_text(&self, name: &str) -> Option<String> {
+    pub(crate) fn root_text(&self, name: &str) -> Option<String> {
         if self.entries.is_empty() { None } else { self.text(0, name) }
     }
 

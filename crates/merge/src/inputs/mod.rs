@@ -24,7 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// File extensions that are picked up from a folder: HDF5 and formats based on HDF5.
-pub const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
+pub(crate) const HDF5_ENDINGS: [&str; 9] = ["h5", "hdf5", "hdf", "he5", "nc", "nc4", "h5ad", "nwb", "nxs"];
 
 /// Files whose presence marks a folder as a Zarr store, version 3 or 2.
 const ZARR_FILES: [&str; 3] = ["zarr.json", ".zgroup", ".zarray"];

@@ -83,7 +83,7 @@ impl Selection {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn with_patterns(&self, include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
+    pub(crate) fn with_patterns(&self, include: &[String], exclude: &[String], keep: &[String]) -> Result<Self> {
         let mut changed = Self::new(include, exclude, keep)?;
         let [known_include, known_exclude, known_keep] = self.patterns();
         if known_include == include {
@@ -102,7 +102,7 @@ impl Selection {
     /// Returns this selection with all objects of the file at `path`, whose objects were already selected when it was
     /// written.
     #[must_use]
-    pub fn with_whole(self, path: &Path) -> Self {
+    pub(crate) fn with_whole(self, path: &Path) -> Self {
         Self { whole: Some(path.to_path_buf()), ..self }
     }
 
@@ -147,7 +147,7 @@ impl Selection {
     }
 
     /// Removes the links to excluded objects from `tree`, which belongs to the file at `path`. Returns what is left out.
-    pub fn prune(&self, tree: &mut FileTree, path: &Path) -> LeftOut {
+    pub(crate) fn prune(&self, tree: &mut FileTree, path: &Path) -> LeftOut {
         if !self.is_partial() || self.whole.as_deref() == Some(path) {
             return LeftOut::default();
         }

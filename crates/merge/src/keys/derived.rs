@@ -89,13 +89,13 @@ impl DerivedColumns {
 
     /// Returns the first row of each recorded input of a computed column, followed by the total; `None` if its rows
     /// belong to no input.
-    pub fn recorded_starts(&self, column: ColumnIndex) -> Option<&[u64]> {
+    pub(crate) fn recorded_starts(&self, column: ColumnIndex) -> Option<&[u64]> {
         self.columns.get(&column)?.recorded_starts.as_deref()
     }
 
     /// Fills a box of a computed column; the rows of `source` count within the plan's input, as for columns that are
     /// read.
-    pub fn read_piece(
+    pub(crate) fn read_piece(
         &self,
         column: ColumnIndex,
         input: u32,

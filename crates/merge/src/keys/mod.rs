@@ -14,7 +14,7 @@
 //! before anything is written; values are computed together with their tiles ([`derived`]). Invariant: an id that is
 //! not in the index is an error. It never gets a row number.
 
-pub mod attach;
+pub(crate) mod attach;
 pub mod check;
 pub mod derived;
 mod faults;

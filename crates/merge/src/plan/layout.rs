@@ -171,7 +171,7 @@ const RUN_LEN_BYTES: u64 = 1 << 20;
 
 /// Returns the shape of the tiles in which a contiguous dataset is written: each about `RUN_LEN_BYTES` and contiguous
 /// in the file. A tile is whole along the last axes and one element long along the first ones.
-pub fn run_shape(shape: Shape<'_>) -> Vec<u64> {
+pub(crate) fn run_shape(shape: Shape<'_>) -> Vec<u64> {
     let mut run = vec![1; shape.dims.len()];
     let mut len_bytes = shape.element_len_bytes.max(1);
     for (count, &dim) in run.iter_mut().zip(shape.dims).rev() {

@@ -18,11 +18,11 @@ mod flat;
 mod found;
 mod grid;
 mod growable;
-pub mod growth;
+pub(crate) mod growth;
 pub mod input_states;
 pub mod layout;
 pub mod layout_rules;
-pub mod links;
+pub(crate) mod links;
 mod make;
 pub(crate) mod memory;
 mod needing_chunks;
@@ -234,7 +234,7 @@ impl ColumnPlan {
     }
 
     /// Returns the maximum dimensions in the file.
-    pub fn file_max_dims(&self) -> &[u64] {
+    pub(crate) fn file_max_dims(&self) -> &[u64] {
         &self.max_dims[..self.rank()]
     }
 
@@ -252,7 +252,7 @@ impl ColumnPlan {
     }
 
     /// Returns the array whose chunks are moved without decoding them, because of `options` or an unknown filter.
-    pub fn undecoded_array(&self, options: &MergeOptions) -> Option<u32> {
+    pub(crate) fn undecoded_array(&self, options: &MergeOptions) -> Option<u32> {
         match self.route {
             Route::Verbatim { array } if self.is_undecodable() || !options.decode_moved => Some(array),
             _ => None,

@@ -116,7 +116,7 @@ pub struct Trim {
 
 impl InputConversion {
     /// Returns whether values are passed on as stored.
-    pub fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         self.map == ElementMap::Same && self.gather.is_none() && self.pick.is_none()
     }
 }

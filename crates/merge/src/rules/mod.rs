@@ -224,7 +224,7 @@ impl Rule {
 
     /// Creates a rule for one copy that all inputs must have under any options: for labels to which codes refer, or
     /// references of times.
-    pub fn strictly_once() -> Self {
+    pub(crate) fn strictly_once() -> Self {
         Self { is_strict: true, ..Self::once() }
     }
 
@@ -247,7 +247,7 @@ impl Rule {
 
     /// Adds attributes that the rule takes into account.
     #[must_use]
-    pub fn with_attributes(mut self, names: &[&str]) -> Self {
+    pub(crate) fn with_attributes(mut self, names: &[&str]) -> Self {
         self.attributes.extend(names.iter().map(|name| name.as_bytes().to_vec()));
         self
     }

@@ -5,8 +5,8 @@
 //! 10⁸. Invariant: `facts` of a column has one element per input, in input order.
 
 pub(crate) mod attribute;
-pub mod boxes;
-pub mod extents;
+pub(crate) mod boxes;
+pub(crate) mod extents;
 pub mod join;
 pub(crate) mod lifted;
 pub(crate) mod stacked_scalars;
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Index of an entry in [`Schema::entries`].
-pub type EntryIndex = u32;
+pub(crate) type EntryIndex = u32;
 /// Index of a column in [`Schema::columns`].
 pub type ColumnIndex = u32;
 
@@ -256,7 +256,7 @@ pub fn complete(template: &Dataset, fact: &InputExtent, axis: usize) -> Dataset 
 }
 
 /// Converts a template and an extent that were split along axis 0 to a split along `axis`.
-pub fn split_again(template: &Dataset, fact: &InputExtent, axis: usize) -> (Dataset, InputExtent) {
+pub(crate) fn split_again(template: &Dataset, fact: &InputExtent, axis: usize) -> (Dataset, InputExtent) {
     let mut dataset = complete(template, fact, 0);
     let place = template::open_along(&mut dataset, axis);
     (dataset, InputExtent { rows: place.rows, ..*fact })
@@ -300,13 +300,13 @@ impl Column {
     }
 
     /// Returns the conversion of the values of an input; `None` if they are not converted.
-    pub fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
+    pub(crate) fn conversion_of(&self, input: u32) -> Option<&InputConversion> {
         let conversion = self.conversion.as_ref()?.of_inputs.get(input as usize)?;
         (!conversion.is_identity()).then_some(conversion)
     }
 
     /// Returns the rows of an input that are left out of the output; `None` if no rows are.
-    pub fn trim_of(&self, input: u32) -> Option<Trim> {
+    pub(crate) fn trim_of(&self, input: u32) -> Option<Trim> {
         *self.trims.as_ref()?.get(input as usize)?
     }
 
@@ -328,7 +328,7 @@ impl Column {
     }
 
     /// Sets an output description that replaces the first template.
-    pub fn set_output(&mut self, output: Dataset) {
+    pub(crate) fn set_output(&mut self, output: Dataset) {
         self.output = Some(Arc::new(output));
     }
 
@@ -368,7 +368,7 @@ impl Column {
 
     /// Returns the dimensions of an input's dataset, without rows that are left out. The result is empty if the input
     /// lacks the dataset.
-    pub fn dims_in(&self, input: u32) -> Vec<u64> {
+    pub(crate) fn dims_in(&self, input: u32) -> Vec<u64> {
         let fact = &self.facts[input as usize];
         let Some(template) = self.templates.get(fact.template as usize) else { return Vec::new() };
         let mut dims = template.dataspace.dims().to_vec();
@@ -397,7 +397,7 @@ impl Column {
 
 impl Schema {
     /// Removes datasets whose paths satisfy `is_unwanted`, with all hard links to them; returns their number.
-    pub fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
+    pub(crate) fn remove_columns(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) -> u64 {
         let unwanted = |entry: &SchemaEntry| match &entry.role {
             Role::Column(_) => is_unwanted(&entry.path),
             Role::HardLink { target } => is_unwanted(target),

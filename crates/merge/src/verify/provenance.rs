@@ -50,13 +50,13 @@ use std::sync::Arc;
 /// Version of the layout above.
 pub const FORMAT: u64 = 2;
 /// Name of the attribute that records how added datasets were computed.
-pub const MADE: &str = "made";
+pub(crate) const MADE: &str = "made";
 /// Name of the attribute that records that the file links to its inputs.
 pub const LINK: &str = "link";
 /// Value in `datasets/row_starts` for a dataset whose rows belong to no input.
-pub const OF_NO_INPUT: u32 = u32::MAX;
+pub(crate) const OF_NO_INPUT: u32 = u32::MAX;
 /// Name of the attribute with the digest of all other attributes and the tables.
-pub const SEAL: &str = "seal";
+pub(crate) const SEAL: &str = "seal";
 
 /// A small dataset of the provenance group.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ fn canonical_string(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns the path of [`PROVENANCE_GROUP`], or of its member `inside`.
-pub fn provenance_path(inside: &str) -> Vec<u8> {
+pub(crate) fn provenance_path(inside: &str) -> Vec<u8> {
     let mut path = vec![b'/'];
     path.extend_from_slice(PROVENANCE_GROUP);
     if !inside.is_empty() {

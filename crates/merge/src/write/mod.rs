@@ -11,13 +11,13 @@ pub(crate) mod parallel_hdf5;
 pub mod parts;
 pub(crate) mod picking;
 pub(crate) mod publish;
-pub mod ranks;
+pub(crate) mod ranks;
 pub(crate) mod reader_pool;
 pub(crate) mod reading;
-pub mod regrouping;
+pub(crate) mod regrouping;
 mod report;
 pub(crate) mod resume;
-pub mod tile_observer;
+pub(crate) mod tile_observer;
 pub(crate) mod tiles;
 pub(crate) mod values;
 

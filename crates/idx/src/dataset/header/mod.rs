@@ -77,7 +77,7 @@ impl Field {
     }
 
     /// Returns the bytes of a sample where nothing is stored.
-    pub fn default_sample(&self) -> Vec<u8> {
+    pub(crate) fn default_sample(&self) -> Vec<u8> {
         let value = self.attribute("default_value").and_then(|value| value.trim().parse().ok()).unwrap_or(0.0);
         self.sample.number.bytes_of(value).repeat(self.sample.count)
     }
@@ -296,7 +296,7 @@ impl Header {
 
     /// Returns the most likely order of the samples of `field` in blocks. Headers of PIDX do not name an order, because
     /// PIDX writes HZ order only.
-    pub fn likely_order(&self, field: usize) -> Layout {
+    pub(crate) fn likely_order(&self, field: usize) -> Layout {
         let is_of_pidx = self.others.iter().any(|(key, _)| KEYS_OF_PIDX.contains(&key.as_str()));
         match self.fields[field].named_layout() {
             None if is_of_pidx => Layout::Hz,

@@ -157,7 +157,7 @@ impl Image {
     }
 
     /// Returns the numbers of the time steps along the slowest axis, ascending; `None` if they are counted from 0.
-    pub fn step_numbers(&self) -> Option<&[u64]> {
+    pub(crate) fn step_numbers(&self) -> Option<&[u64]> {
         let numbers = self.metadata.step_numbers.as_slice();
         let count = self.arrays[0].counts[self.metadata.axes.len() - 1];
         (self.metadata.axes.last() == Some(&'t') && numbers.len() as u64 == count).then_some(numbers)

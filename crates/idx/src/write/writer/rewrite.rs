@@ -41,7 +41,7 @@ pub struct BlockSource<'a> {
 
 impl BlockSource<'_> {
     /// Returns whether blocks of `header` hold the same samples as blocks of the source.
-    pub fn has_blocks_of(&self, header: &Header) -> bool {
+    pub(crate) fn has_blocks_of(&self, header: &Header) -> bool {
         let of = self.dataset.header();
         let samples = |header: &Header, field: usize| header.fields.get(field).map(|field| field.sample);
         let same_fields = || {
@@ -60,7 +60,7 @@ impl Writer {
     ///
     /// # Errors
     /// As for [`Writer::write_collective`]; also if the source has other blocks, or one is missing or damaged.
-    pub fn rewrite_collective(
+    pub(crate) fn rewrite_collective(
         &mut self,
         time: Option<u64>,
         source: &BlockSource<'_>,

@@ -41,7 +41,7 @@ impl Writer {
     ///
     /// # Errors
     /// If it cannot be read, or its blocks cannot be read or written.
-    pub fn of_existing(path: &Path, options: WriteOptions) -> Result<Self> {
+    pub(crate) fn of_existing(path: &Path, options: WriteOptions) -> Result<Self> {
         let dataset = Dataset::open(path)?;
         for field in 0..dataset.header().fields.len() {
             dataset.readable(field)?;

@@ -30,7 +30,7 @@ impl Alignment {
     }
 
     /// Creates the alignment of an axis from the names of its elements in the output and in each input.
-    pub fn by_names(names: &[String], input_names: &[Vec<String>]) -> Self {
+    pub(crate) fn by_names(names: &[String], input_names: &[Vec<String>]) -> Self {
         let places = |names_of_input: &Vec<String>| {
             if names_of_input == names {
                 return None;

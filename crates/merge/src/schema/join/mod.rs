@@ -48,7 +48,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Result of a join.
 #[derive(Debug, Default)]
-pub struct JoinResult {
+pub(crate) struct JoinResult {
     /// Structure of the output.
     pub schema: Schema,
     /// Differences that cannot be bridged under the requested policies.
@@ -87,7 +87,7 @@ impl JoinResult {
 
 /// A join of inputs, which are added one by one; see `Joiner::add`.
 #[derive(Debug)]
-pub struct Joiner {
+pub(crate) struct Joiner {
     options: JoinOptions,
     entries: Vec<JoinedEntry>,
     by_path: foldhash::HashMap<Vec<u8>, usize>,

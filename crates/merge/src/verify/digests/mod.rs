@@ -10,10 +10,10 @@
 pub mod blocks;
 mod boxed;
 pub mod check;
-pub mod column;
-pub mod contents;
-pub mod input_digests;
-pub mod known_rows;
+pub(crate) mod column;
+pub(crate) mod contents;
+pub(crate) mod input_digests;
+pub(crate) mod known_rows;
 pub mod of_inputs;
 pub mod stored;
 pub mod structure;
