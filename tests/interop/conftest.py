@@ -1,5 +1,7 @@
 """Fixtures for the interoperability tests: the command under test, and small files made with h5py."""
 
+import ctypes
+
 import h5py
 import hdf5plugin  # noqa: F401  (before netCDF4, whose plugins h5py would load instead and fail with)
 import numpy as np
@@ -109,3 +111,8 @@ def assert_concatenated(output, inputs):
         assert values.dtype == expected.dtype, name
         assert values.shape == expected.shape, name
         assert values.tobytes() == expected.tobytes(), name
+
+
+def libhdf5():
+    """Returns the libhdf5 that h5py loads, for calls that h5py does not wrap."""
+    return ctypes.CDLL(h5py.h5f.__file__)

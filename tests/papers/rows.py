@@ -47,7 +47,7 @@ PAPERS = {
         works("tables 1, 2: groups of columns with run, subrun and event", run("made_files")),
         works("table 3: statistics of a set of files", run("total"), test("tests/interop/test_inspect.py", "test_the_sum_over_files")),
         works("section 3: concatenated datasets of all files", run("concatenation"), test("tests/interop/test_merge.py", "test_values_whatever_the_layout")),
-        works("options of the paper's program: memory, level, order of files", test("tests/interop/test_merge.py", "test_little_memory_gives_the_same_values", "test_values_whatever_the_compression"), test("tests/interop/test_selection.py", "test_natural_order_and_lists")),
+        works("options of the paper's program: memory, level, order of files", test("tests/interop/test_merge.py", "test_little_memory_gives_the_same_values"), test("tests/interop/test_filters.py", "test_values_whatever_the_compression"), test("tests/interop/test_selection.py", "test_natural_order_and_lists")),
         works("append to a merged file", run("append"), test("tests/interop/test_append.py", "test_values_are_those_of_one_merge", "test_merges_of_plain_files_are_extendible_where_that_is_cheap")),
         works("append to a file with keys", run("append_with_keys"), test("tests/interop/test_append_keys.py", "test_keys_continue")),
         works("contiguous output, for all datasets or small ones", run("contiguous"), test("tests/interop/test_storage.py", "test_all_datasets_can_be_contiguous", "test_a_size_decides_which_are_contiguous")),
