@@ -131,7 +131,7 @@ impl Drop for ThreadPermit {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
+    use std::collections::HashMap;
     use std::sync::mpsc::channel;
     use std::sync::{Barrier, Mutex};
 
@@ -178,15 +178,16 @@ mod tests {
 
     #[test]
     fn threads_are_used_again() {
-        let names = Mutex::new(HashSet::new());
+        let calls = Mutex::new(HashMap::new());
         for _ in 0..200 {
             on_threads(2, || {
-                names.lock().expect("no panic").insert(std::thread::current().id());
+                *calls.lock().expect("no panic").entry(std::thread::current().id()).or_insert(0) += 1;
             });
         }
-        // This thread and those of the pool; other tests may have used up the pool at times.
-        let names = names.into_inner().expect("no panic").len();
-        assert!(names < 150, "{names} threads");
+        let mut calls = calls.into_inner().expect("no panic");
+        assert_eq!(calls.remove(&std::thread::current().id()), Some(200));
+        // Other tests may use up the pool at times; then there are new threads, each of which is called once.
+        assert!(calls.into_values().any(|calls| calls > 1), "only new threads");
     }
 
     #[test]
