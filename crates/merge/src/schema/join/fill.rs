@@ -9,7 +9,7 @@
 use super::joined_entry::JoinedEntry;
 use crate::schema::parent_path;
 use crate::schema::{ABSENT, InputExtent};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A column whose number of rows in an input cannot be determined.
 pub(super) struct AmbiguousFill {
@@ -19,8 +19,8 @@ pub(super) struct AmbiguousFill {
     pub lengths: BTreeSet<u64>,
 }
 
-/// Number of rows in each input, `None` if the dataset is absent.
-type Lengths = Vec<Option<u64>>;
+/// Numbers of rows in the inputs that have a dataset, in the order of the inputs.
+type Lengths = Vec<(u32, u64)>;
 
 /// Gives absent columns the number of rows that their table has in the same input. Returns the columns for which this
 /// number is unclear, which get no rows.
@@ -36,7 +36,7 @@ pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<
     let mut unclear = Vec::new();
     for members in groups.into_values() {
         if members.iter().any(|&index| entries[index].holders() < inputs) {
-            fill_group(entries, &members, &mut unclear);
+            fill_group(entries, &members, inputs, &mut unclear);
         }
     }
     unclear.sort_by(|a, b| (&a.path, a.input).cmp(&(&b.path, b.input)));
@@ -44,38 +44,41 @@ pub(super) fn fill_absent_rows(entries: &mut [JoinedEntry], inputs: u32) -> Vec<
 }
 
 /// Fills the absent columns of one group.
-fn fill_group(entries: &mut [JoinedEntry], members: &[usize], unclear: &mut Vec<AmbiguousFill>) {
+fn fill_group(entries: &mut [JoinedEntry], members: &[usize], inputs: u32, unclear: &mut Vec<AmbiguousFill>) {
     // Most datasets of a group have the same lengths as another one.
-    let mut numbers: HashMap<Lengths, usize> = HashMap::new();
-    let mut of_members = Vec::with_capacity(members.len());
+    let mut of_lengths: BTreeMap<Lengths, Vec<usize>> = BTreeMap::new();
     for &index in members {
-        let next = numbers.len();
-        of_members.push(*numbers.entry(entries[index].lengths()).or_insert(next));
+        of_lengths.entry(entries[index].lengths()).or_default().push(index);
     }
-    let mut known = vec![Lengths::new(); numbers.len()];
-    numbers.into_iter().for_each(|(lengths, number)| known[number] = lengths);
-    let tables = tables(&known);
-    for (&index, number) in members.iter().zip(of_members) {
-        let joined = &mut entries[index];
-        if !known[number].contains(&None) {
-            continue;
+    let (known, datasets): (Vec<Lengths>, Vec<Vec<usize>>) = of_lengths.into_iter().unzip();
+    for table in tables(&known) {
+        let lengths = lengths_of(&table, &known, inputs);
+        for &index in table.iter().flat_map(|&number| &datasets[number]) {
+            fill_dataset(&mut entries[index], &lengths, unclear);
         }
-        let table = &tables[tables.iter().position(|table| table.contains(&number)).unwrap_or(number)];
-        let path = &joined.entry.path;
-        let Some(column) = &mut joined.column else { continue };
-        let filled = column.facts.iter().enumerate().map(|(input, fact)| {
-            if fact.template != ABSENT {
-                return *fact;
-            }
-            let lengths = lengths_in(input, table, &known);
-            if lengths.len() > 1 {
-                unclear.push(AmbiguousFill { path: path.clone(), input: input as u32, lengths });
-                return *fact;
-            }
-            lengths.first().map_or(*fact, |&rows| InputExtent::absent(rows))
-        });
-        column.facts = filled.collect();
     }
+}
+
+/// Fills one dataset, whose table has these numbers of rows in each input.
+fn fill_dataset(joined: &mut JoinedEntry, lengths: &HashMap<u32, BTreeSet<u64>>, unclear: &mut Vec<AmbiguousFill>) {
+    let path = &joined.entry.path;
+    let Some(column) = joined.column.as_mut().filter(|column| column.facts.iter().any(is_absent)) else { return };
+    let filled = (0..).zip(column.facts.iter()).map(|(input, fact)| {
+        let lengths = lengths.get(&input).filter(|_| is_absent(fact));
+        let Some(&rows) = lengths.and_then(BTreeSet::first) else { return *fact };
+        match lengths.filter(|lengths| lengths.len() > 1) {
+            None => InputExtent::absent(rows),
+            Some(several) => {
+                unclear.push(AmbiguousFill { path: path.clone(), input, lengths: several.clone() });
+                *fact
+            }
+        }
+    });
+    column.facts = filled.collect();
+}
+
+fn is_absent(fact: &InputExtent) -> bool {
+    fact.template == ABSENT
 }
 
 /// Groups datasets, given by their lengths, into tables. Each dataset has the same lengths as another one of its table
@@ -92,17 +95,28 @@ fn tables(known: &[Lengths]) -> Vec<Vec<usize>> {
     tables
 }
 
-/// Returns the lengths of `table` in `input` or, if the table is absent there, the lengths of the datasets that could
-/// belong to it.
-fn lengths_in(input: usize, table: &[usize], known: &[Lengths]) -> BTreeSet<u64> {
-    let lengths: BTreeSet<u64> = table.iter().filter_map(|&number| known[number][input]).collect();
-    if !lengths.is_empty() {
-        return lengths;
+/// Returns the lengths of `table` in each of the `inputs` or, where the table is absent, the length of the datasets that
+/// could belong to it. Inputs for which nothing determines a length are left out.
+fn lengths_of(table: &[usize], known: &[Lengths], inputs: u32) -> HashMap<u32, BTreeSet<u64>> {
+    let mut lengths = by_input(table.iter().map(|&number| &known[number]));
+    if lengths.len() < inputs as usize {
+        let fits = |other: &&Lengths| table.iter().all(|&number| tie(&known[number], other) != LengthRelation::Other);
+        for (input, near) in by_input(known.iter().filter(fits)) {
+            // With several candidates, nothing determines which one it belongs to, so none is used.
+            if near.len() == 1 {
+                lengths.entry(input).or_insert(near);
+            }
+        }
     }
-    let fits = |other: &Lengths| table.iter().all(|&number| tie(&known[number], other) != LengthRelation::Other);
-    let near: BTreeSet<u64> = known.iter().filter(|other| fits(other)).filter_map(|other| other[input]).collect();
-    // With several candidates, nothing determines which one it belongs to, so none is used.
-    if near.len() == 1 { near } else { BTreeSet::new() }
+    lengths
+}
+
+fn by_input<'a>(all: impl Iterator<Item = &'a Lengths>) -> HashMap<u32, BTreeSet<u64>> {
+    let mut lengths: HashMap<u32, BTreeSet<u64>> = HashMap::new();
+    for &(input, rows) in all.flatten() {
+        lengths.entry(input).or_default().insert(rows);
+    }
+    lengths
 }
 
 /// Relation of two datasets of a group.
@@ -118,10 +132,12 @@ enum LengthRelation {
 
 fn tie(left: &Lengths, right: &Lengths) -> LengthRelation {
     let mut tie = LengthRelation::Open;
-    for (left, right) in left.iter().zip(right) {
-        match (left, right) {
-            (Some(left), Some(right)) if left != right => return LengthRelation::Other,
-            (Some(1..), Some(_)) => tie = LengthRelation::Same,
+    let mut right = right.iter().peekable();
+    for &(input, rows) in left {
+        while right.next_if(|(other, _)| *other < input).is_some() {}
+        match right.next_if(|(other, _)| *other == input) {
+            Some(&(_, other_rows)) if other_rows != rows => return LengthRelation::Other,
+            Some(_) if rows > 0 => tie = LengthRelation::Same,
             _ => {}
         }
     }
@@ -133,13 +149,15 @@ mod tests {
     use super::*;
 
     fn known(lengths: &[&[i64]]) -> Vec<Lengths> {
-        lengths.iter().map(|one| one.iter().map(|&rows| u64::try_from(rows).ok()).collect()).collect()
+        let present = |(input, &rows): (u32, &i64)| Some((input, u64::try_from(rows).ok()?));
+        lengths.iter().map(|one| (0..).zip(*one).filter_map(present).collect()).collect()
     }
 
-    fn found(input: usize, number: usize, known: &[Lengths]) -> Vec<u64> {
+    fn found(input: u32, number: usize, known: &[Lengths]) -> Vec<u64> {
         let tables = tables(known);
         let table = tables.iter().find(|table| table.contains(&number)).unwrap();
-        lengths_in(input, table, known).into_iter().collect()
+        let mut lengths = lengths_of(table, known, u32::MAX);
+        lengths.remove(&input).unwrap_or_default().into_iter().collect()
     }
 
     /// In these cases -1 stands for an absent dataset; the first dataset is tested.
@@ -164,5 +182,16 @@ mod tests {
         assert_eq!(found(1, 0, &known(&[&[7, -1], &[7, 2], &[7, 5]])), [2, 5]);
         // The third input decides.
         assert_eq!(found(1, 0, &known(&[&[7, -1, 1], &[7, 2, 1], &[7, 5, 9]])), [2]);
+    }
+    /// Comparing all datasets again for each dataset and input would take minutes.
+    #[test]
+    fn each_input_may_have_its_own_datasets() {
+        let known: Vec<Lengths> = (0..600).map(|input| vec![(input, 5)]).collect();
+        let tables = tables(&known);
+        assert_eq!(tables.len(), 600);
+        for table in tables {
+            let lengths = lengths_of(&table, &known, 600);
+            assert!(lengths.len() == 600 && lengths.values().all(|lengths| lengths.iter().eq([&5])));
+        }
     }
 }

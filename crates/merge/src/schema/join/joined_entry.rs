@@ -119,9 +119,9 @@ impl JoinedEntry {
         is_any
     }
 
-    /// Returns the number of rows in each input, `None` if it is absent or not a column.
-    pub fn lengths(&self) -> Vec<Option<u64>> {
-        let facts = self.column.iter().flat_map(|column| column.facts.iter());
-        facts.map(|fact| (fact.template != ABSENT).then_some(fact.rows)).collect()
+    /// Returns the inputs that have the column, and its number of rows in each.
+    pub fn lengths(&self) -> Vec<(u32, u64)> {
+        let facts = (0..).zip(self.column.iter().flat_map(|column| column.facts.iter()));
+        facts.filter(|(_, fact)| fact.template != ABSENT).map(|(input, fact)| (input, fact.rows)).collect()
     }
 }
