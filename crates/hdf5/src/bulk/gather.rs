@@ -8,7 +8,8 @@ use super::axes::SortedAxis;
 use super::units::{UNIT_LEN_BYTES, block_len};
 use super::{Request, lock};
 use crate::error::Result;
-use crate::read::{BoxRead, DatasetReader, DatasetSource, MAX_RANK, ReadCounts};
+use crate::model::Layout;
+use crate::read::{BoxRead, DatasetReader, DatasetSource, MAX_GAP_LEN_BYTES, MAX_RANK, ReadCounts};
 use raddle_core::plan::extent::Coordinates;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -32,7 +33,7 @@ impl<'a> GatherPlan<'a> {
         let mut inner_len_bytes = element_len_bytes.max(1);
         for (number, axis) in axes.iter().enumerate().rev() {
             let most = (UNIT_LEN_BYTES / inner_len_bytes).max(1);
-            groups[number] = axis.groups(block_len(&source, number), most);
+            groups[number] = axis.groups(inseparable_len(&source, number, axis, inner_len_bytes), most);
             let longest = groups[number].iter().map(|group| axis.selection.bounds(group.clone()).1).max();
             inner_len_bytes = inner_len_bytes.saturating_mul(longest.unwrap_or(1));
         }
@@ -66,6 +67,16 @@ impl<'a> GatherPlan<'a> {
         pick.axis(0, scratch, 0);
         Ok(counts)
     }
+}
+
+/// Returns the length of blocks along an axis that are read as a whole if any of their elements is selected:
+/// `element_len_bytes` is the length of what is read for an element of the axis.
+fn inseparable_len(source: &DatasetSource<'_>, number: usize, axis: &SortedAxis, element_len_bytes: u64) -> u64 {
+    let is_chunked = matches!(source.dataset.layout, Layout::Chunked { .. });
+    if is_chunked && (axis.is_run() || !source.dataset.filters.is_empty()) {
+        return block_len(source, number);
+    }
+    (MAX_GAP_LEN_BYTES / element_len_bytes).max(1)
 }
 
 /// Copying of the selected elements of a box to their places.

@@ -8,7 +8,8 @@ use super::counts::ReadCounts;
 use super::grid::{ChunkGrid, index_address};
 use super::kept::{ChunkKey, KeptChunks};
 use super::limits::{MAX_PAIR_LEN_BYTES, ReaderLimits};
-use super::unchunked::MAX_GAP_LEN_BYTES;
+use super::stride::{BoxOffset, Runs};
+use super::unchunked::{FileBlock, MAX_GAP_LEN_BYTES};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::{Hdf5Error, Result};
 use raddle_codec::{CodecError, DecodeState};
@@ -142,15 +143,63 @@ impl<'a> BoxChunks<'a> {
     fn copy(&self, origin: &[u64], chunk: &[u8], out: &mut [u8]) -> Result<()> {
         let rank = origin.len();
         let part = self.part(origin);
-        let (mut in_chunk, mut in_out) = ([0; MAX_RANK], [0; MAX_RANK]);
-        for axis in 0..rank {
-            in_chunk[axis] = part.start[axis] - origin[axis];
-            in_out[axis] = part.start[axis] - self.target.start[axis] + self.target.out_origin[axis];
-        }
+        let (in_chunk, in_out) = self.origins_of(&part, origin);
         let source = BoxSource { bytes: chunk, shape: self.grid.chunk_shape, origin: &in_chunk[..rank] };
         let target = BoxTarget { bytes: out, shape: self.target.out_shape, origin: &in_out[..rank] };
         copy_box(source, target, &part.count[..rank], self.element_len_bytes as usize)
             .map_err(|_| self.source.outside(&part.start[..rank], &part.count[..rank]))
+    }
+
+    /// Returns the first element of a part in its chunk and in the output.
+    fn origins_of(&self, part: &ChunkPart, origin: &[u64]) -> ([u64; MAX_RANK], [u64; MAX_RANK]) {
+        let (mut in_chunk, mut in_out) = ([0; MAX_RANK], [0; MAX_RANK]);
+        for (axis, &low) in origin.iter().enumerate() {
+            in_chunk[axis] = part.start[axis] - low;
+            in_out[axis] = part.start[axis] - self.target.start[axis] + self.target.out_origin[axis];
+        }
+        (in_chunk, in_out)
+    }
+
+    /// Reads the part of an unfiltered chunk that lies in the box, through `buffer`. Returns the number of bytes read,
+    /// or `None` without reading if reading the whole chunk costs no more.
+    fn read_part(
+        &self,
+        chunk: &PendingChunk,
+        origin: &[u64],
+        buffer: &mut Vec<u8>,
+        out: &mut [u8],
+    ) -> Result<Option<u64>> {
+        let chunk_len_bytes = self.grid.chunk_len_bytes;
+        // A further read separates the chunk from its neighbours.
+        let limit = chunk_len_bytes.saturating_sub(MAX_GAP_LEN_BYTES);
+        if limit < self.element_len_bytes || self.grid.is_filtered(origin) {
+            return Ok(None);
+        }
+        self.check_unfiltered(chunk)?;
+        let rank = origin.len();
+        let part = self.part(origin);
+        let (in_chunk, in_out) = self.origins_of(&part, origin);
+        let from = BoxOffset { shape: self.grid.chunk_shape, origin: &in_chunk[..rank] };
+        let to = BoxOffset { shape: self.target.out_shape, origin: &in_out[..rank] };
+        let runs = Runs::new(&part.count[..rank], from, to, self.element_len_bytes);
+        if runs.cost_len_bytes(MAX_GAP_LEN_BYTES) > limit {
+            return Ok(None);
+        }
+        let block = FileBlock { file: self.source.file, address: chunk.address, what: "chunk" };
+        block.file.check_range(block.address, chunk_len_bytes, block.what)?;
+        block.read_runs(runs, (buffer, self.limits.read_len_bytes), out).map(Some)
+    }
+
+    /// Checks that a chunk without filters is stored in its length.
+    fn check_unfiltered(&self, chunk: &PendingChunk) -> Result<()> {
+        if chunk.len_bytes == self.grid.chunk_len_bytes {
+            return Ok(());
+        }
+        let lengths = CodecError::RawLength {
+            expected_len_bytes: self.grid.chunk_len_bytes as usize,
+            actual_len_bytes: chunk.len_bytes as usize,
+        };
+        Err(self.decode_error(chunk, lengths))
     }
 
     /// Returns the place in the output of a whole chunk that is one run.
@@ -221,8 +270,17 @@ impl ChunkBuffers {
             end_before = chunk.address + chunk.len_bytes;
             box_chunks.limits.check_stored(box_chunks.source.file, box_chunks.grid, chunk.len_bytes)?;
             let origin = &origins[chunk.origin as usize * rank..][..rank];
-            // Keep only chunks that several boxes need.
-            if box_chunks.share(origin).last_use {
+            let share = box_chunks.share(origin);
+            if !share.whole
+                && let Some(len_bytes) = box_chunks.read_part(chunk, origin, &mut self.stored, out)?
+            {
+                chunk.done = true;
+                counts.chunks += 1;
+                counts.stored_len_bytes += len_bytes;
+                continue;
+            }
+            // Only chunks that several boxes need are kept.
+            if share.last_use {
                 continue;
             }
             if let Some(decoded) = self.kept.get(&box_chunks.key(chunk.address)) {
@@ -344,12 +402,7 @@ impl ChunkBuffers {
         let chunk_len = grid.chunk_len_bytes as usize;
         let decode_error = |source| box_chunks.decode_error(chunk, source);
         if !grid.is_filtered(origin) {
-            if stored.len() != chunk_len {
-                return Err(decode_error(CodecError::RawLength {
-                    expected_len_bytes: chunk_len,
-                    actual_len_bytes: stored.len(),
-                }));
-            }
+            box_chunks.check_unfiltered(chunk)?;
             return box_chunks.copy(origin, stored, out);
         }
         let pipeline = box_chunks.source.pipeline;

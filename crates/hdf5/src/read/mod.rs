@@ -35,6 +35,7 @@ pub use index::for_each_chunk;
 pub use limits::ReaderLimits;
 pub use raddle_core::plan::extent::MAX_RANK;
 pub use reader::{DatasetReader, StoredChunk};
+pub(crate) use unchunked::MAX_GAP_LEN_BYTES;
 
 use crate::native::Encoding;
 

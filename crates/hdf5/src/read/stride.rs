@@ -57,6 +57,15 @@ impl<'a> Runs<'a> {
     pub fn run_len_bytes(&self) -> u64 {
         self.run_len_bytes
     }
+
+    /// Returns how many bytes reading the runs from the first array costs, if another read costs as much as copying
+    /// `gap_len_bytes`, saturating. Runs that are closer are read together.
+    pub fn cost_len_bytes(&self, gap_len_bytes: u64) -> u64 {
+        (0..self.outer).rev().fold(self.run_len_bytes, |inner, axis| {
+            let step = self.strides[axis].0.min(inner.saturating_add(gap_len_bytes));
+            inner.saturating_add(step.saturating_mul(self.count[axis].saturating_sub(1)))
+        })
+    }
 }
 
 impl Iterator for Runs<'_> {

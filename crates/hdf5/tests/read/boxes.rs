@@ -3,7 +3,9 @@
 use crate::maker::{SampleDataset, Spec, Storage, for_each_position, make};
 use proptest::prelude::*;
 use raddle_hdf5::model::{ChunkIndex, Layout};
-use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits, check_chunks, for_each_chunk};
+use raddle_hdf5::read::{
+    BoxRead, DatasetReader, DatasetSource, ReadCounts, ReaderLimits, check_chunks, for_each_chunk,
+};
 use raddle_hdf5::source::MetadataView;
 use std::ops::ControlFlow;
 
@@ -16,7 +18,8 @@ struct BoxCase {
     after: Vec<u64>,
 }
 
-fn check_box(sample: &SampleDataset, reader: &mut DatasetReader, case: &BoxCase) {
+/// Checks the values of a box; returns the statistics of reading it.
+fn check_box(sample: &SampleDataset, reader: &mut DatasetReader, case: &BoxCase) -> ReadCounts {
     let element_len = sample.dataset.datatype.class.len_bytes();
     let rank = case.count.len();
     let out_shape: Vec<u64> = (0..rank).map(|axis| case.before[axis] + case.count[axis] + case.after[axis]).collect();
@@ -28,7 +31,7 @@ fn check_box(sample: &SampleDataset, reader: &mut DatasetReader, case: &BoxCase)
         pipeline: &sample.pipeline,
     };
     let target = BoxRead { start: &case.start, count: &case.count, out_shape: &out_shape, out_origin: &case.before };
-    reader.read_box(&source, &target, &mut out).unwrap();
+    let counts = reader.read_box(&source, &target, &mut out).unwrap();
     let mut expected = vec![0xAA; out.len()];
     let mut from = Vec::new();
     for_each_position(sample.dataset.dataspace.dims(), &case.start, &case.count, &mut |position| from.push(position));
@@ -39,6 +42,7 @@ fn check_box(sample: &SampleDataset, reader: &mut DatasetReader, case: &BoxCase)
         expected[to..to + len].copy_from_slice(&sample.values[from..from + len]);
     });
     assert!(out == expected, "{case:?}");
+    counts
 }
 
 fn whole(dims: &[u64]) -> BoxCase {
@@ -95,6 +99,45 @@ const UNLIMITED: u64 = u64::MAX;
 
 fn latest(dims: &[u64], max_dims: &[u64], shape: &[u64]) -> Spec {
     Spec { latest: true, max_dims: max_dims.to_vec(), ..Spec::plain(dims, chunked(shape)) }
+}
+
+/// A box inside a long chunk without filters costs what it needs of the chunk, not the chunk.
+#[test]
+fn parts_of_unfiltered_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    // Chunks of 128,000 bytes in rows of 200 bytes and planes of 8,000; the last one lies beyond the extent for the
+    // most part.
+    let spec = Spec::plain(&[36, 40, 50], chunked(&[16, 40, 50]));
+    let sample = make(&folder.path().join("unfiltered.h5"), &spec);
+    let spec = Spec { latest: true, deflate: Some(1), ..spec };
+    let storage = Storage::Chunked { shape: vec![16, 40, 50], partial_unfiltered: true };
+    let partial = make(&folder.path().join("partial.h5"), &Spec { storage, ..spec });
+    let mut reader = DatasetReader::new(ReaderLimits::default());
+    let boxes: [([u64; 3], [u64; 3], u64); 7] = [
+        ([5, 6, 7], [1, 1, 1], 4),
+        ([5, 0, 0], [1, 40, 50], 8_000),
+        ([15, 0, 0], [2, 40, 50], 16_000),
+        ([5, 3, 9], [1, 30, 2], 29 * 200 + 8),
+        ([0, 6, 7], [36, 1, 1], 36 * 4),
+        ([10, 2, 3], [24, 2, 2], 24 * 208),
+        ([32, 0, 0], [4, 40, 50], 32_000),
+    ];
+    for (start, count, stored_len_bytes) in boxes {
+        let margins = [[0, 0, 0], [1, 2, 3]];
+        for (before, after) in [(margins[0], margins[1]), (margins[1], margins[0])] {
+            let lists = [start, count, before, after].map(|list| list.to_vec());
+            let [start, count, before, after] = lists;
+            let case = BoxCase { start, count, before, after };
+            assert_eq!(check_box(&sample, &mut reader, &case).stored_len_bytes, stored_len_bytes, "{case:?}");
+            check_box(&partial, &mut reader, &case);
+        }
+    }
+    // Most of a chunk is read at once.
+    let case = BoxCase { start: vec![0, 1, 0], count: vec![16, 39, 49], before: vec![0; 3], after: vec![0; 3] };
+    assert_eq!(check_box(&sample, &mut reader, &case).stored_len_bytes, 128_000);
+    // A chunk without filters at the border of a compressed dataset.
+    let case = BoxCase { start: vec![34, 5, 5], count: vec![1, 1, 1], before: vec![0; 3], after: vec![0; 3] };
+    assert_eq!(check_box(&partial, &mut reader, &case).stored_len_bytes, 4);
 }
 
 #[test]

@@ -3,5 +3,6 @@
 
 mod boxes;
 mod hostile;
+mod lists;
 mod logical;
 mod maker;
