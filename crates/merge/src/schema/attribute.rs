@@ -8,6 +8,7 @@ pub use raddle_hdf5::logical::{string, strings_of};
 use raddle_hdf5::model::{Dataspace, Datatype, TypeClass};
 use raddle_hdf5::number::NumberType;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Beginning of the text that the netCDF library writes in `NAME` of a dimension without a variable; the dimension's
@@ -39,6 +40,11 @@ pub struct AttributeValue {
 /// Returns the attribute with this name.
 pub fn named(attributes: &[AttributeValue], name: impl AsRef<[u8]>) -> Option<&AttributeValue> {
     attributes.iter().find(|attribute| attribute.name == name.as_ref())
+}
+
+/// Returns the position of each attribute by its name, which is unique: objects may have tens of thousands.
+pub(crate) fn places_by_name(attributes: &[AttributeValue]) -> HashMap<&[u8], usize> {
+    attributes.iter().enumerate().map(|(place, attribute)| (&*attribute.name, place)).collect()
 }
 
 /// Returns whether the attributes mark a group with a PyTables index.

@@ -9,7 +9,7 @@ use crate::options::Watch;
 use crate::plan::fill_pattern::FillPattern;
 use crate::plan::memory::ReaderMemory;
 use crate::plan::{MergePlan, Route};
-use crate::schema::attribute::marks_classic_model;
+use crate::schema::attribute::{marks_classic_model, places_by_name};
 use crate::schema::join::describe;
 use crate::schema::{AttributeValue, Column, ColumnIndex, EntryIndex, Role, Schema, SchemaEntry, display_path};
 use crate::verify::boxes::{array_of, boxes, common_limit_len_bytes};
@@ -124,8 +124,9 @@ impl<'p> Comparison<'p> {
     fn attributes(&mut self, entry: &SchemaEntry, other: &SchemaEntry) {
         // An output with the group of provenance lacks this mark.
         let is_compared = |attribute: &&AttributeValue| !marks_classic_model(&entry.path, attribute);
+        let places = places_by_name(&other.attributes);
         for attribute in entry.attributes.iter().filter(is_compared) {
-            let fault = match other.attributes.iter().find(|candidate| candidate.name == attribute.name) {
+            let fault = match places.get(&*attribute.name).map(|&place| &other.attributes[place]) {
                 Some(same) if same.value == attribute.value && same.datatype.has_same_elements(&attribute.datatype) => {
                     continue;
                 }
@@ -139,8 +140,9 @@ impl<'p> Comparison<'p> {
             };
             self.mismatch(&entry.path, format!("attribute {} {fault}", display_path(&attribute.name)));
         }
+        let places = places_by_name(&entry.attributes);
         for attribute in other.attributes.iter().filter(is_compared) {
-            if entry.attributes.iter().all(|expected| expected.name != attribute.name) {
+            if !places.contains_key(&*attribute.name) {
                 let what = format!("attribute {} is not in any input", display_path(&attribute.name));
                 self.mismatch(&entry.path, what);
             }

@@ -6,9 +6,10 @@
 use super::contrast::{TypedValue, contrast};
 use super::{DifferenceKind, describe_value};
 use crate::scan::scale_lists::REFERENCE_LIST;
+use crate::schema::attribute::places_by_name;
 use crate::schema::{AttributeValue, display_path};
 use raddle_hdf5::model::Dataspace;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Set of attributes that must be equal because they define the meaning of values: with the attributes of another
@@ -76,13 +77,15 @@ pub(super) fn unite_attributes(
     report: &mut dyn FnMut(DifferenceKind, String, String),
 ) {
     let is_compared = |attribute: &&AttributeValue| attribute.name != REFERENCE_LIST.as_bytes();
-    let in_both = |list: &[AttributeValue], other: &[AttributeValue]| -> Vec<AttributeValue> {
-        list.iter().filter(is_compared).filter(|attribute| !lacks(other, attribute)).cloned().collect()
+    let in_both = |list: &[AttributeValue], other: &HashMap<&[u8], usize>| -> Vec<AttributeValue> {
+        list.iter().filter(is_compared).filter(|attribute| other.contains_key(&*attribute.name)).cloned().collect()
     };
-    compare_attributes(&in_both(known, found), &in_both(found, known), guard, dropped, report);
+    let places = places_by_name(known);
+    let (of_known, of_found) = (in_both(known, &places_by_name(found)), in_both(found, &places));
+    compare_attributes(&of_known, &of_found, guard, dropped, report);
     let mut united = known.to_vec();
     for attribute in found {
-        match united.iter_mut().find(|other| other.name == attribute.name) {
+        match places.get(&*attribute.name).map(|&place| &mut united[place]) {
             None => united.push(attribute.clone()),
             Some(list) if list.name == REFERENCE_LIST.as_bytes() && list.datatype == attribute.datatype => {
                 append_elements(list, attribute);
@@ -103,11 +106,6 @@ fn append_elements(list: &mut AttributeValue, more: &AttributeValue) {
     }
 }
 
-/// Returns whether `list` has no attribute of this name.
-fn lacks(list: &[AttributeValue], attribute: &AttributeValue) -> bool {
-    !list.iter().any(|other| other.name == attribute.name)
-}
-
 /// Reports each attribute that differs; adds the names of attributes of `expected` that differ to `dropped`.
 pub(super) fn compare_attributes(
     expected: &[AttributeValue],
@@ -123,8 +121,9 @@ pub(super) fn compare_attributes(
     if expected == found {
         return;
     }
+    let (of_expected, of_found) = (places_by_name(expected), places_by_name(found));
     for attribute in expected {
-        match found.iter().find(|other| other.name == attribute.name) {
+        match of_found.get(&*attribute.name).map(|&place| &found[place]) {
             Some(other) if other == attribute => continue,
             Some(other) => {
                 let (expected, found) = contrast_attributes(attribute, other);
@@ -134,7 +133,7 @@ pub(super) fn compare_attributes(
         }
         dropped.insert(attribute.name.clone());
     }
-    for attribute in found.iter().filter(|attribute| lacks(expected, attribute)) {
+    for attribute in found.iter().filter(|attribute| !of_expected.contains_key(&*attribute.name)) {
         report(&attribute.name, true, absent(attribute), describe_attribute(attribute));
     }
 }
@@ -166,4 +165,32 @@ fn contrast_attributes(expected: &AttributeValue, found: &AttributeValue) -> (St
 fn value_of(attribute: &AttributeValue) -> TypedValue<'_> {
     let AttributeValue { datatype, dataspace, value, .. } = attribute;
     TypedValue { class: &datatype.class, dataspace, canonical: value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::attribute::fixed_text;
+
+    /// With a search of the whole list for each name, this would take minutes.
+    #[test]
+    fn objects_may_have_many_attributes_in_any_order() {
+        let list = |names: std::ops::Range<u32>, text: &[u8]| -> Vec<AttributeValue> {
+            names.map(|number| fixed_text(&format!("attribute {number}"), text)).collect()
+        };
+        let expected = list(0..100_000, b"a");
+        let mut found = list(1..100_001, b"b");
+        found.reverse();
+        let (mut dropped, mut differences) = (HashSet::new(), Vec::new());
+        compare_attributes(&expected, &found, Guard::Nothing, &mut dropped, &mut |_, expected, found| {
+            differences.push((expected, found));
+        });
+        assert_eq!((dropped.len(), differences.len()), (100_000, 100_001));
+        assert_eq!(differences[0].1, "no attribute 0");
+        assert_eq!(differences[100_000].0, "no attribute 100000");
+        let mut known: Arc<[AttributeValue]> = expected.into();
+        unite_attributes(&mut known, &found, Guard::Nothing, &mut dropped, &mut |_, _, _| {});
+        assert_eq!(known.len(), 100_001);
+        assert_eq!(known[0].value, fixed_text("", b"a").value);
+    }
 }
