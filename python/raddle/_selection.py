@@ -92,6 +92,9 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
 
     Raises IndexError, TypeError or ValueError if it is not valid.
     """
+    plain = _plain(arguments if isinstance(arguments, tuple) else (arguments,), shape)
+    if plain is not None:
+        return plain
     items = list(arguments) if isinstance(arguments, tuple) else [arguments]
     fields, items = _fields(items)
     if len(items) == 1 and isinstance(items[0], np.ndarray) and items[0].dtype == bool and items[0].ndim > 1:
@@ -120,6 +123,30 @@ def select(arguments: Any, shape: tuple[int, ...]) -> Selection:
     if lists > 1:
         raise TypeError("only one axis can be indexed by a list or an array")
     return Selection(axes, tuple(result), fields, bool(ellipses) and not shape)
+
+
+def _plain(items: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
+    """Returns the selection by valid numbers and slices without a step; None for all others.
+
+    Programs that read few elements at a time use these, and resolving them in general takes longer than reading.
+    """
+    if len(items) > len(shape):
+        return None
+    axes: list[Axis] = []
+    result: list[int] = []
+    for item, dim in zip(items, shape, strict=False):
+        kind = type(item)
+        if kind is int and -dim <= item < dim:
+            axes.append((item + dim if item < 0 else item, 1, 1))
+        elif kind is slice and item.step is None:
+            start, stop, _ = item.indices(dim)
+            axes.append((start, max(0, stop - start), 1))
+            result.append(axes[-1][1])
+        else:
+            return None
+    rest = shape[len(items) :]
+    axes += [(0, dim, 1) for dim in rest]
+    return Selection(axes, (*result, *rest), None, False)
 
 
 Rows = slice | Sequence[int] | npt.NDArray[Any] | None
