@@ -105,3 +105,33 @@ def test_variable_length_elements_in_long_chunks(tmp_path, stored):
     code, text, most = peak("merge", path, "-o", tmp_path / "out.h5", "--memory", "128MiB")
     assert code == 6 and "/texts" in text, text
     assert most < 1.1 * (128 << 20), most
+
+
+@pytest.fixture(scope="module")
+def long_texts(tmp_path_factory):
+    """Returns a file of 300 strings of half a megabyte, whose addresses fit into a single chunk of a few kilobytes."""
+    path = tmp_path_factory.mktemp("texts") / "in.h5"
+    with h5py.File(path, "w") as file:
+        texts = file.create_dataset("texts", (300,), h5py.string_dtype(), chunks=(300,), maxshape=(None,))
+        for row in range(300):
+            texts[row] = f"{row:04}" * (1 << 17)
+    return path
+
+
+def test_long_values_of_variable_length_are_read_in_parts(tmp_path, long_texts):
+    """Neither the addresses of values nor the chunks that hold them bound the memory for the values."""
+    output = tmp_path / "out.h5"
+    for *arguments, rows in (
+        ("plan", long_texts, 0),
+        ("merge", long_texts, "-o", output, 300),
+        ("verify", output, 300),
+        ("verify", output, "--against", long_texts, 300),
+        ("append", output, long_texts, "--again", 600),
+    ):
+        code, text, most = peak(*arguments, "--memory", "32MiB", "-q")
+        assert code == 0, text
+        assert most < 128 << 20, (arguments[0], most)
+        if rows:
+            with h5py.File(output) as file, h5py.File(long_texts) as expected:
+                assert file["texts"].shape == (rows,)
+                assert all(file["texts"][row] == expected["texts"][row % 300] for row in range(7, rows, 97))

@@ -47,11 +47,27 @@ impl<'a> Resolver<'a> {
     /// length), the elements together point to more bytes than the file could hold, or the type is a reference of HDF5
     /// 1.12 or later.
     pub fn canonical(&mut self, class: &TypeClass, elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        // libhdf5 stores a heap object for each element. With objects shared by nested sequences, a small file could
-        // represent any number of bytes; the limit of twice the file's length leaves room for valid files and prevents
-        // that.
-        self.left_len_bytes = self.heap.file().len_bytes().saturating_mul(2);
+        self.limit_followed_bytes();
         append_items(class, elements, self, out)
+    }
+
+    /// Limits the heap bytes that the elements of a call may follow. libhdf5 stores a heap object for each element. With
+    /// objects shared by nested sequences, a small file could represent any number of bytes; the limit of twice the
+    /// file's length leaves room for valid files and prevents that.
+    fn limit_followed_bytes(&mut self) {
+        self.left_len_bytes = self.heap.file().len_bytes().saturating_mul(2);
+    }
+
+    /// Returns the canonical bytes of `elements` piece by piece; a piece consists of whole rows of `row_len_bytes`. The
+    /// length of the bytes is only known as they are read.
+    pub fn rows<'r>(
+        &'r mut self,
+        class: &'r TypeClass,
+        elements: &'r [u8],
+        row_len_bytes: usize,
+    ) -> CanonicalRows<'r, 'a> {
+        self.limit_followed_bytes();
+        CanonicalRows { resolver: self, class, rest: elements, row_len_bytes }
     }
 
     /// Returns the canonical bytes of values stored in metadata: values of an attribute or compact dataset, or a fill
@@ -88,6 +104,34 @@ impl<'a> Resolver<'a> {
 
     fn malformed(&self, address: u64, what: String) -> Hdf5Error {
         Hdf5Error::Malformed { path: self.heap.file().path().to_path_buf(), address, what }
+    }
+}
+
+/// Canonical bytes of consecutive rows of stored elements, resolved as they are taken. All rows together may follow as
+/// many heap bytes as those of one [`Resolver::canonical`].
+#[derive(Debug)]
+pub struct CanonicalRows<'r, 'a> {
+    resolver: &'r mut Resolver<'a>,
+    class: &'r TypeClass,
+    rest: &'r [u8],
+    row_len_bytes: usize,
+}
+
+impl CanonicalRows<'_, '_> {
+    /// Appends the canonical bytes of the next rows to `out` until it has at least `enough_len_bytes`, and returns the
+    /// number of rows: 0 only after the last one.
+    ///
+    /// # Errors
+    /// As for [`Resolver::canonical`].
+    pub fn append_until(&mut self, enough_len_bytes: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let mut rows = 0;
+        while !self.rest.is_empty() && (rows == 0 || out.len() < enough_len_bytes) {
+            let (row, rest) = self.rest.split_at(self.row_len_bytes.clamp(1, self.rest.len()));
+            append_items(self.class, row, self.resolver, out)?;
+            self.rest = rest;
+            rows += 1;
+        }
+        Ok(rows)
     }
 }
 

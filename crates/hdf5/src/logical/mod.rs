@@ -27,7 +27,7 @@ mod selection;
 mod stream;
 mod strings;
 
-pub use canonical::Resolver;
+pub use canonical::{CanonicalRows, Resolver};
 pub use paths::ObjectPaths;
 pub use stream::{CanonicalElements, RowShift, append_null, element_len_bytes, shift_regions};
 pub use strings::{string, strings_of};

@@ -79,6 +79,9 @@ impl<'a> Builder<'a> {
                 self.mismatch(format!("{count} elements are declared, but only {} bytes follow", self.rest.len()))
             );
         };
+        if !class.is_file_local() {
+            return Ok(self.take(len as u64)?.to_vec());
+        }
         let mut bytes = vec![0; len];
         if element_len > 0 {
             for element in bytes.chunks_exact_mut(element_len) {

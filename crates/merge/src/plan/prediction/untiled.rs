@@ -173,7 +173,7 @@ fn look(plan: &MergePlan, work: &MergeWork<'_>, index: u32, places: u64) -> Resu
         let Some((input, row)) = input_of_row(column, row) else { continue };
         let rows = wanted.min(column.facts[input as usize].rows - row);
         let before_ns = thread_cpu_ns();
-        let canonical = reader.canonical_rows(index, input, row, rows, &planned.dims)?;
+        let (rows, canonical) = reader.first_canonical_rows(index, input, row..row + rows, &planned.dims)?;
         let read_s = (thread_cpu_ns() - before_ns) as f64 * 1e-9;
         let Some(content) = HeapContent::of(class, &canonical) else { return Ok(None) };
         seen.add(content);
