@@ -135,3 +135,18 @@ def test_long_values_of_variable_length_are_read_in_parts(tmp_path, long_texts):
             with h5py.File(output) as file, h5py.File(long_texts) as expected:
                 assert file["texts"].shape == (rows,)
                 assert all(file["texts"][row] == expected["texts"][row % 300] for row in range(7, rows, 97))
+
+
+def test_many_small_chunks_are_moved_with_little_memory(tmp_path):
+    """The bound of a stored chunk depends on its length, because a batch moves thousands of them."""
+    paths = []
+    for name in "ab":
+        paths.append(tmp_path / f"{name}.h5")
+        with h5py.File(paths[-1], "w") as file:
+            values = np.arange(128 * 16000, dtype="f4")
+            file.create_dataset(name, data=values, chunks=(128,), compression="gzip", compression_opts=1)
+    code, text, most = peak("merge", *paths, "-o", tmp_path / "out.h5", "--union", "--memory", "32MiB", "-j", 2, "-q")
+    assert code == 0, text
+    assert most < 96 << 20, most
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert all((file[name][:] == np.arange(128 * 16000)).all() for name in "ab")

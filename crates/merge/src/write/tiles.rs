@@ -458,6 +458,10 @@ impl<'p> MergeWork<'p> {
 /// Number of kept tiles listed at once: 1 MiB.
 const TILES_AT_ONCE: usize = 1 << 16;
 
+/// Bounds of the length by which two filtered forms of a chunk's values may be exceeded: headers and tables of filters.
+const MIN_FILTER_EXPANSION_LEN_BYTES: usize = 4 << 10;
+const MAX_FILTER_EXPANSION_LEN_BYTES: usize = 64 << 10;
+
 /// Number of words per part of a digest in a note: column, block, CRC, length.
 const NOTE_WORDS: usize = 4;
 /// Number of bytes per part of a digest in a note.
@@ -545,8 +549,10 @@ impl<'p> TileWork for MergeWork<'p> {
             Route::Encoded { encoder, .. } => encoder.bound_len_bytes(raw_len_bytes),
             Route::Raw { .. } => raw_len_bytes,
             // A stored chunk may be longer than its values: filters can expand data, and HDF5 sets no bound below 4
-            // GiB.
-            _ => raw_len_bytes * 2 + (64 << 10),
+            // GiB. A batch may have many small chunks, so their bound is not much longer than they are.
+            _ => {
+                raw_len_bytes * 2 + raw_len_bytes.clamp(MIN_FILTER_EXPANSION_LEN_BYTES, MAX_FILTER_EXPANSION_LEN_BYTES)
+            }
         }
     }
 
