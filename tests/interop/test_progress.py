@@ -2,6 +2,7 @@
 below."""
 
 import fcntl
+import json
 import os
 import re
 import struct
@@ -51,3 +52,19 @@ def test_no_line_is_longer_than_the_terminal(columns, tmp_path):
     rows = [line[start : start + columns] for line in lines if " in " not in line for start in range(0, len(line), columns)]
     wrapped = [row for row in rows if row.strip() and row.split()[0] not in STAGES]
     assert not wrapped, wrapped
+
+
+def test_verification_advances_through_variable_length_data(tmp_path):
+    """All values are counted, although they are not read in blocks of a known length."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        texts = [f"text {number}" for number in range(400_000)]
+        file.create_dataset("texts", data=texts, dtype=h5py.string_dtype(), chunks=(20_000,), maxshape=(None,))
+    subprocess.run([RADDLE, "merge", "in.h5", "-o", "out.h5", "-q"], cwd=tmp_path, check=True)
+    for against in [], ["--against", "in.h5"]:
+        command = [RADDLE, "verify", "out.h5", *against, "--json"]
+        report = json.loads(subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.PIPE).stdout)
+        # Each value has an address of 16 bytes.
+        assert report["compared_len_bytes"] == 400_000 * 16
+        drawn = on_terminal(100, tmp_path, *command[1:])
+        total = 400_000 * 16 * (2 if against else 1) / 2**20
+        assert re.search(rf"verify\s+{total:.3g}\d* MiB in", drawn), drawn

@@ -219,16 +219,18 @@ impl<'p> Comparison<'p> {
         let mismatches = Mutex::new(Vec::new());
         let (expected, found) = (self.expected, self.found);
         let comparer = || BlockComparer {
+            watch,
+            reported_len_bytes: 0,
             expected: ColumnReader::new(expected, &pools[0]),
             found: ColumnReader::new(found, &pools[1]),
             left: Vec::new(),
             right: Vec::new(),
         };
         parallel::for_each(blocks, jobs, watch.cancel, comparer, |comparer, block| {
-            let _permit = budget.acquire(2 * block.len_bytes, "comparing a block of rows")?;
+            let _permit = budget.acquire(2 * block.buffer_len_bytes(), "comparing a block of rows")?;
             let outcome = comparer.compare(expected, found, block)?;
             compared.fetch_add(block.len_bytes, Ordering::Relaxed);
-            let bytes = 2 * block.len_bytes;
+            let bytes = (2 * block.len_bytes).saturating_sub(std::mem::take(&mut comparer.reported_len_bytes));
             watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
             mismatches.lock().unwrap_or_else(PoisonError::into_inner).extend(outcome);
             Ok::<_, MergeError>(())
@@ -264,7 +266,7 @@ impl<'p> Comparison<'p> {
                 BlockComparison::Values
             };
             if form != BlockComparison::Values {
-                let len_bytes = rows.saturating_mul(row_len_bytes).min(BLOCK_LEN_BYTES);
+                let len_bytes = rows.saturating_mul(row_len_bytes);
                 blocks.push(ComparedBlock { left, right, rows: 0..rows, len_bytes, form });
                 continue;
             }
@@ -298,6 +300,16 @@ struct ComparedBlock {
     form: BlockComparison,
 }
 
+impl ComparedBlock {
+    /// Returns the length of the values that are held at once.
+    fn buffer_len_bytes(&self) -> u64 {
+        match self.form {
+            BlockComparison::Values | BlockComparison::Boxes(_) => self.len_bytes,
+            BlockComparison::FileLocal | BlockComparison::Stored => self.len_bytes.min(BLOCK_LEN_BYTES),
+        }
+    }
+}
+
 /// Method of comparing a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum BlockComparison {
@@ -312,6 +324,9 @@ enum BlockComparison {
 }
 
 struct BlockComparer<'p> {
+    watch: &'p Watch<'p>,
+    /// Length of the compared values of this block, on both sides, that the observer knows of.
+    reported_len_bytes: u64,
     expected: ColumnReader<'p>,
     found: ColumnReader<'p>,
     left: Vec<u8>,
@@ -375,10 +390,15 @@ impl BlockComparer<'_> {
         dims: &[u64],
         block: &ComparedBlock,
     ) -> Result<Option<Mismatch>> {
-        let found = &mut self.found;
+        let (found, watch) = (&mut self.found, self.watch);
+        let row_len_bytes = plan.row_len_bytes(block.left);
         let mut differing = None;
         let mut collected = CollectedRows::default();
         self.expected.for_each_canonical_block(block.left, u64::MAX, &mut |row, rows, canonical| {
+            watch.cancel.check()?;
+            let bytes = 2 * rows * row_len_bytes;
+            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 0 });
+            self.reported_len_bytes += bytes;
             if differing.is_some() {
                 return Ok(());
             }
@@ -435,6 +455,7 @@ impl BlockComparer<'_> {
         let Route::Verbatim { array } = plan.columns[block.left as usize].route else { return Ok(None) };
         let tiles = &plan.tiles.arrays[array as usize];
         for tile in 0..tiles.tile_count() {
+            self.watch.cancel.check()?;
             let Some(piece) = tiles.pieces(tile).next() else { continue };
             self.left.clear();
             self.right.clear();

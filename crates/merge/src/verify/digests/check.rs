@@ -286,15 +286,21 @@ impl<'a> Check<'a> {
         let budget = Arc::new(MemoryBudget::new(found.options.memory_limit_bytes));
         let compared = AtomicU64::new(0);
         let damages = Mutex::new(Vec::new());
-        let worker = || BlockDigester { found, reader: ColumnReader::new(found, pool), buffer: Vec::new() };
+        let worker = || BlockDigester {
+            found,
+            reader: ColumnReader::new(found, pool),
+            buffer: Vec::new(),
+            reported_len_bytes: 0,
+        };
         let threads = ReaderMemory::of(found).fitting_jobs(found, found.options.jobs, READ_LEN_BYTES)?;
         parallel::for_each(jobs, threads, watch.cancel, worker, |worker, job| {
             let row_len_bytes = found.row_len_bytes(job.column);
             let block_len_bytes = job.block_rows.min(job.rows.end - job.rows.start).saturating_mul(row_len_bytes);
             let _permit = budget.acquire(block_len_bytes.max(READ_LEN_BYTES), "digesting a block of rows")?;
-            let damaged = worker.damaged(job, &|| watch.cancel.is_cancelled())?;
+            let damaged = worker.damaged(job, watch)?;
             let bytes = (job.rows.end - job.rows.start) * row_len_bytes;
             compared.fetch_add(bytes, Ordering::Relaxed);
+            let bytes = bytes.saturating_sub(std::mem::take(&mut worker.reported_len_bytes));
             watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 1 });
             damages.lock().unwrap_or_else(PoisonError::into_inner).extend(damaged);
             Ok::<_, MergeError>(())
@@ -359,11 +365,13 @@ struct BlockDigester<'p> {
     found: &'p MergePlan,
     reader: ColumnReader<'p>,
     buffer: Vec<u8>,
+    /// Length of the checked values of this job that the observer knows of.
+    reported_len_bytes: u64,
 }
 
 impl BlockDigester<'_> {
     /// Returns the blocks of `job` that have changed.
-    fn damaged(&mut self, job: &Job<'_>, is_cancelled: &dyn Fn() -> bool) -> Result<Vec<Damage>> {
+    fn damaged(&mut self, job: &Job<'_>, watch: &Watch<'_>) -> Result<Vec<Damage>> {
         let block = |number: usize| {
             let start = job.rows.start + number as u64 * job.block_rows;
             start..(start + job.block_rows).min(job.rows.end)
@@ -374,9 +382,7 @@ impl BlockDigester<'_> {
             let block_len_bytes = job.block_rows.saturating_mul(self.found.row_len_bytes(job.column)).max(1);
             let at_once = (READ_LEN_BYTES / block_len_bytes).max(1) as usize;
             for (number, expected) in job.digests.chunks(at_once).enumerate() {
-                if is_cancelled() {
-                    return Err(MergeError::Cancelled);
-                }
+                watch.cancel.check()?;
                 let first = number * at_once;
                 match self.of_values(job, block(first).start..block(first + expected.len() - 1).end) {
                     Ok(found) => {
@@ -398,7 +404,10 @@ impl BlockDigester<'_> {
             }
             return Ok(damaged);
         }
-        let gathered = if job.form == DigestForm::Canonical { self.of_canonical(job) } else { self.of_stored(job) };
+        let gathered = match job.form {
+            DigestForm::Canonical => self.of_canonical(job, watch),
+            _ => self.of_stored(job, watch),
+        };
         match gathered {
             Ok(found) => {
                 let differing =
@@ -419,16 +428,21 @@ impl BlockDigester<'_> {
         Ok(blocks.map(|block| Digest::of(block).crc64_nvme()).collect())
     }
 
-    fn of_canonical(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
+    fn of_canonical(&mut self, job: &Job<'_>, watch: &Watch<'_>) -> Result<Vec<u64>> {
+        let row_len_bytes = self.found.row_len_bytes(job.column);
         let mut gathered = InOrder::new(DigestForm::Canonical, job.block_rows);
         self.reader.for_each_canonical_block(job.column, job.block_rows, &mut |_, rows, canonical| {
+            watch.cancel.check()?;
+            let bytes = rows * row_len_bytes;
+            watch.observer.event(&Event::Advanced { stage: Stage::Verify, bytes, items: 0 });
+            self.reported_len_bytes += bytes;
             gathered.add(rows, canonical);
             Ok(())
         })?;
         Ok(gathered.finish().blocks)
     }
 
-    fn of_stored(&mut self, job: &Job<'_>) -> Result<Vec<u64>> {
+    fn of_stored(&mut self, job: &Job<'_>, watch: &Watch<'_>) -> Result<Vec<u64>> {
         // The existing chunks are used as they are, whether they could be moved or are decoded.
         let planned = &self.found.columns[job.column as usize];
         let (Route::Verbatim { array } | Route::Encoded { array, .. }) = planned.route else {
@@ -437,6 +451,7 @@ impl BlockDigester<'_> {
         let array = &self.found.tiles.arrays[array as usize];
         let tiles = StoredTiles::new(array);
         for index in 0..array.tile_count() {
+            watch.cancel.check()?;
             self.buffer.clear();
             let mask = self.reader.stored_chunk(job.column, 0, &array.tile_origin(index), &mut self.buffer)?;
             tiles.add(index, mask.map(|mask| (mask, self.buffer.as_slice())));
