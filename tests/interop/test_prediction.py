@@ -47,6 +47,18 @@ def test_size_and_memory_are_as_predicted(raddle, fields, tmp_path, options):
         assert predicted["elapsed_s"] is None or predicted["elapsed_s"] > 0
 
 
+def test_long_chunks_of_variable_length_data_are_part_of_the_predicted_memory(raddle, tmp_path):
+    """They are read with their objects, while the engine has its own buffers."""
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w") as file:
+        rows = 1_000_000
+        file.create_dataset("words", (rows,), h5py.string_dtype(), chunks=(rows,), maxshape=(None,), compression="gzip")
+        file["words"][::1000] = "word"
+        file["plain"] = np.arange(rows)
+    planned, report = planned_and_merged(raddle, [path], tmp_path / "out.h5", "-j", 2)
+    assert planned["memory_len_bytes"] == report["memory"]["budget_peak_bytes"]
+
+
 @pytest.mark.parametrize("memory", ["1GiB", "48MiB"])
 def test_a_transpose_is_predicted_from_whole_chunks(raddle, tmp_path, memory):
     path, output = tmp_path / "wide.h5", tmp_path / "long.h5"

@@ -106,6 +106,11 @@ impl ReaderMemory {
         memory
     }
 
+    /// Returns the memory that [`ReaderMemory::acquire`] takes: none for chunks of usual sizes.
+    pub fn acquired_len_bytes(&self) -> u64 {
+        self.longest.map_or(0, |_| self.len_bytes)
+    }
+
     /// Takes the memory for chunks that are larger than usual from `budget`.
     ///
     /// # Errors

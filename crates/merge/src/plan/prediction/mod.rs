@@ -12,6 +12,7 @@ mod untiled;
 use crate::error::Result;
 use crate::plan::MergePlan;
 use crate::plan::dataset_specs::output_options;
+use crate::plan::memory::ReaderMemory;
 use crate::write::tiles::MergeWork;
 use crate::write::values::open_pool_for_trials;
 use estimate::Estimate;
@@ -174,12 +175,17 @@ struct Engine {
     memory_len_bytes: u64,
 }
 
-/// Computes the engine's resources with the engine's own function.
+/// Computes the engine's resources with the engine's own function. Chunks that are read with their objects are in memory
+/// at the same time.
 fn engine(plan: &MergePlan, work: &MergeWork<'_>) -> Engine {
-    match dry_run(&plan.tiles, work, 1, &plan.engine_options(), plan.options.memory_limit_bytes) {
-        Ok(engine) => Engine { threads: engine.jobs, memory_len_bytes: engine.permit_len_bytes },
+    let of_objects = ReaderMemory::of_objects(plan).acquired_len_bytes();
+    let left_bytes = plan.options.memory_limit_bytes.saturating_sub(of_objects);
+    match dry_run(&plan.tiles, work, 1, &plan.engine_options(), left_bytes) {
+        Ok(engine) => Engine { threads: engine.jobs, memory_len_bytes: of_objects + engine.permit_len_bytes },
         // The merge will be refused with the same amount.
-        Err(CoreError::Memory { needed_bytes, .. }) => Engine { threads: 1, memory_len_bytes: needed_bytes },
+        Err(CoreError::Memory { needed_bytes, .. }) => {
+            Engine { threads: 1, memory_len_bytes: of_objects.saturating_add(needed_bytes) }
+        }
         Err(_) => Engine { threads: 1, memory_len_bytes: 0 },
     }
 }
