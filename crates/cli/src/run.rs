@@ -68,10 +68,12 @@ fn print_version(is_verbose: bool) -> Exit {
 /// Executes a command with the ranks that were started for it and returns its exit code; `words` is its command line.
 fn carry_out(command: Command, words: &[OsString]) -> Exit {
     let answers_json = answers_json(words);
-    match Ranks::gather(&command_of(words).0, command.rank_use()) {
+    // Defined before the run: after a failed allocation, the deep stack that this needs may not be available.
+    let (name, definition) = command_of(words);
+    match Ranks::gather(&name, command.rank_use()) {
         Ok(team) => {
-            let result =
-                guard(|| dispatch(command, &team).map_err(|failure| failure.offered_by(&available_options(words))));
+            let offered = |failure: Error| failure.offered_by(&available_options(&definition));
+            let result = guard(|| dispatch(command, &team).map_err(offered));
             team.end(result, answers_json)
         }
         Err(failure) => {
@@ -96,9 +98,8 @@ fn command_of(words: &[OsString]) -> (String, clap::Command) {
     (names.join(" "), command)
 }
 
-/// Returns the options of the command with which `words`, the command line without the program's name, begins.
-fn available_options(words: &[OsString]) -> AvailableOptions {
-    let (_, command) = command_of(words);
+/// Returns the options of a command.
+fn available_options(command: &clap::Command) -> AvailableOptions {
     let values = |argument: &clap::Arg| match argument.get_action().takes_values() {
         true => argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect(),
         false => Vec::new(),
@@ -217,7 +218,7 @@ mod tests {
         let advice = raddle::advice::Advice::one_of(&["--skip-bad", "--scalars stack", "--again"]);
         let text = |command: &str| {
             let words: Vec<OsString> = command.split(' ').map(OsString::from).collect();
-            advice.clone().offered_by(&available_options(&words)).text().unwrap_or_default()
+            advice.clone().offered_by(&available_options(&command_of(&words).1)).text().unwrap_or_default()
         };
         assert_eq!(text("merge"), "--skip-bad, or --scalars stack");
         assert_eq!(text("append"), "--skip-bad, or --again");
