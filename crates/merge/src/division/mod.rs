@@ -13,7 +13,7 @@ use crate::conventions::belongs_together;
 use crate::error::{MergeError, Result};
 use crate::inputs::selection::Selection;
 use crate::options::MergeOptions;
-use crate::plan::MergePlan;
+use crate::plan::{Dimensions, MergePlan};
 use crate::schema::ColumnIndex;
 use crate::schema::{display_path, is_named};
 use crate::subset::{DimensionLimits, DimensionRange};
@@ -108,13 +108,14 @@ pub fn divide(plan: &MergePlan, criteria: Criteria) -> Result<Vec<OutputPart>> {
         false => vec![OutputVariable::all(plan)],
     };
     let along = criteria.limit.map(|limit| (DivisionPoints::of(plan), limit));
+    let dimensions = Dimensions::of(&plan.schema);
     let mut parts = Vec::new();
     for variable in of_variables {
         let only_input = variable.only_input(plan);
         let whole = OutputPart {
             variable: criteria.by_variable.then(|| variable.name.clone()),
             datasets: criteria.by_variable.then(|| variable.paths(plan)),
-            dimensions: variable.dimensions(plan),
+            dimensions: variable.dimensions(plan, &dimensions),
             number: 0,
             range: None,
             is_once: only_input.is_some(),

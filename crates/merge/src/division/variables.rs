@@ -60,9 +60,8 @@ impl OutputVariable {
         self.entries.iter().map(|&entry| plan.schema.entries[entry as usize].path.clone()).collect()
     }
 
-    /// Returns the dimensions of the datasets, each once.
-    pub(super) fn dimensions(&self, plan: &MergePlan) -> Vec<Vec<u8>> {
-        let dimensions = Dimensions::of(&plan.schema);
+    /// Returns the dimensions of the datasets, each once. `dimensions` are those of `plan`.
+    pub(super) fn dimensions(&self, plan: &MergePlan, dimensions: &Dimensions) -> Vec<Vec<u8>> {
         let names = |&entry: &EntryIndex| {
             let entry = &plan.schema.entries[entry as usize];
             dimensions.names(entry, plan.schema.rank(entry)).into_iter().flatten()
