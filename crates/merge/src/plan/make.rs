@@ -17,12 +17,12 @@ use crate::error::{MergeError, Result};
 use crate::keys::{self, DerivedSpec, derived::DerivedColumns};
 use crate::options::Link;
 use crate::options::{Empty, MergeOptions, Watch};
-use crate::plan::alignment;
 use crate::plan::asked_layout::AskedLayouts;
 use crate::plan::fill_references;
 use crate::plan::layout::LayoutPolicy;
 use crate::plan::links;
 use crate::plan::memory::ReaderMemory;
+use crate::plan::{alignment, regrouping};
 use crate::rules::{
     self,
     records::{RecordOrder, RecordTrims},
@@ -181,12 +181,14 @@ fn learns_missing_values(
     Ok(true)
 }
 
-/// Collective. Completes a plan whose records are in order: warns about its values, and aligns its tiles.
+/// Collective. Completes a plan whose records are in order: warns about its values and its memory, and aligns its
+/// tiles.
 fn complete_plan(mut plan: MergePlan, watch: &Watch<'_>, ranks: &dyn Communicator) -> Result<MergePlan> {
     plan.warnings.extend(ranks.agree(PLANNING, anndata::repeated(&plan, watch))?);
     repack::describe(&plan).into_iter().for_each(|text| warn_once(text, watch, ranks));
     rules::overlaps::check(&plan, watch, ranks)?;
     plan.alignment = alignment::decide(&plan, ranks)?;
+    regrouping::repeated_decodes(&plan, ranks.size()).into_iter().for_each(|text| warn_once(text, watch, ranks));
     Ok(plan)
 }
 

@@ -14,6 +14,12 @@ use raddle_hdf5::model::{Dataset, Layout};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// Mean number of decodes per chunk above which a warning asks for more memory.
+const MAX_DECODES: f64 = 2.0;
+
+/// Number of doublings of the memory that are tried to find out how much is enough.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// Minimum length of a run of values in an unchunked dataset that a tile reads directly.
 const LONG_RUN_LEN_BYTES: u64 = 64 << 10;
 
@@ -75,6 +81,42 @@ pub(crate) fn space_len_bytes(array_len_bytes: impl Iterator<Item = u64>, ranks:
 /// Returns the regrouping of each array of `plan`, if its tiles are regrouped, on each of `ranks` ranks with this
 /// memory.
 pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<Regrouping>> {
+    let choices = choices(plan, ranks, memory_limit_bytes).into_iter();
+    choices.map(|choice| choice.filter(|choice| choice.fits).map(|choice| choice.found)).collect()
+}
+
+/// Returns a warning about the dataset whose chunks are decoded most often, if there is not enough memory for groups of
+/// its tiles on each of `ranks` ranks.
+pub(crate) fn repeated_decodes(plan: &MergePlan, ranks: usize) -> Option<String> {
+    let memory_limit_bytes = plan.options.memory_limit_bytes;
+    let are_repeated =
+        |choice: &RegroupingChoice| !choice.fits && choice.are_whole && choice.found.decodes_by_tile > MAX_DECODES;
+    let repeated = (0..).zip(choices(plan, ranks, memory_limit_bytes)).filter_map(|(array, choice)| {
+        let choice = choice.filter(are_repeated)?;
+        Some((array, choice.found.decodes_by_tile))
+    });
+    let (array, decodes): (usize, f64) = repeated.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let fits = |memory: &u64| regroupings(plan, ranks, *memory).get(array).is_some_and(Option::is_some);
+    let enough = (1..=MAX_DOUBLINGS).map(|times| memory_limit_bytes.saturating_mul(1 << times)).find(fits)?;
+    let path = display_path(plan.schema.column_path(plan.column_of_array[array]));
+    let [memory, enough] = [memory_limit_bytes, enough].map(|len_bytes| len_bytes.div_ceil(1 << 20));
+    Some(format!(
+        "{path}: with {memory} MiB of memory, each chunk of the inputs is decoded about {decodes:.0} times; {enough} MiB are \
+         enough to decode it once or twice"
+    ))
+}
+
+/// Way in which the tiles of an array would be assembled in groups.
+struct RegroupingChoice {
+    found: Regrouping,
+    /// Whether the chunks of the inputs must be read as a whole.
+    are_whole: bool,
+    /// Whether the memory suffices.
+    fits: bool,
+}
+
+/// Returns the choice for each array whose chunks extend over many tiles.
+fn choices(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<RegroupingChoice>> {
     let buffers = BufferSizes::within(memory_limit_bytes);
     let reader_len_bytes = ReaderMemory::of_tiles(plan, memory_limit_bytes).len_bytes;
     let others_len_bytes = reader_len_bytes
@@ -106,7 +148,8 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
         let memory = TileMemory { group_len_bytes: left / 8 * 3, kept_len_bytes: buffers.near_len_bytes };
         let found = choose(array, Chunks { shape: &shape, are_whole }, memory)?;
         let found = if ranks > 1 { found.for_ranks(array, DEFAULT_BATCH_LEN_BYTES)? } else { found };
-        (found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found, buffers)) <= left).then_some(found)
+        let fits = found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found, buffers)) <= left;
+        Some(RegroupingChoice { found, are_whole, fits })
     };
     plan.tiles.arrays.iter().zip(&plan.column_of_array).map(of_array).collect()
 }

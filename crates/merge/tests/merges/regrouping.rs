@@ -5,11 +5,12 @@ use crate::folder::count_left_beside;
 use crate::ranks::{report, run};
 use crate::watched::watched;
 use raddle_core::cancel::CancelToken;
-use raddle_core::report::progress::{Event, Silent, Stage};
+use raddle_core::report::progress::{Event, Severity, Silent, Stage};
 use raddle_hdf5::default_format::{DefaultDatasetSpec, DefaultFormatFile, Element};
 use raddle_merge::write::parts::{Part, merge_part};
 use raddle_merge::{MergeError, MergeOptions, Watch, merge, plan};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROWS: u64 = 1500;
@@ -26,6 +27,11 @@ fn maps(folder: &Path) -> (Vec<PathBuf>, MergeOptions) {
 
 /// Like [`maps`], with the names and columns of several datasets.
 fn maps_of(folder: &Path, datasets: &[(&str, u64)]) -> (Vec<PathBuf>, MergeOptions) {
+    maps_in(folder, datasets, CHUNK_ROWS)
+}
+
+/// Like [`maps_of`], with chunks of `chunk_rows` rows.
+fn maps_in(folder: &Path, datasets: &[(&str, u64)], chunk_rows: u64) -> (Vec<PathBuf>, MergeOptions) {
     let make = |file: u64| {
         let path = folder.join(format!("in{file}.h5"));
         let mut out = DefaultFormatFile::create(&path).unwrap();
@@ -33,12 +39,12 @@ fn maps_of(folder: &Path, datasets: &[(&str, u64)]) -> (Vec<PathBuf>, MergeOptio
             let spec = DefaultDatasetSpec {
                 element: Element::U32,
                 dims: vec![ROWS, columns],
-                chunk_shape: vec![CHUNK_ROWS, columns],
+                chunk_shape: vec![chunk_rows, columns],
                 gzip_level: 1,
             };
             let mut dataset = out.create_dataset(name.as_bytes(), &spec).unwrap();
-            for first in (0..ROWS).step_by(CHUNK_ROWS as usize) {
-                let rows = first + file * ROWS..first + file * ROWS + CHUNK_ROWS;
+            for first in (0..ROWS).step_by(chunk_rows as usize) {
+                let rows = first + file * ROWS..first + file * ROWS + chunk_rows;
                 let numbers = rows.flat_map(|row| (0..columns).map(move |column| (row * columns + column) as u32));
                 // Written as if deflate had been skipped.
                 dataset.write_chunk(&[first, 0], &numbers.flat_map(u32::to_le_bytes).collect::<Vec<_>>(), 1).unwrap();
@@ -132,6 +138,30 @@ fn the_scratch_file_holds_one_dataset_after_the_other() {
         assert_eq!(last.into_inner(), 0, "the space is free once the last tile is taken");
         assert!(std::fs::read(&options.output).unwrap() == expected, "other bytes with {jobs} threads");
     }
+}
+
+#[test]
+fn memory_that_does_not_suffice_is_a_warning_with_enough_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // Chunks of 6 MB: reading takes several times as much, and groups of tiles hold whole chunks.
+    let (inputs, options) = maps_in(folder.path(), &[("/map", 1500)], 1000);
+    let planned = |memory_limit_bytes: u64| {
+        let warnings = Mutex::new(Vec::new());
+        let observer = |event: &Event| {
+            if let Event::Message { severity: Severity::Warning, text } = event {
+                warnings.lock().unwrap().push(text.clone());
+            }
+        };
+        let options = MergeOptions { memory_limit_bytes, ..options.clone() };
+        let found = plan(&inputs, &options, &Watch { observer: &observer, cancel: &CancelToken::new() }).unwrap();
+        (found.regrouped().len(), warnings.into_inner().unwrap())
+    };
+    let (regrouped, warnings) = planned(40 << 20);
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    let beginning =
+        "/map: with 40 MiB of memory, each chunk of the inputs is decoded about 150 times; 80 MiB are enough";
+    assert!(regrouped == 0 && warning.starts_with(beginning), "{warning}");
+    assert_eq!(planned(80 << 20), (1, Vec::new()));
 }
 
 #[test]
