@@ -18,8 +18,8 @@ const MIN_DECODES_OF_RANKS: f64 = 8.0;
 /// Share of additional decodes that is accepted for smaller groups.
 const TOLERANCE: f64 = 0.13;
 
-/// Maximum number of decodes of a chunk.
-const MAX_DECODES: u64 = 2;
+/// Maximum number of decodes of a chunk, if the memory suffices.
+pub const MAX_DECODES: u64 = 2;
 
 /// Chunks of the inputs of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,4 +21,4 @@ pub mod slabs;
 pub mod slots;
 pub mod store;
 
-pub use choice::{Chunks, Regrouping, TileMemory, choose};
+pub use choice::{Chunks, MAX_DECODES, Regrouping, TileMemory, choose};

@@ -1,8 +1,8 @@
 //! Chunk index of layout 4 for several unlimited dimensions: B-tree version 2, records of type 10 and 11 (file format
 //! specification, III.A.2).
 //!
-//! Invariant: as for version 1, records rise strictly over the walk and the depth is the one in the header, so each
-//! record is visited once.
+//! Invariant: as for version 1, records increase strictly in the order of the walk, and the depth is the one in the
+//! header, so each record is visited once.
 
 use super::grid::{ChunkGrid, ChunkRange};
 use super::index_reader::{IndexReader, NodeKind, Visit, off_grid, uint};

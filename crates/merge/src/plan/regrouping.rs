@@ -9,13 +9,10 @@ use raddle_core::engine::{DEFAULT_BATCH_LEN_BYTES, claims_len_bytes};
 use raddle_core::plan::ArrayPlan;
 use raddle_core::plan::extent::{Coordinates, Extent};
 use raddle_core::regrouping::blocks::block_shape;
-use raddle_core::regrouping::{Chunks, Regrouping, TileMemory, choose};
+use raddle_core::regrouping::{Chunks, MAX_DECODES, Regrouping, TileMemory, choose};
 use raddle_hdf5::model::{Dataset, Layout};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// Mean number of decodes per chunk above which a warning asks for more memory.
-const MAX_DECODES: f64 = 2.0;
 
 /// Number of doublings of the memory that are tried to find out how much is enough.
 const MAX_DOUBLINGS: u32 = 6;
@@ -89,10 +86,11 @@ pub(crate) fn regroupings(plan: &MergePlan, ranks: usize, memory_limit_bytes: u6
 /// its tiles on each of `ranks` ranks.
 pub(crate) fn repeated_decodes(plan: &MergePlan, ranks: usize) -> Option<String> {
     let memory_limit_bytes = plan.options.memory_limit_bytes;
-    let are_repeated =
-        |choice: &RegroupingChoice| !choice.fits && choice.are_whole && choice.found.decodes_by_tile > MAX_DECODES;
+    let is_repeated = |choice: &RegroupingChoice| {
+        !choice.fits && choice.are_whole && choice.found.decodes_by_tile > MAX_DECODES as f64
+    };
     let repeated = (0..).zip(choices(plan, ranks, memory_limit_bytes)).filter_map(|(array, choice)| {
-        let choice = choice.filter(are_repeated)?;
+        let choice = choice.filter(is_repeated)?;
         Some((array, choice.found.decodes_by_tile))
     });
     let (array, decodes): (usize, f64) = repeated.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
