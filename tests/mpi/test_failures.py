@@ -59,7 +59,7 @@ def killed_at_points(tmp_path, large, merged, points):
 
 
 def test_a_killed_rank_ends_all_and_any_number_resumes(tmp_path, large, merged):
-    killed_at_points(tmp_path, large, merged, 6)
+    killed_at_points(tmp_path, large, merged, 4)
 
 
 @pytest.mark.skipif("RADDLE_SOAK" not in os.environ, reason="runs in make soak only")
