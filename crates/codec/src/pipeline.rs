@@ -189,6 +189,12 @@ impl Pipeline {
         longest.saturating_mul(between.min(2) + usize::from(inside))
     }
 
+    /// Returns the maximum length of the stored form of a chunk of `chunk_len_bytes`: no valid encoder produces more.
+    pub fn stored_bound_len_bytes(&self, chunk_len_bytes: usize) -> usize {
+        let after = |length, stage: &FilterStage| stage.length_after(length);
+        self.stages.iter().fold(StageLength::Exactly(chunk_len_bytes), after).cap()
+    }
+
     /// Decodes the complete pipeline without a declared length: writes to the front of `out` and returns the number of
     /// bytes written.
     ///

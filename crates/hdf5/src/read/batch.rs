@@ -7,7 +7,7 @@
 use super::counts::ReadCounts;
 use super::grid::{ChunkGrid, index_address};
 use super::kept::{ChunkKey, KeptChunks};
-use super::limits::{MAX_PAIR_LEN_BYTES, ReaderLimits};
+use super::limits::{ReaderLimits, longest_stored};
 use super::stride::{BoxOffset, Runs};
 use super::unchunked::{FileBlock, MAX_GAP_LEN_BYTES};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
@@ -215,8 +215,7 @@ impl<'a> BoxChunks<'a> {
 
     /// Returns whether chunks are decoded in interleaved pairs if their places allow it.
     fn prefers_pairs(&self) -> bool {
-        let chunk_len_bytes = self.grid.chunk_len_bytes as usize;
-        chunk_len_bytes <= MAX_PAIR_LEN_BYTES && self.source.pipeline.prefers_pairs(chunk_len_bytes)
+        self.limits.prefers_pairs(self.source.pipeline, self.grid.chunk_len_bytes)
     }
 
     /// Returns whether the chunk is decoded directly to its place.
@@ -258,6 +257,7 @@ impl ChunkBuffers {
         if !chunks.is_sorted_by_key(|chunk| chunk.address) {
             chunks.sort_unstable_by_key(|chunk| chunk.address);
         }
+        let longest_len_bytes = longest_stored(box_chunks.source.pipeline, box_chunks.grid.chunk_len_bytes);
         let mut end_before = 0;
         for chunk in chunks.iter_mut() {
             if chunk.address < end_before {
@@ -268,7 +268,11 @@ impl ChunkBuffers {
                 });
             }
             end_before = chunk.address + chunk.len_bytes;
-            box_chunks.limits.check_stored(box_chunks.source.file, box_chunks.grid, chunk.len_bytes)?;
+            box_chunks.limits.check_stored(
+                box_chunks.source.file,
+                box_chunks.grid,
+                (chunk.len_bytes, longest_len_bytes),
+            )?;
             let origin = &origins[chunk.origin as usize * rank..][..rank];
             let share = box_chunks.share(origin);
             if !share.whole

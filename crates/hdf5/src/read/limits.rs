@@ -9,10 +9,6 @@ use raddle_codec::Pipeline;
 /// Usual maximum of bytes per read.
 const TYPICAL_READ_LEN_BYTES: u64 = 1 << 20;
 
-/// Maximum length of a chunk decoded in an interleaved pair. Longer chunks are decoded alone, which takes half the
-/// memory.
-pub(super) const MAX_PAIR_LEN_BYTES: usize = 8 << 20;
-
 /// Number of chunks looked up before they are read, with reads of the usual length. Boxes with more chunks are filled
 /// with the fill value first and read batch by batch.
 const BATCH_CHUNKS: u64 = 8192;
@@ -38,10 +34,17 @@ impl Default for ReaderLimits {
     }
 }
 
-/// Returns the maximum accepted length of a stored chunk that decodes to `chunk_len_bytes`; no filter produces longer
-/// ones.
-fn longest_stored(chunk_len_bytes: u64) -> u64 {
-    chunk_len_bytes.saturating_mul(2).saturating_add(1 << 16)
+/// Length by which a stored chunk may exceed the bound of its filters, for encoders with unusually small blocks.
+const STORED_SLACK_LEN_BYTES: u64 = 64 << 10;
+
+/// Returns the maximum accepted length of a chunk of `chunk_len_bytes` that is moved as stored, whatever its filters.
+pub(super) fn longest_moved(chunk_len_bytes: u64) -> u64 {
+    chunk_len_bytes.saturating_mul(2).saturating_add(STORED_SLACK_LEN_BYTES)
+}
+
+/// Returns the maximum accepted length of a stored chunk that decodes to `chunk_len_bytes`.
+pub(super) fn longest_stored(pipeline: &Pipeline, chunk_len_bytes: u64) -> u64 {
+    (pipeline.stored_bound_len_bytes(chunk_len_bytes as usize) as u64).saturating_add(STORED_SLACK_LEN_BYTES)
 }
 
 impl ReaderLimits {
@@ -65,12 +68,18 @@ impl ReaderLimits {
             return 0;
         }
         let ahead = READS_AHEAD.saturating_mul(self.read_len_bytes);
-        let stored = stored_len_bytes.min(longest_stored(chunk)).saturating_add(ahead);
+        let stored = stored_len_bytes.min(longest_stored(pipeline, chunk)).saturating_add(ahead);
         let kept = self.kept_len_bytes as u64;
         let decoded = if chunk > kept { chunk } else { kept + chunk };
-        let prefers_pairs = chunk <= MAX_PAIR_LEN_BYTES as u64 && pipeline.prefers_pairs(chunk as usize);
         let between = pipeline.state_len_bytes(chunk as usize) as u64;
-        stored.saturating_add(decoded).saturating_add(if prefers_pairs { between.max(2 * chunk) } else { between })
+        let is_paired = self.prefers_pairs(pipeline, chunk);
+        stored.saturating_add(decoded).saturating_add(if is_paired { between.max(2 * chunk) } else { between })
+    }
+
+    /// Returns whether chunks are decoded in interleaved pairs if their places allow it. Chunks that are too long to be
+    /// kept are decoded alone, which takes half the memory.
+    pub(super) fn prefers_pairs(&self, pipeline: &Pipeline, chunk_len_bytes: u64) -> bool {
+        chunk_len_bytes <= self.kept_len_bytes as u64 && pipeline.prefers_pairs(chunk_len_bytes as usize)
     }
 
     /// Checks that a decoded chunk is not longer than allowed.
@@ -85,11 +94,15 @@ impl ReaderLimits {
         })
     }
 
-    /// Checks that a stored chunk is not longer than any filter would make it: otherwise the file would determine the
-    /// size of the buffer.
-    pub(super) fn check_stored(&self, file: &InputFile, grid: &ChunkGrid<'_>, len_bytes: u64) -> Result<()> {
+    /// Checks that a stored chunk is not longer than `limit`, to which its filters may lengthen it: otherwise the file
+    /// would determine the size of the buffer.
+    pub(super) fn check_stored(
+        &self,
+        file: &InputFile,
+        grid: &ChunkGrid<'_>,
+        (len_bytes, limit): (u64, u64),
+    ) -> Result<()> {
         self.check_chunk(file, grid)?;
-        let limit = longest_stored(grid.chunk_len_bytes);
         if len_bytes <= limit {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use super::counts::ReadCounts;
 use super::grid::ChunkGrid;
 use super::index::walk;
 use super::index_reader::{DirectSource, IndexReader, NodeCache};
-use super::limits::ReaderLimits;
+use super::limits::{ReaderLimits, longest_moved};
 use super::unchunked::{read_compact, read_contiguous};
 use super::{BoxRead, ChunkRecord, DatasetSource, MAX_RANK};
 use crate::error::Result;
@@ -106,7 +106,7 @@ impl DatasetReader {
             ControlFlow::Break(())
         })?;
         if let Some(chunk) = &found {
-            self.limits.check_stored(source.file, &grid, chunk.len_bytes)?;
+            self.limits.check_stored(source.file, &grid, (chunk.len_bytes, longest_moved(grid.chunk_len_bytes)))?;
             let at = out.len();
             out.resize(at + chunk.len_bytes as usize, 0);
             source.file.read_exact_at(chunk.address, &mut out[at..], "chunk")?;
