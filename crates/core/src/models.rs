@@ -161,7 +161,7 @@ fn two_groups() -> (ArrayPlan, TileGroups, Arc<GroupStore>) {
     let array = ArrayPlan { shape: vec![2], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
     let plan = Plan { arrays: vec![array.clone()] };
     let (chunk_shape, decodes, decodes_by_tile) = (vec![2], 2.0, 2.0);
-    let regrouping = Regrouping { groups, slabs: None, chunk_shape, decodes, decodes_by_tile };
+    let regrouping = Regrouping { groups, slabs: None, chunk_shape, part_len_bytes: 1 << 20, decodes, decodes_by_tile };
     let store = GroupStore::new(&plan, &plan.tile_index(), &[Some(regrouping)], std::slice::from_ref(&(0..2)), 1);
     (array, groups, Arc::new(store))
 }
@@ -188,7 +188,8 @@ fn a_failed_group_fails_everybody_who_needs_it() {
         let array = ArrayPlan { shape: vec![2], tile_shape: vec![1], element_len_bytes: 1, ..ArrayPlan::default() };
         let plan = Plan { arrays: vec![array.clone()] };
         let (chunk_shape, decodes, decodes_by_tile) = (vec![2], 1.0, 2.0);
-        let regrouping = Regrouping { groups, slabs: None, chunk_shape, decodes, decodes_by_tile };
+        let regrouping =
+            Regrouping { groups, slabs: None, chunk_shape, part_len_bytes: 1 << 20, decodes, decodes_by_tile };
         let store =
             Arc::new(GroupStore::new(&plan, &plan.tile_index(), &[Some(regrouping)], std::slice::from_ref(&(0..2)), 2));
         let (other, plan) = (Arc::clone(&store), array.clone());

@@ -1,7 +1,7 @@
 //! Batches of a plan, and the threads and memory with which a rank can execute them.
 
 use super::window::{LocalBatch, WindowLimits};
-use super::{Checkpoint, EngineOptions, Placement, TileWork};
+use super::{Checkpoint, DEFAULT_BATCH_LEN_BYTES, EngineOptions, Placement, TileWork};
 use crate::error::CoreError;
 use crate::memory::{MemoryBudget, Permit};
 use crate::output::arenas::Arenas;
@@ -22,6 +22,9 @@ const CLAIMS_SHARE: u64 = 16;
 
 /// Minimum number of batches per worker, so that the last ones end at about the same time.
 const BATCHES_PER_JOB: u64 = 16;
+
+/// Divisor of the memory of a worker: a batch of several tiles is no longer than the quotient.
+const BATCHES_IN_JOB_MEMORY: u64 = 4;
 
 /// Maximum number of batches in flight per worker: enough that a batch taking ten times as long as its neighbours does
 /// not stall them, few enough to leave some of the budget to others.
@@ -83,20 +86,20 @@ impl RankInfo {
         let all_jobs = all.iter().map(|facts| facts.jobs).fold(0, u64::saturating_add).max(1);
         let least = |value: fn(&Self) -> u64| all.iter().map(value).min().unwrap_or(0);
         let batch_len_bytes = least(|facts| facts.batch_len_bytes);
-        let target_len_bytes = match arenas {
-            Some(_) => plan.raw_len_bytes() / BATCHES_WITH_ARENAS,
-            None => {
-                let of_jobs = plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(all_jobs);
-                of_jobs.min(least(|facts| facts.available_bytes / facts.jobs.saturating_mul(4).max(1)))
-            }
+        let target = match arenas {
+            // Arenas need batches that do not depend on the memory.
+            Some(_) => BatchTarget {
+                usual_len_bytes: plan.raw_len_bytes() / BATCHES_WITH_ARENAS,
+                least_len_bytes: MIN_BATCH_LEN_BYTES,
+            },
+            None => BatchTarget::of(
+                plan,
+                all_jobs,
+                least(|facts| facts.available_bytes / facts.jobs.max(1)),
+                least(|facts| facts.available_bytes),
+            ),
         };
-        // Arenas need batches that do not depend on the memory.
-        let smallest = match arenas {
-            Some(_) => MIN_BATCH_LEN_BYTES,
-            None => MIN_BATCH_LEN_BYTES.min(least(|facts| facts.available_bytes / MIN_BATCHES_IN_MEMORY)),
-        };
-        let target_len_bytes = target_len_bytes.min(batch_len_bytes).max(smallest.min(batch_len_bytes));
-        plan.batches_within(target_len_bytes, file_of)
+        plan.batches_within(target.within(batch_len_bytes), file_of)
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -115,6 +118,34 @@ impl RankInfo {
         let recorded = (is_recorded != 0).then_some(Checkpoint { tiles, stored_len_bytes });
         Ok(Self { common, jobs, batch_len_bytes, available_bytes, recorded })
     }
+}
+
+/// Length up to which tiles are combined to batches.
+struct BatchTarget {
+    usual_len_bytes: u64,
+    least_len_bytes: u64,
+}
+
+impl BatchTarget {
+    /// Chooses the length for this number of workers, the memory of each, and the memory of a rank.
+    fn of(plan: &Plan, jobs: u64, job_len_bytes: u64, available_bytes: u64) -> Self {
+        let of_jobs = plan.raw_len_bytes() / BATCHES_PER_JOB.saturating_mul(jobs);
+        Self {
+            usual_len_bytes: of_jobs.min(job_len_bytes / BATCHES_IN_JOB_MEMORY),
+            least_len_bytes: MIN_BATCH_LEN_BYTES.min(available_bytes / MIN_BATCHES_IN_MEMORY),
+        }
+    }
+
+    fn within(&self, limit_len_bytes: u64) -> u64 {
+        self.usual_len_bytes.max(self.least_len_bytes).min(limit_len_bytes)
+    }
+}
+
+/// Returns the maximum length of the values of a batch of several tiles in an execution of `plan` with this memory and
+/// at least this number of workers.
+pub fn batch_len_bytes(plan: &Plan, jobs: usize, memory_len_bytes: u64) -> u64 {
+    let jobs = jobs.max(1) as u64;
+    BatchTarget::of(plan, jobs, memory_len_bytes / jobs, memory_len_bytes).within(DEFAULT_BATCH_LEN_BYTES)
 }
 
 /// Resources that a batch needs.

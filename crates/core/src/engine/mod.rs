@@ -36,7 +36,7 @@ mod worker;
 
 pub use crate::output::claims::{Claim, PlacedArray, Placement};
 pub use committer::Commit;
-pub use fit::claims_len_bytes;
+pub use fit::{batch_len_bytes, claims_len_bytes};
 pub use record::{Checkpoint, PlacedBatch, Recorder};
 pub use rounds::claim_message_len_bytes;
 pub use run::Execution;

@@ -74,6 +74,32 @@ impl Extent {
                 || (0..self.rank())
                     .all(|axis| self.start[axis] <= other.start[axis] && other.end(axis) <= self.end(axis)))
     }
+
+    /// Divides the box into parts of up to `limit_len_bytes`, or of one element. In a row-major buffer of the box, each
+    /// part is one run, and the runs follow one another.
+    pub fn parts_within(&self, element_len_bytes: u64, limit_len_bytes: u64) -> impl Iterator<Item = Self> + use<> {
+        let mut shape = self.count.clone();
+        for axis in 0..self.rank() {
+            let row_len_bytes = self.count[axis + 1..].iter().fold(element_len_bytes, |len, &n| len.saturating_mul(n));
+            shape[axis] = (limit_len_bytes / row_len_bytes.max(1)).clamp(1, self.count[axis].max(1));
+            if row_len_bytes <= limit_len_bytes {
+                break;
+            }
+        }
+        let whole = self.clone();
+        let along: Coordinates = shape.iter().zip(&self.count).map(|(&part, count)| count.div_ceil(part)).collect();
+        let parts = along.iter().fold(1, |parts: u64, &count| parts.saturating_mul(count));
+        (0..parts).map(move |number| {
+            let (mut part, mut rest) = (whole.clone(), number);
+            for axis in (0..whole.rank()).rev() {
+                let first = rest % along[axis] * shape[axis];
+                rest /= along[axis];
+                part.start[axis] = whole.start[axis] + first;
+                part.count[axis] = shape[axis].min(whole.count[axis] - first);
+            }
+            part
+        })
+    }
 }
 
 /// A row-major buffer to read from, and the origin of a box in it.
@@ -193,6 +219,34 @@ mod tests {
         assert_eq!(a.intersection(&Extent::new(&[0], &[1])), None);
         assert!(a.contains(&Extent::new(&[4, 14], &[1, 1])));
         assert!(!a.contains(&Extent::new(&[4, 14], &[2, 1])));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_runs_that_follow_one_another(
+            axes in prop::collection::vec((0_u64..5, 1_u64..6), 0..4),
+            (element_len_bytes, limit_len_bytes) in (1_u64..5, 0_u64..40),
+        ) {
+            let (start, count): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
+            let whole = Extent::new(&start, &count);
+            let mut position = 0;
+            for part in whole.parts_within(element_len_bytes, limit_len_bytes) {
+                let elements = part.element_count().unwrap();
+                prop_assert!(whole.contains(&part) && elements > 0);
+                prop_assert!(elements == 1 || elements * element_len_bytes <= limit_len_bytes);
+                for number in 0..elements {
+                    let (mut rest, mut at) = (number, part.start.clone());
+                    for axis in (0..at.len()).rev() {
+                        at[axis] += rest % part.count[axis];
+                        rest /= part.count[axis];
+                    }
+                    let place = (0..at.len()).fold(0, |place, axis| place * count[axis] + at[axis] - start[axis]);
+                    prop_assert_eq!(place, position);
+                    position += 1;
+                }
+            }
+            prop_assert_eq!(Some(position), whole.element_count());
+        }
     }
 
     #[test]

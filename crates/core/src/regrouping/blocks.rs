@@ -25,6 +25,16 @@ impl InputBlock {
     pub fn extent(&self) -> Extent {
         Extent { start: self.target.clone(), count: self.source.count.clone() }
     }
+
+    /// Divides the block into parts of up to `limit_len_bytes`, or of one element.
+    pub fn parts_within(self, element_len_bytes: u64, limit_len_bytes: u64) -> impl Iterator<Item = Self> {
+        let parts = self.source.parts_within(element_len_bytes, limit_len_bytes);
+        parts.map(move |source| {
+            let place = |axis: usize| self.target[axis] + source.start[axis] - self.source.start[axis];
+            let target = (0..source.rank()).map(place).collect();
+            Self { input: self.input, source, target }
+        })
+    }
 }
 
 /// Returns the elements per axis of blocks of `chunk_shape` in an array of `shape`: as many chunks as fit into

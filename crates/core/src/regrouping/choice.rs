@@ -38,6 +38,8 @@ pub struct TileMemory {
     /// Maximum length of the values of neighbouring tiles for which the chunks that a reader keeps suffice. One thread
     /// assembles these tiles, one after the other.
     pub kept_len_bytes: u64,
+    /// Maximum length of the parts in which a thread moves values, unless a single element is longer.
+    pub part_len_bytes: u64,
 }
 
 /// Way in which the tiles of an array are assembled from chunks that extend over many tiles.
@@ -49,6 +51,8 @@ pub struct Regrouping {
     pub slabs: Option<Slabs>,
     /// Number of elements per axis of the chunks.
     pub chunk_shape: Vec<u64>,
+    /// Maximum length of the parts in which a thread moves values, unless a single element is longer.
+    pub part_len_bytes: u64,
     /// Mean number of times that a chunk is decoded.
     pub decodes: f64,
     /// Mean number of times that a chunk would be decoded if tiles were assembled one by one.
@@ -91,7 +95,7 @@ impl Regrouping {
 /// Chooses how the tiles of `array` are assembled from `chunks` within `memory`. Returns `None` if tiles are assembled
 /// one by one.
 pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Option<Regrouping> {
-    let TileMemory { group_len_bytes: limit_len_bytes, kept_len_bytes } = memory;
+    let TileMemory { group_len_bytes: limit_len_bytes, kept_len_bytes, part_len_bytes } = memory;
     let rank = array.shape.len();
     if chunks.shape.len() != rank || array.tile_count() <= 1 || chunks.shape.contains(&0) {
         return None;
@@ -104,6 +108,7 @@ pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Opti
         groups,
         slabs,
         chunk_shape: chunks.shape.to_vec(),
+        part_len_bytes,
         decodes,
         decodes_by_tile: by_tile.mean,
     };
@@ -212,7 +217,7 @@ mod tests {
 
     /// Chooses with the usual memory for kept chunks.
     fn choose(array: &ArrayPlan, chunks: Chunks<'_>, group_len_bytes: u64) -> Option<Regrouping> {
-        super::choose(array, chunks, TileMemory { group_len_bytes, kept_len_bytes: 1 << 20 })
+        super::choose(array, chunks, TileMemory { group_len_bytes, kept_len_bytes: 1 << 20, part_len_bytes: 1 << 20 })
     }
 
     #[test]
@@ -249,7 +254,7 @@ mod tests {
         let small = array(&[500, 500], &[500, 10]);
         assert_eq!(choose(&small, whole(&[10, 500]), 1 << 30), None);
         // A reader that keeps fewer chunks reaches less far.
-        let memory = TileMemory { group_len_bytes: 1 << 30, kept_len_bytes: 16 << 10 };
+        let memory = TileMemory { group_len_bytes: 1 << 30, kept_len_bytes: 16 << 10, part_len_bytes: 1 << 20 };
         assert_eq!(super::choose(&small, whole(&[10, 500]), memory).unwrap().decodes, 1.0);
     }
 

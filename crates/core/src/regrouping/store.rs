@@ -328,6 +328,7 @@ mod tests {
             groups: TileGroups { axis, tiles },
             slabs: None,
             chunk_shape: chunk_shape.to_vec(),
+            part_len_bytes: 1 << 20,
             decodes: 1.0,
             decodes_by_tile: 8.0,
         };

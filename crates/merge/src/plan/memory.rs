@@ -18,6 +18,10 @@ use raddle_hdf5::read::ReaderLimits;
 /// Length up to which chunks do not reduce the number of threads that only read.
 const TYPICAL_CHUNK_LEN_BYTES: u64 = 1 << 20;
 
+/// Bounds of the length by which two filtered forms of a chunk's values may be exceeded: headers and tables of filters.
+const MIN_FILTER_EXPANSION_LEN_BYTES: u64 = 4 << 10;
+const MAX_FILTER_EXPANSION_LEN_BYTES: u64 = 64 << 10;
+
 /// Lengths of those buffers of a thread that work with any length. They have their usual lengths with 64 MiB of memory
 /// or more; with less they shrink, so that a megabyte suffices for chunks of a few kilobytes.
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +30,8 @@ pub(crate) struct BufferSizes {
     pub reader: ReaderLimits,
     /// Length of the values of neighbouring tiles up to which the chunks that a reader keeps suffice.
     pub near_len_bytes: u64,
-    /// Length that blocks of small chunks are combined to.
-    pub block_len_bytes: u64,
-    /// Length of the runs in which values are written to a scratch file.
-    pub scratch_run_len_bytes: u64,
-    /// Memory reserved for tiles that become longer when encoded.
-    pub slack_len_bytes: u64,
+    /// Length of the parts in which values are moved to tiles that are assembled in groups, or to a scratch file.
+    pub part_len_bytes: u64,
 }
 
 impl BufferSizes {
@@ -44,9 +44,7 @@ impl BufferSizes {
         Self {
             reader: ReaderLimits { kept_len_bytes: kept_len_bytes as usize, read_len_bytes, ..usual },
             near_len_bytes: kept_len_bytes / 8,
-            block_len_bytes: part(TYPICAL_BLOCK_LEN_BYTES, 16),
-            scratch_run_len_bytes: part(1 << 20, 16),
-            slack_len_bytes: part(512 << 10, 32),
+            part_len_bytes: part(TYPICAL_BLOCK_LEN_BYTES, 16),
         }
     }
 }
@@ -176,6 +174,29 @@ impl ReaderMemory {
             limit: plan.options.memory_limit_bytes,
         }
     }
+}
+
+/// Returns the maximum length of the stored form of a tile of `tile_len_bytes`.
+pub(crate) fn stored_bound_len_bytes(route: &Route, tile_len_bytes: u64) -> u64 {
+    match route {
+        Route::Encoded { encoder, .. } => encoder.bound_len_bytes(tile_len_bytes as usize) as u64,
+        Route::Raw { .. } => tile_len_bytes,
+        // A stored chunk may be longer than its values: filters can expand data, and HDF5 sets no bound below 4 GiB. A
+        // batch may have many small chunks, so their bound is not much longer than they are.
+        _ => {
+            let expansion = tile_len_bytes.clamp(MIN_FILTER_EXPANSION_LEN_BYTES, MAX_FILTER_EXPANSION_LEN_BYTES);
+            tile_len_bytes.saturating_mul(2).saturating_add(expansion)
+        }
+    }
+}
+
+/// Returns the length of the longest chunk that is moved as stored, and may be decoded in addition to be digested.
+pub(crate) fn longest_decoded_len_bytes(plan: &MergePlan) -> u64 {
+    let moved = plan.columns.iter().filter_map(|planned| match planned.route {
+        Route::Verbatim { array } => Some(plan.tiles.arrays[array as usize].tile_len_bytes()),
+        _ => None,
+    });
+    moved.max().unwrap_or(0)
 }
 
 /// Returns the memory that a worker needs for encoding and converting tiles, in addition to tiles and readers.

@@ -2,12 +2,14 @@
 //!
 //! Invariant: a pure function of the plan; all ranks choose the same.
 
-use crate::plan::memory::{BufferSizes, ReaderMemory, converting_len_bytes};
+use crate::plan::memory::{
+    BufferSizes, ReaderMemory, converting_len_bytes, longest_decoded_len_bytes, stored_bound_len_bytes,
+};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{Column, display_path};
-use raddle_core::engine::{DEFAULT_BATCH_LEN_BYTES, claims_len_bytes};
+use raddle_core::engine::{DEFAULT_BATCH_LEN_BYTES, batch_len_bytes, claims_len_bytes};
 use raddle_core::plan::ArrayPlan;
-use raddle_core::plan::extent::{Coordinates, Extent};
+use raddle_core::plan::extent::Coordinates;
 use raddle_core::regrouping::blocks::block_shape;
 use raddle_core::regrouping::{Chunks, MAX_DECODES, Regrouping, TileMemory, choose};
 use raddle_hdf5::model::{Dataset, Layout};
@@ -113,59 +115,86 @@ struct RegroupingChoice {
     fits: bool,
 }
 
+/// Chunks of the inputs of an array whose tiles may be regrouped.
+struct SourceChunks {
+    shape: Coordinates,
+    /// Whether the chunks must be read as a whole.
+    are_whole: bool,
+    /// Maximum length of the parts in which a thread moves values.
+    part_len_bytes: u64,
+}
+
 /// Returns the choice for each array whose chunks extend over many tiles.
 fn choices(plan: &MergePlan, ranks: usize, memory_limit_bytes: u64) -> Vec<Option<RegroupingChoice>> {
     let buffers = BufferSizes::within(memory_limit_bytes);
-    let reader_len_bytes = ReaderMemory::of_tiles(plan, memory_limit_bytes).len_bytes;
-    let others_len_bytes = reader_len_bytes
-        .saturating_add(converting_len_bytes(plan))
-        .saturating_add(claims_len_bytes(&plan.tiles, memory_limit_bytes))
-        .saturating_add(buffers.slack_len_bytes);
-    let of_array = |(array, &index): (&ArrayPlan, &u32)| {
-        let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
-        if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.derived.has(index) {
-            return None;
-        }
-        // Groups begin as zeros, which elements that no input holds would keep.
-        if array.hole_count() > 0 {
-            return None;
-        }
-        let template = template(column)?;
-        let shape = source_chunk_shape(array, column, template)?;
-        // A worker has a tile, a batch of stored tiles, a reader and a block or a part of a slab.
-        let batch_len_bytes = (memory_limit_bytes / 4).min(DEFAULT_BATCH_LEN_BYTES);
-        let tile_len_bytes = array.tile_len_bytes();
-        let worker_len_bytes = [
-            tile_len_bytes,
-            batch_len_bytes.max(tile_len_bytes),
-            others_len_bytes,
-            block_len_bytes(array, &shape, buffers),
-        ];
-        let left = memory_limit_bytes.saturating_sub(worker_len_bytes.into_iter().fold(0, u64::saturating_add));
-        let are_whole = !template.filters.is_empty();
-        let memory = TileMemory { group_len_bytes: left / 8 * 3, kept_len_bytes: buffers.near_len_bytes };
+    let arrays = plan.tiles.arrays.iter().zip(&plan.column_of_array);
+    let sources: Vec<_> = arrays.map(|(array, &column)| source_chunks(plan, array, column, buffers)).collect();
+    let part_len_bytes = |source: &SourceChunks| source.part_len_bytes;
+    let longest_part_len_bytes = sources.iter().flatten().map(part_len_bytes).max().unwrap_or(0);
+    // Ranks may differ in their numbers of threads.
+    let jobs = if ranks > 1 { 1 } else { plan.options.jobs };
+    let left = memory_limit_bytes.saturating_sub(other_len_bytes(plan, jobs, memory_limit_bytes));
+    let of_array = |(array, source): (&ArrayPlan, Option<SourceChunks>)| {
+        let SourceChunks { shape, are_whole, part_len_bytes } = source?;
+        let kept_len_bytes = buffers.near_len_bytes;
+        let memory = TileMemory { group_len_bytes: left / 8 * 3, kept_len_bytes, part_len_bytes };
         let found = choose(array, Chunks { shape: &shape, are_whole }, memory)?;
         let found = if ranks > 1 { found.for_ranks(array, DEFAULT_BATCH_LEN_BYTES)? } else { found };
-        let fits = found.len_bytes(array).saturating_add(worker_part_len_bytes(array, &found, buffers)) <= left;
+        let fits = found.len_bytes(array).saturating_add(longest_part_len_bytes) <= left;
         Some(RegroupingChoice { found, are_whole, fits })
     };
-    plan.tiles.arrays.iter().zip(&plan.column_of_array).map(of_array).collect()
+    plan.tiles.arrays.iter().zip(sources).map(of_array).collect()
 }
 
-/// Returns the length of a block of `array`, whose inputs have chunks of `chunk_shape`.
-fn block_len_bytes(array: &ArrayPlan, chunk_shape: &[u64], buffers: BufferSizes) -> u64 {
-    let shape = block_shape(&array.shape, chunk_shape, array.element_len_bytes, buffers.block_len_bytes);
-    shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count))
+/// Returns the memory that a run with one thread takes apart from groups, slabs and the parts that are moved: for a
+/// tile, a batch of stored tiles, a reader, and converting. Batches are cut for `jobs` threads.
+fn other_len_bytes(plan: &MergePlan, jobs: usize, memory_limit_bytes: u64) -> u64 {
+    let arrays = || plan.tiles.arrays.iter().zip(&plan.column_of_array).filter(|(array, _)| array.tile_count() > 0);
+    let route = |column: &u32| &plan.columns[*column as usize].route;
+    let tile_len_bytes = arrays().map(|(array, _)| array.tile_len_bytes()).max().unwrap_or(0);
+    let batch_len_bytes = batch_len_bytes(&plan.tiles, jobs, memory_limit_bytes);
+    let batch_bound_len_bytes = |(array, column): (&ArrayPlan, &u32)| {
+        let tile_len_bytes = array.tile_len_bytes();
+        let bound_len_bytes = stored_bound_len_bytes(route(column), tile_len_bytes);
+        bound_len_bytes.saturating_mul(batch_len_bytes.max(tile_len_bytes)) / tile_len_bytes.max(1)
+    };
+    let of_worker = [
+        tile_len_bytes,
+        arrays().map(batch_bound_len_bytes).max().unwrap_or(0),
+        ReaderMemory::of_tiles(plan, memory_limit_bytes).len_bytes,
+        longest_decoded_len_bytes(plan),
+        converting_len_bytes(plan),
+        claims_len_bytes(&plan.tiles, memory_limit_bytes),
+    ];
+    of_worker.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Returns the memory of a worker for the parts of groups and slabs that it moves.
-pub(crate) fn worker_part_len_bytes(array: &ArrayPlan, found: &Regrouping, buffers: BufferSizes) -> u64 {
-    let run_len_bytes = found.slabs.as_ref().map_or(0, |slabs| {
-        let largest = Extent::whole(&found.groups.shape(array)).intersection(&Extent::whole(&slabs.shape));
-        let elements = largest.and_then(|part| part.element_count()).unwrap_or(0);
-        elements.saturating_mul(array.element_len_bytes).max(buffers.scratch_run_len_bytes)
-    });
-    run_len_bytes.max(block_len_bytes(array, &found.chunk_shape, buffers))
+/// Returns the chunks of the inputs of an array, if its tiles may be regrouped.
+fn source_chunks(plan: &MergePlan, array: &ArrayPlan, index: u32, buffers: BufferSizes) -> Option<SourceChunks> {
+    let (planned, column) = (&plan.columns[index as usize], &plan.schema.columns[index as usize]);
+    if !matches!(planned.route, Route::Encoded { .. } | Route::Raw { .. }) || plan.derived.has(index) {
+        return None;
+    }
+    // Groups begin as zeros, which elements that no input holds would keep.
+    if array.hole_count() > 0 {
+        return None;
+    }
+    let template = template(column)?;
+    let shape = source_chunk_shape(array, column, template)?;
+    let chunks_of = |dataset: &Dataset| match &dataset.layout {
+        Layout::Chunked { chunk_shape, .. } if !dataset.filters.is_empty() => Some(chunk_shape.clone()),
+        _ => None,
+    };
+    // A reader keeps one chunk that is longer than its limit, so that parts of a block must not alternate between
+    // several. It keeps shorter chunks in addition to each other, which takes more memory than reading a whole one.
+    let expected = chunks_of(template);
+    let are_alike = column.templates.iter().all(|one| chunks_of(one).is_none_or(|of| expected.as_ref() == Some(&of)));
+    let block_shape = block_shape(&array.shape, &shape, array.element_len_bytes, buffers.part_len_bytes);
+    let block_len_bytes = block_shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count));
+    let is_cut = are_alike && block_len_bytes > buffers.reader.kept_len_bytes as u64;
+    let longest_len_bytes = if is_cut { array.element_len_bytes } else { block_len_bytes };
+    let part_len_bytes = longest_len_bytes.max(buffers.part_len_bytes);
+    Some(SourceChunks { are_whole: !template.filters.is_empty(), shape, part_len_bytes })
 }
 
 /// Returns the template of most rows of a column whose values can be read in any box with the same cost.

@@ -14,7 +14,7 @@ use crate::append::growth::DigestedPart;
 use crate::error::{MergeError, Result};
 use crate::plan::cost::TileCosts;
 use crate::plan::fill_pattern::FillPattern;
-use crate::plan::memory::{ReaderMemory, converted_len_bytes, converting_len_bytes};
+use crate::plan::memory::{ReaderMemory, converted_len_bytes, converting_len_bytes, stored_bound_len_bytes};
 use crate::plan::{MergePlan, Route};
 use crate::schema::{ColumnIndex, display_path};
 use crate::verify::digests::Digests;
@@ -458,10 +458,6 @@ impl<'p> MergeWork<'p> {
 /// Number of kept tiles listed at once: 1 MiB.
 const TILES_AT_ONCE: usize = 1 << 16;
 
-/// Bounds of the length by which two filtered forms of a chunk's values may be exceeded: headers and tables of filters.
-const MIN_FILTER_EXPANSION_LEN_BYTES: usize = 4 << 10;
-const MAX_FILTER_EXPANSION_LEN_BYTES: usize = 64 << 10;
-
 /// Number of words per part of a digest in a note: column, block, CRC, length.
 const NOTE_WORDS: usize = 4;
 /// Number of bytes per part of a digest in a note.
@@ -544,16 +540,7 @@ impl<'p> TileWork for MergeWork<'p> {
 
     fn stored_bound_len_bytes(&self, tile: Tile) -> usize {
         let (column, array) = self.array(tile);
-        let raw_len_bytes = array.tile_len_bytes() as usize;
-        match &self.plan.columns[column as usize].route {
-            Route::Encoded { encoder, .. } => encoder.bound_len_bytes(raw_len_bytes),
-            Route::Raw { .. } => raw_len_bytes,
-            // A stored chunk may be longer than its values: filters can expand data, and HDF5 sets no bound below 4
-            // GiB. A batch may have many small chunks, so their bound is not much longer than they are.
-            _ => {
-                raw_len_bytes * 2 + raw_len_bytes.clamp(MIN_FILTER_EXPANSION_LEN_BYTES, MAX_FILTER_EXPANSION_LEN_BYTES)
-            }
-        }
+        stored_bound_len_bytes(&self.plan.columns[column as usize].route, array.tile_len_bytes()) as usize
     }
 
     fn worker_len_bytes(&self) -> u64 {

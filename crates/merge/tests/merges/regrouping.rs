@@ -156,12 +156,32 @@ fn memory_that_does_not_suffice_is_a_warning_with_enough_of_it() {
         let found = plan(&inputs, &options, &Watch { observer: &observer, cancel: &CancelToken::new() }).unwrap();
         (found.regrouped().len(), warnings.into_inner().unwrap())
     };
-    let (regrouped, warnings) = planned(40 << 20);
+    let (regrouped, warnings) = planned(18 << 20);
     let [warning] = &warnings[..] else { panic!("{warnings:?}") };
     let beginning =
-        "/map: with 40 MiB of memory, each chunk of the inputs is decoded about 150 times; 80 MiB are enough";
+        "/map: with 18 MiB of memory, each chunk of the inputs is decoded about 150 times; 36 MiB are enough";
     assert!(regrouped == 0 && warning.starts_with(beginning), "{warning}");
-    assert_eq!(planned(80 << 20), (1, Vec::new()));
+    assert_eq!(planned(36 << 20), (1, Vec::new()));
+}
+
+#[test]
+fn memory_for_a_few_long_chunks_suffices_to_decode_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    // Two chunks of 6 MB in each input.
+    let (inputs, options) = maps_in(folder.path(), &[("/map", 1500)], 1000);
+    let of_memory = |memory_limit_bytes: u64| {
+        let options = MergeOptions { memory_limit_bytes, ..options.clone() };
+        let done = watched(|watch| merge(&plan(&inputs, &options, watch)?, watch)).unwrap();
+        let regrouping = done.regrouping.unwrap();
+        (std::fs::read(&options.output).unwrap(), regrouping.decoded_chunks, regrouping.scratch_len_bytes)
+    };
+    let (expected, decoded, moved) = of_memory(1 << 30);
+    assert_eq!((decoded, moved), (4, 0));
+    let (found, decoded, moved) = of_memory(28 << 20);
+    assert!(found == expected, "other bytes");
+    // A slab of one chunk that begins in the middle of a chunk of the second input needs two.
+    assert!((4..=6).contains(&decoded), "{decoded}");
+    assert_eq!(moved, 2 * ROWS * 1500 * 4);
 }
 
 #[test]
@@ -170,7 +190,7 @@ fn a_resumed_run_decodes_only_what_the_tiles_left_need() {
     let folder = tempfile::tempdir().unwrap();
     let (inputs, options) = maps(folder.path());
     let chunk = Some(vec![TILE_ROWS, 10].into());
-    for memory_limit_bytes in [1 << 30, 6 << 20] {
+    for memory_limit_bytes in [1 << 30, 4 << 20] {
         let options = MergeOptions { memory_limit_bytes, chunk: chunk.clone(), ..options.clone() };
         let plan = plan(&inputs, &options, &Watch { observer: &Silent, cancel: &CancelToken::new() }).unwrap();
         assert_eq!(plan.regrouped()[0].passes, if memory_limit_bytes < 1 << 30 { 2 } else { 1 });

@@ -6,12 +6,11 @@
 mod scratch;
 mod tiles;
 
-pub(crate) use tiles::{FillerState, read_block};
+pub(crate) use tiles::{FillerState, read_part};
 
 use crate::error::Result;
 use crate::plan::MergePlan;
-use crate::plan::memory::BufferSizes;
-use crate::plan::regrouping::{RegroupedDataset, regroupings, scratch_space_len_bytes, worker_part_len_bytes};
+use crate::plan::regrouping::{RegroupedDataset, regroupings, scratch_space_len_bytes};
 use crate::schema::ColumnIndex;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context};
@@ -45,7 +44,6 @@ pub(crate) struct Regrouper<'p> {
     plan: &'p MergePlan,
     /// Regrouping of each array, if its tiles are assembled in groups.
     regroupings: Vec<Option<Regrouping>>,
-    buffers: BufferSizes,
     observer: &'p dyn Observer,
     /// Tiles, once the run has begun.
     tiles: OnceLock<RegroupedTiles>,
@@ -57,8 +55,7 @@ impl<'p> Regrouper<'p> {
     /// Creates the regrouping for one of `ranks` ranks with this memory.
     pub(crate) fn new(plan: &'p MergePlan, ranks: usize, memory_limit_bytes: u64) -> Self {
         let regroupings = regroupings(plan, ranks, memory_limit_bytes);
-        let buffers = BufferSizes::within(memory_limit_bytes);
-        Self { plan, regroupings, buffers, observer: &Silent, tiles: OnceLock::new(), early_stages: Mutex::default() }
+        Self { plan, regroupings, observer: &Silent, tiles: OnceLock::new(), early_stages: Mutex::default() }
     }
 
     /// Returns the same regrouping, reported to `observer`.
@@ -77,13 +74,13 @@ impl<'p> Regrouper<'p> {
         self.regroupings.get(array as usize)?.as_ref()
     }
 
-    /// Returns the blocks of a region of an array whose tiles are assembled in groups.
-    pub(crate) fn blocks(&self, array: u32, region: &Extent) -> Vec<InputBlock> {
-        let chunk_shape = self.of(array).map_or(&[][..], |found| &found.chunk_shape);
-        match chunk_shape {
-            [] => Vec::new(),
-            _ => blocks(&self.plan.tiles.arrays[array as usize], region, chunk_shape, self.buffers.block_len_bytes),
-        }
+    /// Returns the parts of a region of an array whose tiles are assembled in groups, as threads read them.
+    pub(crate) fn parts(&self, array: u32, region: &Extent) -> impl Iterator<Item = InputBlock> {
+        let (found, array) = (self.of(array), &self.plan.tiles.arrays[array as usize]);
+        let blocks = found.map(|found| blocks(array, region, &found.chunk_shape, found.part_len_bytes));
+        let part_len_bytes = found.map_or(0, |found| found.part_len_bytes);
+        let of_block = move |block: InputBlock| block.parts_within(array.element_len_bytes, part_len_bytes);
+        blocks.unwrap_or_default().into_iter().flat_map(of_block)
     }
 
     /// Returns the memory for groups and slabs.
@@ -93,7 +90,7 @@ impl<'p> Regrouper<'p> {
 
     /// Returns the memory of each worker for parts of groups and slabs.
     pub(crate) fn worker_len_bytes(&self) -> u64 {
-        self.largest(|array, found| worker_part_len_bytes(array, found, self.buffers))
+        self.largest(|_, found| found.part_len_bytes)
     }
 
     fn largest(&self, len_bytes: impl Fn(&ArrayPlan, &Regrouping) -> u64) -> u64 {
@@ -108,7 +105,7 @@ impl<'p> Regrouper<'p> {
             return Ok(());
         }
         let (limit, mut stages) = (self.shared_len_bytes(), StageTable::default());
-        let from = (self.plan, pool, self.regroupings.as_slice(), self.buffers);
+        let from = (self.plan, pool, self.regroupings.as_slice());
         let begun = RegroupedTiles::begin(from, limit, assignment, context, &mut stages);
         self.early_stages.lock().unwrap_or_else(PoisonError::into_inner).add(&stages);
         let _ = self.tiles.set(begun?);

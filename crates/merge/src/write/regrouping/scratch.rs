@@ -234,11 +234,13 @@ impl PhaseWork for SlabMove<'_, '_, '_> {
         let Self { scratch, of_array, number, array, mover } = self;
         let tiles = mover.tiles;
         let mut slab = lock(&of_array.slab);
-        let Some(Regrouping { slabs: Some(slabs), chunk_shape, .. }) = tiles.of(*number) else { return Ok(None) };
+        let Some(Regrouping { slabs: Some(slabs), chunk_shape, part_len_bytes, .. }) = tiles.of(*number) else {
+            return Ok(None);
+        };
         if !phase.is_multiple_of(2) {
             let runs = slab.slots.as_ref().map_or(Vec::new(), |slots| {
                 let offset_bytes = of_array.offset_bytes + slabs.offset_bytes(array, of_array.slabs[phase / 2]);
-                runs(tiles, (*number, array), slots, offset_bytes)
+                runs(tiles, (*number, array), slots, (offset_bytes, *part_len_bytes as usize))
             });
             slab.runs = runs.into();
             return Ok(Some(slab.runs.len()));
@@ -259,7 +261,7 @@ impl PhaseWork for SlabMove<'_, '_, '_> {
             return Ok(None);
         };
         let region = slabs.extent(array, next);
-        let mut blocks = blocks(array, &region, chunk_shape, tiles.buffers.block_len_bytes);
+        let mut blocks = blocks(array, &region, chunk_shape, *part_len_bytes);
         blocks.retain(|block| tiles.needs(*number, array, &block.extent()));
         slab.blocks = blocks.into();
         slab.slots = Some(Arc::new(Slots::new(array, &region, &mut slab.spare)));
@@ -275,28 +277,43 @@ impl PhaseWork for SlabMove<'_, '_, '_> {
             (slots, Arc::clone(&slab.blocks), Arc::clone(&slab.runs))
         };
         if phase.is_multiple_of(2) {
-            tiles.read_block(plan, *number, reader, &blocks[job], values)?;
-            let timer = StageTimer::start();
-            slots.put(&blocks[job].extent(), values)?;
-            let bytes = values.len() as u64;
-            spent.add(&timer.totals(bytes, 1));
-            observer.event(&Event::Advanced { stage: Stage::Restructure, bytes, items: 1 });
-            return Ok(());
+            return tiles.read_block((*plan, *number), reader, &blocks[job], values, |part, values| {
+                let timer = StageTimer::start();
+                slots.put(part, values)?;
+                let bytes = values.len() as u64;
+                spent.add(&timer.totals(bytes, 1));
+                observer.event(&Event::Advanced { stage: Stage::Restructure, bytes, items: 1 });
+                Ok(())
+            });
         }
         let timer = StageTimer::start();
-        values.clear();
-        runs[job].places.clone().for_each(|place| values.extend_from_slice(&slots.lock(place)));
-        scratch.file.write_at(runs[job].offset_bytes, values)?;
-        scratch.moved_len_bytes.fetch_add(values.len() as u64, Ordering::Relaxed);
+        let SlotRun { offset_bytes, places } = &runs[job];
+        let len_bytes = if places.len() == 1 {
+            // A slot may be longer than a part.
+            let slot = slots.lock(places.start);
+            scratch.file.write_at(*offset_bytes, &slot)?;
+            slot.len()
+        } else {
+            values.clear();
+            places.clone().for_each(|place| values.extend_from_slice(&slots.lock(place)));
+            scratch.file.write_at(*offset_bytes, values)?;
+            values.len()
+        };
+        scratch.moved_len_bytes.fetch_add(len_bytes as u64, Ordering::Relaxed);
         spent.add(&timer.totals(0, 0));
         Ok(())
     }
 }
 
-/// Returns the slots of a slab that the run needs, in long runs, if the slab is at `offset_bytes`.
-fn runs(tiles: &RegroupedTiles, (number, array): (u32, &ArrayPlan), slots: &Slots, offset_bytes: u64) -> Vec<SlotRun> {
+/// Returns the slots of a slab that the run needs, if the slab is at `offset_bytes`: in runs of up to `most` bytes, or of
+/// one slot.
+fn runs(
+    tiles: &RegroupedTiles,
+    (number, array): (u32, &ArrayPlan),
+    slots: &Slots,
+    (offset_bytes, most): (u64, usize),
+) -> Vec<SlotRun> {
     let (mut runs, mut at, mut len_bytes) = (Vec::<SlotRun>::new(), offset_bytes, 0);
-    let most = tiles.buffers.scratch_run_len_bytes as usize;
     for place in 0..slots.len() {
         let slot_len_bytes = slots.lock(place).len();
         if tiles.needs(number, array, &slots.part(place as u64)) {

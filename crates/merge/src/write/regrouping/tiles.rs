@@ -3,7 +3,6 @@
 use super::scratch::{ScratchArrays, SlabMover};
 use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
-use crate::plan::memory::BufferSizes;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context, StopSignal};
 use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
@@ -21,7 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Tiles that are assembled in groups, on one rank.
 pub(super) struct RegroupedTiles {
     regroupings: Vec<Option<Regrouping>>,
-    pub(super) buffers: BufferSizes,
     /// Number of threads that fit into the memory.
     pub(super) jobs: usize,
     pub(super) store: GroupStore,
@@ -45,18 +43,23 @@ pub(crate) struct FillerState {
     restructuring: StageTotals,
 }
 
-/// Reads a block of an array of a column into `values`.
-pub(crate) fn read_block(
+/// Reads a part of a block of an array of a column into `values`.
+pub(crate) fn read_part(
     array: &ArrayPlan,
     column: u32,
     reader: &mut ColumnReader<'_>,
-    block: &InputBlock,
+    part: &InputBlock,
     values: &mut Vec<u8>,
 ) -> Result<()> {
-    let count = &block.source.count;
-    values.resize(count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize, 0);
+    let count = &part.source.count;
+    values.resize(len_bytes(array, &part.source) as usize, 0);
     let origin = Coordinates::from_elem(0, count.len());
-    reader.read_any(column, block.input, &block.source, BoxTarget { bytes: values, shape: count, origin: &origin })
+    reader.read_any(column, part.input, &part.source, BoxTarget { bytes: values, shape: count, origin: &origin })
+}
+
+/// Returns the length of the values of a box of an array.
+fn len_bytes(array: &ArrayPlan, extent: &Extent) -> u64 {
+    extent.count.iter().fold(array.element_len_bytes, |len, &count| len * count)
 }
 
 impl FillerState {
@@ -78,7 +81,7 @@ impl RegroupedTiles {
     /// Collective. Prepares groups of up to `limit_len_bytes` in total, and moves values through a scratch file where
     /// that is planned. Adds the time of reading for it to `stages`.
     pub(super) fn begin<'p>(
-        (plan, pool, regroupings, buffers): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>], BufferSizes),
+        (plan, pool, regroupings): (&'p MergePlan, &'p InputPool, &[Option<Regrouping>]),
         limit_len_bytes: u64,
         Assignment { all, local, jobs, stop }: Assignment,
         context: &Context<'_>,
@@ -88,7 +91,7 @@ impl RegroupedTiles {
         let index = plan.tiles.tile_index();
         let store = GroupStore::new(&plan.tiles, &index, &regroupings, &local, limit_len_bytes);
         let decoded_chunks = AtomicU64::new(0);
-        let mut tiles = Self { regroupings, buffers, jobs, store, scratch: None, index, all, stop, decoded_chunks };
+        let mut tiles = Self { regroupings, jobs, store, scratch: None, index, all, stop, decoded_chunks };
         tiles.scratch = ScratchArrays::create(&tiles, plan, context)?;
         if let Some(scratch) = &tiles.scratch {
             scratch.fill_shared(&tiles, (plan, pool), context, stages)?;
@@ -119,19 +122,26 @@ impl RegroupedTiles {
         last >= self.all.start && first < self.all.end
     }
 
-    /// Reads a block of an array into `values`.
+    /// Reads a block of an array, part by part into `values`, and passes each part to `put`.
     pub(super) fn read_block<'p>(
         &self,
-        plan: &'p MergePlan,
-        array: u32,
+        (plan, number): (&'p MergePlan, u32),
         reader: &mut ColumnReader<'p>,
         block: &InputBlock,
         values: &mut Vec<u8>,
+        mut put: impl FnMut(&Extent, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let (column, array) = (plan.column_of_array[array as usize], &plan.tiles.arrays[array as usize]);
-        let decoded_before = reader.decoded_chunks();
-        read_block(array, column, reader, block, values)?;
-        self.decoded_chunks.fetch_add(reader.decoded_chunks() - decoded_before, Ordering::Relaxed);
+        let (column, array) = (plan.column_of_array[number as usize], &plan.tiles.arrays[number as usize]);
+        let Some(Regrouping { part_len_bytes, .. }) = self.of(number) else { return Ok(()) };
+        let (decoded_before, mut parts) = (reader.decoded_chunks(), 0);
+        for part in block.clone().parts_within(array.element_len_bytes, *part_len_bytes) {
+            read_part(array, column, reader, &part, values)?;
+            put(&part.extent(), values)?;
+            parts += 1;
+        }
+        // A block of several parts is a single chunk. Without filters, its parts are read from the file one by one.
+        let decoded = reader.decoded_chunks() - decoded_before;
+        self.decoded_chunks.fetch_add(if parts > 1 { decoded.min(1) } else { decoded }, Ordering::Relaxed);
         Ok(())
     }
 
@@ -193,23 +203,36 @@ impl FillGroup for Filler<'_, '_> {
         let FillerState { blocks, runs, values, .. } = &mut **state;
         let Some((slab, run)) = runs.get(job) else {
             let Some(block) = blocks.get(job) else { return Ok(()) };
-            tiles.read_block(plan, group.array, reader, block, values)?;
-            return Ok(slots.put(&block.extent(), values)?);
+            return tiles
+                .read_block((plan, group.array), reader, block, values, |part, values| Ok(slots.put(part, values)?));
         };
-        let (Some(scratch), Some(Regrouping { slabs: Some(slabs), .. })) = (&tiles.scratch, tiles.of(group.array))
+        let (Some(scratch), Some(Regrouping { slabs: Some(slabs), part_len_bytes, .. })) =
+            (&tiles.scratch, tiles.of(group.array))
         else {
             return Ok(());
         };
         let array = &plan.tiles.arrays[group.array as usize];
-        values.resize((run.end - run.start) as usize, 0);
-        scratch.read(group.array, run.start, values)?;
         let region = slabs.extent(array, *slab);
-        let mut rest = values.as_slice();
-        for place in 0..slots.len() as u64 {
-            let Some(part) = slots.part(place).intersection(&region) else { continue };
-            let len = part.count.iter().fold(array.element_len_bytes, |len, &count| len * count) as usize;
-            slots.put(&part, &rest[..len])?;
-            rest = &rest[len..];
+        let in_slab = (0..slots.len() as u64).filter_map(|place| slots.part(place).intersection(&region));
+        let mut parts = in_slab.flat_map(|part| part.parts_within(array.element_len_bytes, *part_len_bytes)).peekable();
+        let (mut at, mut together) = (run.start, Vec::new());
+        // Parts that follow one another in the file are read together.
+        while parts.peek().is_some() {
+            let mut room_len_bytes = *part_len_bytes;
+            while let Some(part) = parts.next_if(|part| together.is_empty() || len_bytes(array, part) <= room_len_bytes)
+            {
+                room_len_bytes = room_len_bytes.saturating_sub(len_bytes(array, &part));
+                together.push(part);
+            }
+            values.resize(together.iter().map(|part| len_bytes(array, part) as usize).sum(), 0);
+            scratch.read(group.array, at, values)?;
+            at += values.len() as u64;
+            let mut rest = values.as_slice();
+            for part in together.drain(..) {
+                let (of_part, later) = rest.split_at(len_bytes(array, &part) as usize);
+                slots.put(&part, of_part)?;
+                rest = later;
+            }
         }
         Ok(())
     }
@@ -224,11 +247,13 @@ impl Filler<'_, '_> {
         self.state.group = Some(group);
         (self.state.blocks, self.state.runs) = (Vec::new(), Vec::new());
         let array = &self.plan.tiles.arrays[group.array as usize];
-        let Some(Regrouping { groups, slabs, chunk_shape, .. }) = self.tiles.of(group.array) else { return };
+        let Some(Regrouping { groups, slabs, chunk_shape, part_len_bytes, .. }) = self.tiles.of(group.array) else {
+            return;
+        };
         match slabs {
             None => {
                 let region = groups.extent(array, group.group);
-                let mut blocks = blocks(array, &region, chunk_shape, self.tiles.buffers.block_len_bytes);
+                let mut blocks = blocks(array, &region, chunk_shape, *part_len_bytes);
                 // Tiles that an earlier run placed are not assembled again.
                 blocks.retain(|block| self.tiles.needs(group.array, array, &block.extent()));
                 self.state.blocks = blocks;

@@ -3,7 +3,7 @@
 use super::{MergeWork, MergeWorker};
 use crate::error::Result;
 use crate::verify::digests::blocks::ColumnDigester;
-use crate::write::regrouping::read_block;
+use crate::write::regrouping::read_part;
 use raddle_core::plan::extent::{BoxSource, Coordinates, Extent};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::regrouping::slots::Slots;
@@ -43,12 +43,12 @@ impl<'p> MergeWork<'p> {
         let array = &self.plan.tiles.arrays[number as usize];
         let slots = Slots::new(array, region, &mut Vec::new());
         let (mut read_ns, mut put_ns) = (0, 0);
-        for block in self.regrouper.blocks(number, region) {
+        for part in self.regrouper.parts(number, region) {
             let timer = StageTimer::start();
-            read_block(array, column, &mut worker.reader, &block, values)?;
+            read_part(array, column, &mut worker.reader, &part, values)?;
             read_ns += timer.totals(0, 0).cpu_ns;
             let timer = StageTimer::start();
-            slots.put(&block.extent(), values)?;
+            slots.put(&part.extent(), values)?;
             put_ns += timer.totals(0, 0).cpu_ns;
         }
         Ok(RegionTrial { slots, read_ns, put_ns })
