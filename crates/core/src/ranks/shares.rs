@@ -10,7 +10,7 @@ pub fn even_share(count: u64, part: u64, parts: u64) -> Range<u64> {
     bound(part)..bound(part + 1)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
