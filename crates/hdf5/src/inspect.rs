@@ -20,6 +20,7 @@ use crate::native::{self, Encoding, ReadLimits};
 use crate::object_path::{child_path, parent_path};
 use crate::read::{ChunkSummary, check_chunks, check_listed, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
+use raddle_core::plan::extent::values_len_bytes;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -415,9 +416,7 @@ impl<'f, 't> Inspector<'f, 't> {
 impl DatasetStatistics {
     /// Returns the uncompressed bytes of one chunk, saturating, or 0 if the dataset is not chunked.
     pub fn chunk_len_bytes(&self) -> u64 {
-        let len =
-            |shape: &Vec<u64>| shape.iter().fold(self.element_len_bytes, |product, &dim| product.saturating_mul(dim));
-        self.chunk_shape.as_ref().map_or(0, len)
+        self.chunk_shape.as_ref().map_or(0, |shape| values_len_bytes(shape, self.element_len_bytes))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Elements are opaque bytes of one length. Invariant: nothing outside the two boxes is read or written; boxes that do
 //! not fit are rejected before any byte is copied.
 
-pub use super::axes::{Coordinates, MAX_RANK, product};
+pub use super::axes::{Coordinates, MAX_RANK, product, values_len_bytes};
 use super::lines::{Lines, Place, copy_runs};
 use crate::error::{CoreError, Result};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Extent {
     pub fn parts_within(&self, element_len_bytes: u64, limit_len_bytes: u64) -> impl Iterator<Item = Self> + use<> {
         let mut shape = self.count.clone();
         for axis in 0..self.rank() {
-            let row_len_bytes = self.count[axis + 1..].iter().fold(element_len_bytes, |len, &n| len.saturating_mul(n));
+            let row_len_bytes = values_len_bytes(&self.count[axis + 1..], element_len_bytes);
             shape[axis] = (limit_len_bytes / row_len_bytes.max(1)).clamp(1, self.count[axis].max(1));
             if row_len_bytes <= limit_len_bytes {
                 break;

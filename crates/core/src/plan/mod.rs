@@ -15,7 +15,7 @@ pub(crate) mod segments;
 
 use crate::error::{CoreError, PlanFault, Result};
 use crate::plan::boxes::{BoxPieces, Boxes};
-use crate::plan::extent::{Coordinates, Extent, MAX_RANK};
+use crate::plan::extent::{Coordinates, Extent, MAX_RANK, values_len_bytes};
 pub use crate::plan::segments::{Segment, SegmentLists, Segments};
 use serde::{Deserialize, Serialize};
 
@@ -87,17 +87,17 @@ impl ArrayPlan {
 
     /// Returns the length of a whole tile, as it is encoded.
     pub fn tile_len_bytes(&self) -> u64 {
-        self.tile_shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
+        values_len_bytes(&self.tile_shape, self.element_len_bytes)
     }
 
     /// Returns the length of a row, which consists of all elements with the same index on axis 0.
     pub fn row_len_bytes(&self) -> u64 {
-        self.shape.iter().skip(1).fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
+        values_len_bytes(self.shape.get(1..).unwrap_or(&[]), self.element_len_bytes)
     }
 
     /// Returns the length of the whole array, without padding.
     pub fn len_bytes(&self) -> u64 {
-        self.shape.iter().fold(self.element_len_bytes, |len, count| len.saturating_mul(*count))
+        values_len_bytes(&self.shape, self.element_len_bytes)
     }
 
     /// Returns whether tile `index` has elements that are in no input. This is possible only for an array of boxes.

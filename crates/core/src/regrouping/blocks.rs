@@ -3,7 +3,7 @@
 //! Invariant: the blocks of a region are disjoint and cover the part of it that the inputs hold.
 
 use crate::plan::ArrayPlan;
-use crate::plan::extent::{Coordinates, Extent};
+use crate::plan::extent::{Coordinates, Extent, values_len_bytes};
 
 /// Usual length that blocks of small chunks are combined to: large enough for the cost of a call to be negligible,
 /// small enough to stay in the cache of a core.
@@ -42,7 +42,7 @@ impl InputBlock {
 pub fn block_shape(shape: &[u64], chunk_shape: &[u64], element_len_bytes: u64, block_len_bytes: u64) -> Coordinates {
     let mut block: Coordinates = chunk_shape.iter().zip(shape).map(|(chunk, len)| *chunk.min(len)).collect();
     for axis in (0..block.len()).rev() {
-        let len_bytes = block.iter().fold(element_len_bytes, |len, &count| len.saturating_mul(count)).max(1);
+        let len_bytes = values_len_bytes(&block, element_len_bytes).max(1);
         let chunks = (block_len_bytes / len_bytes).clamp(1, shape[axis].div_ceil(block[axis].max(1)).max(1));
         let whole = chunks * block[axis] >= shape[axis];
         block[axis] *= chunks;

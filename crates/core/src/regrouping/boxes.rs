@@ -2,8 +2,9 @@
 //!
 //! Invariant: a pure function of the shapes and the memory.
 
-use super::choice::{Overlaps, candidates, product};
+use super::choice::{Overlaps, candidates};
 use crate::plan::ArrayPlan;
+use crate::plan::extent::values_len_bytes;
 
 /// Factor by which boxes must decrease the number of decodes to be used instead of rows.
 const MIN_GAIN: f64 = 1.5;
@@ -29,7 +30,7 @@ pub fn reading_boxes(array: &ArrayPlan, chunk_shapes: &[&[u64]], rows: u64, limi
         groups.into_iter().map(move |groups| groups.shape(&cells)).collect::<Vec<_>>()
     };
     let shapes = chunk_shapes.iter().flat_map(of_chunks);
-    let best = shapes.map(|shape| (decodes(&shape), product(array.element_len_bytes, &shape), shape));
+    let best = shapes.map(|shape| (decodes(&shape), values_len_bytes(&shape, array.element_len_bytes), shape));
     let (fewest, _, shape) = best.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))?;
     (fewest * MIN_GAIN < decodes(&of_rows)).then(|| cut(&shape))
 }

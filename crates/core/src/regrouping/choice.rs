@@ -5,6 +5,7 @@
 use super::groups::TileGroups;
 use super::slabs::Slabs;
 use crate::plan::ArrayPlan;
+use crate::plan::extent::values_len_bytes;
 use serde::{Deserialize, Serialize};
 
 /// Mean number of decodes per chunk from which tiles are regrouped. Below it, the chunks that a reader keeps between
@@ -62,8 +63,7 @@ pub struct Regrouping {
 impl Regrouping {
     /// Returns the memory for the values of the largest group or slab of `array`.
     pub fn len_bytes(&self, array: &ArrayPlan) -> u64 {
-        let len_bytes =
-            |shape: &[u64]| shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count));
+        let len_bytes = |shape: &[u64]| values_len_bytes(shape, array.element_len_bytes);
         let of_slab = self.slabs.as_ref().map_or(0, |slabs| len_bytes(&slabs.shape));
         len_bytes(&self.groups.shape(array)).max(of_slab)
     }
@@ -113,10 +113,12 @@ pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Opti
         decodes_by_tile: by_tile.mean,
     };
     let candidates = candidates(array, chunks.shape, limit_len_bytes);
-    let len_bytes = |groups: &TileGroups| product(array.element_len_bytes, &groups.shape(array));
+    let len_bytes = |groups: &TileGroups| values_len_bytes(&groups.shape(array), array.element_len_bytes);
     let of = |groups: &TileGroups| Overlaps::of(&array.shape, chunks.shape, &groups.shape(array));
     let all_decoded_once = |groups: &TileGroups| of(groups).mean < MIN_DECODES && len_bytes(groups) <= kept_len_bytes;
-    if product(array.element_len_bytes, &array.shape) <= kept_len_bytes || candidates.iter().any(all_decoded_once) {
+    if values_len_bytes(&array.shape, array.element_len_bytes) <= kept_len_bytes
+        || candidates.iter().any(all_decoded_once)
+    {
         return None;
     }
     let fewest = candidates.iter().map(|groups| of(groups).mean).fold(f64::INFINITY, f64::min);
@@ -141,7 +143,8 @@ pub fn choose(array: &ArrayPlan, chunks: Chunks<'_>, memory: TileMemory) -> Opti
 /// Returns the largest groups of up to `limit_len_bytes`, or groups of one tile.
 fn largest_groups(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> TileGroups {
     let candidates = candidates(array, chunk_shape, limit_len_bytes);
-    let largest = candidates.into_iter().max_by_key(|groups| product(array.element_len_bytes, &groups.shape(array)));
+    let largest =
+        candidates.into_iter().max_by_key(|groups| values_len_bytes(&groups.shape(array), array.element_len_bytes));
     largest.unwrap_or(TileGroups { axis: array.shape.len() - 1, tiles: 1 })
 }
 
@@ -150,7 +153,7 @@ fn largest_groups(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) 
 pub(super) fn candidates(array: &ArrayPlan, chunk_shape: &[u64], limit_len_bytes: u64) -> Vec<TileGroups> {
     let mut candidates = Vec::new();
     for (axis, &chunk) in chunk_shape.iter().enumerate() {
-        let one = product(array.element_len_bytes, &TileGroups { axis, tiles: 1 }.shape(array));
+        let one = values_len_bytes(&TileGroups { axis, tiles: 1 }.shape(array), array.element_len_bytes);
         let most = (limit_len_bytes / one.max(1)).min(array.tiles_along(axis));
         if most == 0 {
             continue;
@@ -187,10 +190,6 @@ impl Overlaps {
         }
         overlaps
     }
-}
-
-pub(super) fn product(element_len_bytes: u64, shape: &[u64]) -> u64 {
-    shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count))
 }
 
 fn gcd(one: u64, other: u64) -> u64 {
@@ -291,7 +290,7 @@ mod tests {
             if let Some(found) = choose(&array, whole(&chunk), limit) {
                 prop_assert!(found.decodes <= 2.0 && found.decodes_by_tile >= MIN_DECODES);
                 let fits = found.len_bytes(&array) <= limit;
-                let chunk_or_tile = product(1 << 20, &chunk).max(array.tile_len_bytes());
+                let chunk_or_tile = values_len_bytes(&chunk, 1 << 20).max(array.tile_len_bytes());
                 prop_assert!(fits || found.slabs.is_some() && found.len_bytes(&array) <= chunk_or_tile);
             }
         }

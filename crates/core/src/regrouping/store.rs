@@ -9,6 +9,7 @@
 use super::Regrouping;
 use super::groups::TileGroups;
 use super::slots::Slots;
+use crate::plan::extent::values_len_bytes;
 use crate::plan::{ArrayPlan, Plan, Tile, TileIndex};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -252,7 +253,7 @@ impl GroupStore {
 }
 
 fn len_bytes(array: &ArrayPlan, groups: TileGroups, group: u64) -> u64 {
-    groups.extent(array, group).count.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count))
+    values_len_bytes(&groups.extent(array, group).count, array.element_len_bytes)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -5,6 +5,7 @@ use crate::error::{Hdf5Error, Result};
 use crate::model::{Dataset, Layout};
 use crate::source::InputFile;
 use raddle_codec::Pipeline;
+use raddle_core::plan::extent::values_len_bytes;
 
 /// Usual maximum of bytes per read.
 const TYPICAL_READ_LEN_BYTES: u64 = 1 << 20;
@@ -63,7 +64,7 @@ impl ReaderLimits {
     pub fn peak_len_bytes(&self, dataset: &Dataset, pipeline: &Pipeline, stored_len_bytes: u64) -> u64 {
         let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return 0 };
         let element_len_bytes = dataset.datatype.class.len_bytes();
-        let chunk = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));
+        let chunk = values_len_bytes(chunk_shape, element_len_bytes);
         if chunk > self.chunk_len_bytes {
             return 0;
         }

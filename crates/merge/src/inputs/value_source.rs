@@ -7,6 +7,7 @@
 use crate::inputs::reader::InputReader;
 use raddle_codec::Pipeline;
 use raddle_core::digest::{concat, fragment};
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::logical::Resolver;
 use raddle_hdf5::model::{Dataset, InlineData, Layout};
@@ -59,8 +60,8 @@ impl<'a> ValueSource<'a> {
     pub fn blocks(&self, dataset: &Dataset) -> raddle_hdf5::Result<impl Iterator<Item = Range<u64>> + use<>> {
         let (all, limit) = (rows(dataset), self.library.value_limit_bytes());
         let element_len_bytes = dataset.datatype.class.len_bytes();
-        let dims = dataset.dataspace.dims().iter().skip(1);
-        let row_len_bytes = dims.fold(element_len_bytes, |len, &dim| len.saturating_mul(dim)).max(1);
+        let others = dataset.dataspace.dims().get(1..).unwrap_or(&[]);
+        let row_len_bytes = values_len_bytes(others, element_len_bytes).max(1);
         if row_len_bytes > limit {
             return Err(Hdf5Error::Memory { path: self.file.path().to_path_buf(), needed: row_len_bytes, limit });
         }

@@ -13,11 +13,12 @@ use crate::options::Link;
 use crate::options::{Compress, Empty, MergeOptions};
 use crate::plan::asked_layout::{AskedFilters, AskedLayout, AskedLayouts, ChunkSource};
 use crate::plan::fill_pattern::FillPattern;
-use crate::plan::layout::{Shape, chunk_len_bytes, run_shape};
+use crate::plan::layout::{Shape, run_shape};
 use crate::plan::layout_rules::UnchunkedStorage;
 use crate::plan::links::can_be_virtual;
 use crate::schema::{ABSENT, Column, ColumnIndex, SchemaEntry, display_path};
 use raddle_codec::{CodecError, Filter, Pipeline};
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::plan::{ArrayPlan, Segment, SegmentLists};
 use raddle_hdf5::model::{ChunkIndex, Dataset, Layout};
 use std::sync::Arc;
@@ -113,7 +114,7 @@ impl Planner<'_> {
         let is_extendible = dims.iter().zip(&max_dims).any(|(dim, max)| dim < max);
         let input_chunk = column.templates.iter().find_map(|template| chunk_shape_of(template));
         let shape = Shape { dims: &dims, element_len_bytes, input_chunk };
-        let len_bytes = dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim));
+        let len_bytes = values_len_bytes(&dims, element_len_bytes);
         let pipelines = decoders(column);
 
         let is_flat = self.options.rank_1 && self.link == Link::No && can_be_flat(column, entry);
@@ -262,7 +263,7 @@ impl Planner<'_> {
 
     /// Refuses requested chunks that HDF5 cannot store.
     fn check_chunk(&self, asked: &AskedLayout, chunk: &[u64], element_len_bytes: u64) -> Result<(), String> {
-        let len_bytes = chunk_len_bytes(chunk, element_len_bytes);
+        let len_bytes = values_len_bytes(chunk, element_len_bytes);
         let option = match asked.source {
             ChunkSource::Rule(rule) => self.rule(rule),
             ChunkSource::Option => "--chunk".to_owned(),

@@ -7,6 +7,7 @@
 
 use crate::plan::{MergePlan, Route};
 use raddle_codec::{Compression, Effort};
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::plan::{ArrayPlan, Tile};
 
 /// Time for copying, digesting and skipping zeros, per uncompressed byte: about 10 GB/s.
@@ -57,7 +58,7 @@ impl TileCosts {
     /// Returns the cost of `tile` of `array`. Padding costs nothing, so only elements of the array count.
     pub(crate) fn of_tile(&self, tile: Tile, array: &ArrayPlan) -> u64 {
         let elements = array.tile_extent(tile.index).count;
-        let len_bytes = elements.iter().fold(array.element_len_bytes, |len, count| len.saturating_mul(*count));
+        let len_bytes = values_len_bytes(&elements, array.element_len_bytes);
         let cost = (u128::from(len_bytes) * u128::from(self.per_kib[tile.array as usize])) >> 10;
         u64::try_from(cost).unwrap_or(u64::MAX)
     }

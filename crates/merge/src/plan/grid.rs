@@ -3,7 +3,7 @@
 //! A map consists of all places at one time, and a series of all times at one place. All functions depend only on
 //! sizes. Invariant: a chunk shape has no zero and is not larger than the data.
 
-use crate::plan::layout::chunk_len_bytes;
+use raddle_core::plan::extent::values_len_bytes;
 
 /// Size up to which a map is one chunk.
 const MAX_MAP_LEN_BYTES: u64 = 4 << 20;
@@ -58,7 +58,7 @@ impl Grid<'_> {
             .min_by_key(|&&axis| (chunk[axis], std::cmp::Reverse(axis)))
         {
             let longer = (chunk[axis] * 2).min(self.dims[axis]);
-            let len_bytes = chunk_len_bytes(&chunk, self.element_len_bytes) / chunk[axis] * longer;
+            let len_bytes = values_len_bytes(&chunk, self.element_len_bytes) / chunk[axis] * longer;
             if len_bytes > SERIES_LEN_BYTES {
                 break;
             }
@@ -72,7 +72,7 @@ impl Grid<'_> {
 
     /// Lengthens a chunk along an axis, up to a size and in even parts.
     fn extend(&self, chunk: &mut [u64], axis: usize, largest_len_bytes: u64) {
-        let fitting = largest_len_bytes / chunk_len_bytes(chunk, self.element_len_bytes).max(1);
+        let fitting = largest_len_bytes / values_len_bytes(chunk, self.element_len_bytes).max(1);
         chunk[axis] = even(fitting.clamp(1, self.dims[axis].max(1)), self.dims[axis]);
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         for dims in [[31, 73, 144], [8760, 721, 1440], [1, 2000, 4000], [100_000, 1, 1], [3, 5, 7]] {
             let grid = grid(&dims, &[]);
             for chunk in [grid.chunk_of_maps(), grid.chunk_of_series()] {
-                let len_bytes = chunk_len_bytes(&chunk, 4);
+                let len_bytes = values_len_bytes(&chunk, 4);
                 let all = dims.iter().product::<u64>() * 4;
                 assert!(len_bytes <= 4 << 20 && len_bytes >= all.min(128 << 10), "{dims:?}: {chunk:?}");
                 assert!(chunk.iter().zip(dims).all(|(&size, dim)| size <= dim));

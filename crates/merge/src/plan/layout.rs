@@ -3,6 +3,7 @@
 //! Pure functions of row counts and sizes; the constants explain the choices. Invariant: a chunk shape has no zero,
 //! fits HDF5's limit of 4 GiB, and never exceeds fixed maximum dimensions.
 
+use raddle_core::plan::extent::values_len_bytes;
 use serde::{Deserialize, Serialize};
 
 /// Read pattern for which an output is laid out.
@@ -88,7 +89,7 @@ pub struct Shape<'a> {
 
 impl Shape<'_> {
     fn row_len_bytes(&self) -> u64 {
-        self.dims[1..].iter().fold(self.element_len_bytes, |product, &dim| product.saturating_mul(dim)).max(1)
+        values_len_bytes(&self.dims[1..], self.element_len_bytes).max(1)
     }
 
     fn is_wide(&self) -> bool {
@@ -153,16 +154,11 @@ pub(crate) fn shape_with(policy: LayoutPolicy, shape: Shape<'_>, sizes: &[Option
         *size = asked.unwrap_or(*size);
     }
     for axis in (0..chunk.len()).filter(|&axis| sizes[axis].is_none() && !is_kept) {
-        while chunk_len_bytes(&chunk, shape.element_len_bytes) > largest_row(policy) && chunk[axis] > 1 {
+        while values_len_bytes(&chunk, shape.element_len_bytes) > largest_row(policy) && chunk[axis] > 1 {
             chunk[axis] = chunk[axis].div_ceil(2);
         }
     }
     chunk
-}
-
-/// Returns the uncompressed size of a chunk.
-pub(crate) fn chunk_len_bytes(chunk: &[u64], element_len_bytes: u64) -> u64 {
-    chunk.iter().fold(element_len_bytes, |product, &size| product.saturating_mul(size))
 }
 
 /// Size of a tile of a contiguous dataset: large enough that the costs per tile vanish, small enough to load-balance
@@ -186,7 +182,7 @@ pub(crate) fn run_shape(shape: Shape<'_>) -> Vec<u64> {
 
 /// Limits the chunk to `largest` bytes: reduces the rows first, then halves the other dimensions, slowest first.
 fn cut_rows(chunk: &mut [u64], element_len_bytes: u64, largest: u64) {
-    let len_bytes = |chunk: &[u64]| chunk_len_bytes(chunk, element_len_bytes);
+    let len_bytes = |chunk: &[u64]| values_len_bytes(chunk, element_len_bytes);
     if chunk[0] > 1 && len_bytes(chunk) > largest {
         chunk[0] = (largest / (len_bytes(chunk) / chunk[0]).max(1)).max(1);
     }

@@ -11,6 +11,7 @@ use raddle_core::engine::claims_len_bytes;
 use raddle_core::error::CoreError;
 use raddle_core::memory::{MemoryBudget, Permit};
 use raddle_core::plan::ArrayPlan;
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::regrouping::blocks::TYPICAL_BLOCK_LEN_BYTES;
 use raddle_hdf5::model::{Dataset, Layout};
 use raddle_hdf5::read::ReaderLimits;
@@ -237,7 +238,7 @@ fn converted_len_bytes_of(plan: &MergePlan, array: usize) -> u64 {
 fn long_chunk_len_bytes(dataset: &Dataset, limits: ReaderLimits) -> Option<u64> {
     let Layout::Chunked { chunk_shape, .. } = &dataset.layout else { return None };
     let element_len_bytes = dataset.datatype.class.len_bytes();
-    let len_bytes = chunk_shape.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count));
+    let len_bytes = values_len_bytes(chunk_shape, element_len_bytes);
     Some(len_bytes).filter(|len_bytes| *len_bytes > limits.read_len_bytes)
 }
 

@@ -61,6 +61,7 @@ use crate::verify::record::StoredRecord;
 use raddle_codec::{Encoder, Filter, Pipeline};
 use raddle_core::engine::{EngineOptions, Placement};
 use raddle_core::plan::Plan;
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::pooled_file::FileIdentity;
 use raddle_hdf5::native::Encoding;
 use std::path::PathBuf;
@@ -261,7 +262,7 @@ impl ColumnPlan {
 
     /// Returns the number of uncompressed bytes of the column; for file-local types, only descriptors are counted.
     pub fn logical_len_bytes(&self, element_len_bytes: u64) -> u64 {
-        self.dims.iter().fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
+        values_len_bytes(&self.dims, element_len_bytes)
     }
 }
 
@@ -355,7 +356,7 @@ impl MergePlan {
     /// Returns the number of bytes per row of a column in the output: of all elements with the same index on axis 0.
     pub fn row_len_bytes(&self, column: ColumnIndex) -> u64 {
         let element_len_bytes = self.schema.columns[column as usize].model().datatype.class.len_bytes();
-        let others = self.columns[column as usize].dims.iter().skip(1);
-        others.fold(element_len_bytes, |product, &dim| product.saturating_mul(dim))
+        let others = self.columns[column as usize].dims.get(1..).unwrap_or(&[]);
+        values_len_bytes(others, element_len_bytes)
     }
 }

@@ -9,7 +9,7 @@ use crate::plan::{MergePlan, Route};
 use crate::schema::{Column, display_path};
 use raddle_core::engine::{DEFAULT_BATCH_LEN_BYTES, batch_len_bytes, claims_len_bytes};
 use raddle_core::plan::ArrayPlan;
-use raddle_core::plan::extent::Coordinates;
+use raddle_core::plan::extent::{Coordinates, values_len_bytes};
 use raddle_core::regrouping::blocks::block_shape;
 use raddle_core::regrouping::{Chunks, MAX_DECODES, Regrouping, TileMemory, choose};
 use raddle_hdf5::model::{Dataset, Layout};
@@ -190,7 +190,7 @@ fn source_chunks(plan: &MergePlan, array: &ArrayPlan, index: u32, buffers: Buffe
     let expected = chunks_of(template);
     let are_alike = column.templates.iter().all(|one| chunks_of(one).is_none_or(|of| expected.as_ref() == Some(&of)));
     let block_shape = block_shape(&array.shape, &shape, array.element_len_bytes, buffers.part_len_bytes);
-    let block_len_bytes = block_shape.iter().fold(array.element_len_bytes, |len, &count| len.saturating_mul(count));
+    let block_len_bytes = values_len_bytes(&block_shape, array.element_len_bytes);
     let is_cut = are_alike && block_len_bytes > buffers.reader.kept_len_bytes as u64;
     let longest_len_bytes = if is_cut { array.element_len_bytes } else { block_len_bytes };
     let part_len_bytes = longest_len_bytes.max(buffers.part_len_bytes);
@@ -229,7 +229,7 @@ fn source_chunk_shape(array: &ArrayPlan, column: &Column, template: &Dataset) ->
             // The last axes that a tile covers as a whole form one run, with the next axis.
             let whole = (0..axes).rev().take_while(|&axis| axis > 0 && array.tile_shape[axis] >= array.shape[axis]);
             let first = axes.saturating_sub(whole.count() + 1);
-            let run = array.tile_shape[first..].iter().fold(array.element_len_bytes, |len, &n| len.saturating_mul(n));
+            let run = values_len_bytes(&array.tile_shape[first..], array.element_len_bytes);
             let is_short = run < LONG_RUN_LEN_BYTES && first > 0 && first > column.axis;
             let row = |axis| if axis < first { 1 } else { array.shape[axis] };
             is_short.then(|| (0..axes).map(row).collect())

@@ -11,6 +11,7 @@ use crate::write::tiles::MergeWork;
 use crate::write::values::open_inputs;
 use foldhash::HashMap;
 use raddle_core::engine::{DryRun, Schedule, claim_message_len_bytes};
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::plan::{Batch, TileIndex};
 use std::collections::HashSet;
 
@@ -166,7 +167,7 @@ impl Traffic {
                 let of_input = match &column.boxes {
                     Some(_) => {
                         let dims = column.dims_in(piece.input);
-                        dims.iter().fold(array.element_len_bytes, |len, dim| len.saturating_mul(*dim)).max(1)
+                        values_len_bytes(&dims, array.element_len_bytes).max(1)
                     }
                     None => fact.rows.saturating_mul(array.row_len_bytes()).max(1),
                 };

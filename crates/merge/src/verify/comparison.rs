@@ -17,7 +17,7 @@ use crate::write::ranks::share_by_cost;
 use crate::write::values::{ColumnReader, open_pool};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel;
-use raddle_core::plan::extent::Extent;
+use raddle_core::plan::extent::{Extent, values_len_bytes};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::progress::{Event, Stage};
 use raddle_hdf5::logical::CanonicalElements;
@@ -274,7 +274,7 @@ impl<'p> Comparison<'p> {
             if let Some(boxes) = boxes(&[(self.expected, left), (self.found, right)], step, box_limit_len_bytes) {
                 blocks.extend((0..boxes.tile_count()).map(|number| {
                     let extent = boxes.tile_extent(number);
-                    let len_bytes = extent.count.iter().fold(boxes.element_len_bytes, |len, &count| len * count);
+                    let len_bytes = values_len_bytes(&extent.count, boxes.element_len_bytes);
                     let rows = extent.start[0]..extent.end(0);
                     ComparedBlock { left, right, rows, len_bytes, form: BlockComparison::Boxes(extent) }
                 }));

@@ -30,7 +30,7 @@ use raddle_core::digest::BlockPart;
 use raddle_core::engine::{Assignment, Context, EngineError, Round, TileForm, TileWork};
 use raddle_core::memory::MemoryBudget;
 use raddle_core::parallel::for_each;
-use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_box, fill_with};
+use raddle_core::plan::extent::{BoxSource, BoxTarget, Coordinates, Extent, copy_box, fill_with, values_len_bytes};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt, Rank};
 use raddle_core::report::StageTable;
@@ -519,7 +519,7 @@ impl<'p> TileWork for MergeWork<'p> {
         if let Route::Raw { .. } = self.plan.columns[column as usize].route {
             // Padding of a run is at its end.
             let extent = array.tile_extent(tile.index).count;
-            let len_bytes = extent.iter().fold(array.element_len_bytes, |len_bytes, count| len_bytes * count);
+            let len_bytes = values_len_bytes(&extent, array.element_len_bytes);
             stored.extend_from_slice(&raw[..len_bytes as usize]);
             return Ok(TileForm::Stored { filter_mask: 0 });
         }

@@ -26,6 +26,7 @@ use crate::knob::Settings;
 use crate::translate::{self, Abilities, TranslatedSettings};
 use clock::Clock;
 use raddle_core::output::read_back::evict;
+use raddle_core::plan::extent::values_len_bytes;
 use raddle_core::report::peak_rss_bytes;
 use raddle_hdf5::Hdf5Error;
 use raddle_hdf5::dynamic::{DynamicLibrary, DynamicMpi, Element, FileSettings, LibraryDataset, LibraryFile};
@@ -438,7 +439,7 @@ impl<'a> KernelRun<'a> {
             Element::F32 => 4,
             Element::F64 => 8,
         };
-        let len_bytes = dims.iter().fold(element_len_bytes, |product: u64, dim| product.saturating_mul(*dim));
+        let len_bytes = values_len_bytes(dims, element_len_bytes);
         let settings = self.settings.dataset_of(len_bytes);
         Ok(file.create_dataset(name, element, dims, &settings, self.settings.buffer_len_bytes)?)
     }

@@ -12,7 +12,7 @@ use raddle_core::cancel::CancelToken;
 use raddle_core::digest::Digest;
 use raddle_core::engine::{TileForm, TileWork};
 use raddle_core::parallel;
-use raddle_core::plan::extent::Extent;
+use raddle_core::plan::extent::{Extent, values_len_bytes};
 use raddle_core::plan::{ArrayPlan, Tile};
 use raddle_core::report::thread_cpu_ns;
 use raddle_hdf5::model::Layout;
@@ -252,7 +252,7 @@ impl<'p> Bench<'p> {
     ) -> Result<(TrialResult, TrialTime)> {
         let array = &work.plan().tiles.arrays[subject.array as usize];
         let region = trial.cut.tile_extent(trial.index);
-        let region_len_bytes = product(array.element_len_bytes, &region.count) as f64;
+        let region_len_bytes = values_len_bytes(&region.count, array.element_len_bytes) as f64;
         let (started_ns, started) = (thread_cpu_ns(), Instant::now());
         let RegionTrial { slots, read_ns, put_ns } = work.try_region(worker, subject.array, &region, values)?;
         let element_len = array.element_len_bytes.max(1) as usize;
@@ -423,7 +423,7 @@ fn regions_of(plan: &MergePlan, subject: &Subject, number: usize, chunk_shape: &
     let clipped: Vec<u64> = array.tile_shape.iter().zip(&array.shape).map(|(tile, len)| *tile.min(len)).collect();
     let (shape, count) = if part_of(&whole) == clipped { (whole, count_if_whole) } else { (region, count) };
     let part = part_of(&shape);
-    if part != clipped && product(array.element_len_bytes, &part) < MIN_PART_LEN_BYTES {
+    if part != clipped && values_len_bytes(&part, array.element_len_bytes) < MIN_PART_LEN_BYTES {
         return Vec::new();
     }
     let mut cut = array.clone();
@@ -457,17 +457,13 @@ fn region_shape(array: &ArrayPlan, chunk_shape: &[u64], len_bytes: u64) -> Vec<u
     let mut shape: Vec<u64> = chunk_shape.iter().zip(&array.shape).map(clip).collect();
     for axis in (0..shape.len()).rev() {
         let wanted = array.tile_shape[axis].min(array.shape[axis]).div_ceil(shape[axis]).max(1);
-        let chunks = (len_bytes / product(array.element_len_bytes, &shape).max(1)).clamp(1, wanted);
+        let chunks = (len_bytes / values_len_bytes(&shape, array.element_len_bytes).max(1)).clamp(1, wanted);
         shape[axis] = (shape[axis] * chunks).min(array.shape[axis]);
         if chunks < wanted {
             break;
         }
     }
     shape
-}
-
-fn product(element_len_bytes: u64, counts: &[u64]) -> u64 {
-    counts.iter().fold(element_len_bytes, |product, &count| product.saturating_mul(count))
 }
 
 impl Trial {

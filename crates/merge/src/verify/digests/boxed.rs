@@ -15,7 +15,7 @@ use crate::write::values::ColumnReader;
 use raddle_core::digest::RowBlockDigests;
 use raddle_core::parallel;
 use raddle_core::plan::ArrayPlan;
-use raddle_core::plan::extent::{BoxSource, Coordinates};
+use raddle_core::plan::extent::{BoxSource, Coordinates, values_len_bytes};
 use raddle_core::ranks::communicator::Communicator;
 use raddle_core::report::progress::{Event, Stage};
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ impl<'a> Check<'a> {
         let worker = || (ColumnReader::new(found, pool), Vec::new());
         parallel::for_each(&numbers, threads, watch.cancel, worker, |(reader, values), &number| {
             let extent = boxes.tile_extent(number);
-            let bytes = extent.count.iter().fold(boxes.element_len_bytes, |len, &count| len * count);
+            let bytes = values_len_bytes(&extent.count, boxes.element_len_bytes);
             values.clear();
             values.resize(bytes as usize, 0);
             if let Err(error) = reader.read_extent(column, array, &extent, values) {

@@ -5,7 +5,7 @@ use crate::error::{MergeError, Result};
 use crate::plan::MergePlan;
 use crate::write::values::ColumnReader;
 use raddle_core::engine::{Assignment, Context, StopSignal};
-use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent};
+use raddle_core::plan::extent::{BoxTarget, Coordinates, Extent, values_len_bytes};
 use raddle_core::plan::{ArrayPlan, Tile, TileIndex};
 use raddle_core::regrouping::Regrouping;
 use raddle_core::regrouping::blocks::{InputBlock, blocks};
@@ -59,7 +59,7 @@ pub(crate) fn read_part(
 
 /// Returns the length of the values of a box of an array.
 fn len_bytes(array: &ArrayPlan, extent: &Extent) -> u64 {
-    extent.count.iter().fold(array.element_len_bytes, |len, &count| len * count)
+    values_len_bytes(&extent.count, array.element_len_bytes)
 }
 
 impl FillerState {
