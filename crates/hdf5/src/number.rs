@@ -6,6 +6,7 @@
 
 use crate::model::{BitRange, ByteOrder, TypeClass};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Number type that uses all its bits: the integers of C and IEEE 754 floats of 32 and 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,6 +243,20 @@ fn append<T: Copy, const LEN: usize>(values: &[T], out: &mut Vec<u8>, encode: im
     for (place, value) in out[start..].as_chunks_mut().0.iter_mut().zip(values) {
         *place = encode(*value);
     }
+}
+
+/// Compares an integer with a float without rounding; `None` if the float is not a number. The integer must not be the
+/// smallest or largest one of 128 bits.
+pub fn compare_exactly(left: i128, right: f64) -> Option<Ordering> {
+    if right.is_nan() {
+        return None;
+    }
+    // Floats beyond the range become its ends.
+    let floor = right.floor() as i128;
+    Some(match left.cmp(&floor) {
+        Ordering::Equal if right.fract() != 0.0 => Ordering::Less,
+        order => order,
+    })
 }
 
 #[cfg(test)]

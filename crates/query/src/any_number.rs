@@ -1,7 +1,7 @@
 //! Numbers of any type, which are compared exactly.
 
 use crate::numbers::{Number, with_words};
-use raddle_hdf5::number::NumberType;
+use raddle_hdf5::number::{NumberType, compare_exactly};
 use std::cmp::Ordering;
 
 /// A number of any type.
@@ -16,8 +16,8 @@ impl PartialOrd for AnyNumber {
         match (self, other) {
             (Self::Integer(left), Self::Integer(right)) => Some(left.cmp(right)),
             (Self::Float(left), Self::Float(right)) => left.partial_cmp(right),
-            (Self::Integer(left), Self::Float(right)) => compare(*left, *right),
-            (Self::Float(left), Self::Integer(right)) => compare(*right, *left).map(Ordering::reverse),
+            (Self::Integer(left), Self::Float(right)) => compare_exactly(*left, *right),
+            (Self::Float(left), Self::Integer(right)) => compare_exactly(*right, *left).map(Ordering::reverse),
         }
     }
 }
@@ -50,19 +50,6 @@ impl AnyNumber {
             Self::Float(value) => format!("{value:?}"),
         }
     }
-}
-
-/// Compares an integer of at most 64 bits with a float.
-fn compare(left: i128, right: f64) -> Option<Ordering> {
-    if right.is_nan() {
-        return None;
-    }
-    // Floats beyond the range become its ends, which no integer of 64 bits is.
-    let floor = right.floor() as i128;
-    Some(match left.cmp(&floor) {
-        Ordering::Equal if right.fract() != 0.0 => Ordering::Less,
-        order => order,
-    })
 }
 
 /// Decodes integers.

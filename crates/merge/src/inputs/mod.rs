@@ -4,6 +4,7 @@
 //! that the scan can report all bad inputs together. Invariant: the list names every file once, unless duplicates were
 //! requested.
 
+mod first_value;
 pub(crate) mod left_out_coordinates;
 pub(crate) mod left_out_scales;
 pub(crate) mod linked_files;

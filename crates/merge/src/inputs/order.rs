@@ -1,19 +1,17 @@
 //! Sorting of files by the first values of some of their datasets, usually run and subrun.
 //!
-//! Only metadata and one element of each dataset are read. Invariant: files with equal values keep their order.
+//! Only metadata and the first value of each dataset are read. Invariant: files with equal values keep their order.
 
 use crate::error::{BadInput, MergeError, MissingKey, Result};
+use crate::inputs::first_value::{FirstValue, Found, first_value};
 use crate::inputs::reader::InputReader;
-use crate::number;
 use crate::options::{MergeOptions, Watch};
 use crate::schema::display_path;
-use raddle_codec::Pipeline;
 use raddle_core::parallel;
 use raddle_core::report::progress::{Event, RunningStage, Stage};
 use raddle_hdf5::Hdf5Error;
-use raddle_hdf5::model::{Dataset, FileTree, Layout, LinkTarget, ObjectKind, TypeClass};
-use raddle_hdf5::native::Encoding;
-use raddle_hdf5::read::{BoxRead, DatasetReader, DatasetSource, ReaderLimits};
+use raddle_hdf5::model::{Dataset, FileTree, Object, ObjectKind, TypeClass};
+use raddle_hdf5::paths::{ResolvedPath, find_in};
 use raddle_hdf5::source::InputFile;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -27,13 +25,8 @@ pub struct SortedInputs {
     pub without_rows: Vec<PathBuf>,
 }
 
-/// First value of a dataset, comparable with first values of the same dataset in other inputs.
-#[derive(Debug, Clone, PartialEq)]
-enum Key {
-    Integer(i128),
-    Float(f64),
-    Text(Vec<u8>),
-}
+/// Reason why values of a dataset cannot be compared with those of the first input.
+const OTHER_MEANING: &str = "has other units, another scale or another offset than in the first input";
 
 /// Reason why an input has no key.
 #[derive(Debug)]
@@ -52,25 +45,11 @@ impl From<Hdf5Error> for NoKey {
     }
 }
 
-type FirstValues = std::result::Result<Vec<Key>, NoKey>;
+type FirstValues = std::result::Result<Vec<FirstValue>, NoKey>;
 
-impl Key {
-    fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Integer(left), Self::Integer(right)) => left.cmp(right),
-            (Self::Float(left), Self::Float(right)) => left.total_cmp(right),
-            (Self::Integer(left), Self::Float(right)) => (*left as f64).total_cmp(right),
-            (Self::Float(left), Self::Integer(right)) => left.total_cmp(&(*right as f64)),
-            (Self::Text(left), Self::Text(right)) => left.cmp(right),
-            (Self::Text(_), _) => Ordering::Greater,
-            (_, Self::Text(_)) => Ordering::Less,
-        }
-    }
-}
-
-fn compare(left: &[Key], right: &[Key]) -> Ordering {
+fn compare(left: &[FirstValue], right: &[FirstValue]) -> Ordering {
     let pairs = left.iter().zip(right);
-    pairs.map(|(left, right)| left.compare(right)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    pairs.map(|(left, right)| left.key.compare(&right.key)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Sorts the inputs of a merge (`--sort-by`) by the first values of `datasets`, the first dataset being the most
@@ -164,7 +143,31 @@ fn first_values(
         },
     )?;
     scanning.finish();
-    Ok(values)
+    Ok(comparable(values, datasets))
+}
+
+/// Makes first values comparable: times whose units differ become instants. Values whose meaning differs otherwise from
+/// that of the first input are replaced by an error.
+fn comparable(mut values: Vec<FirstValues>, datasets: &[Vec<u8>]) -> Vec<FirstValues> {
+    for (at, dataset) in datasets.iter().enumerate() {
+        let of_inputs = || values.iter().filter_map(|values| Some(&values.as_ref().ok()?[at]));
+        let Some(first) = of_inputs().next() else { continue };
+        let (meaning, calendar) = (first.meaning.clone(), first.instant.as_ref().map(|(calendar, _)| *calendar));
+        let is_alike = |value: &FirstValue| value.meaning == meaning;
+        if of_inputs().all(is_alike) {
+            continue;
+        }
+        let is_instant = |value: &FirstValue| value.instant.as_ref().is_some_and(|(found, _)| Some(*found) == calendar);
+        for values in &mut values {
+            let Ok(found) = values else { continue };
+            match &found[at].instant {
+                Some((_, instant)) if is_instant(&found[at]) => found[at].key = instant.clone(),
+                _ if is_alike(&found[at]) => {}
+                _ => *values = Err(NoKey::Missing { dataset: display_path(dataset), reason: OTHER_MEANING }),
+            }
+        }
+    }
+    values
 }
 
 /// Returns the first value of each dataset of one input.
@@ -174,66 +177,30 @@ fn of_file(path: &Path, datasets: &[Vec<u8>], reader: &InputReader) -> FirstValu
     datasets.iter().map(|name| key(&file, &tree, name, reader)).collect()
 }
 
-fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> std::result::Result<Key, NoKey> {
+fn key(file: &InputFile, tree: &FileTree, name: &[u8], reader: &InputReader) -> std::result::Result<FirstValue, NoKey> {
     let refused = |reason| NoKey::Missing { dataset: display_path(name), reason };
-    let dataset = find(tree, name).ok_or_else(|| refused("does not exist"))?;
-    if let TypeClass::VariableString { .. } = &*dataset.datatype.class {
+    let found = find_object(tree, name).ok_or_else(|| refused("does not exist"))?;
+    if let TypeClass::VariableString { .. } = &*found.1.datatype.class {
         return Err(refused("is a string of variable length; sort by numbers or by strings of fixed length"));
     }
-    let first =
-        first_element(file, tree, dataset, name, reader).map_err(|error| error.in_object(display_path(name)))?;
-    let value = first.ok_or_else(|| NoKey::Empty { dataset: display_path(name) })?;
-    match &*dataset.datatype.class {
-        class @ TypeClass::Integer { .. } => number::integer(class, &value).map(Key::Integer),
-        class @ TypeClass::Float { .. } => number::float(class, &value).map(|number| Key::Float(number.value)),
-        TypeClass::FixedString { .. } => Some(Key::Text(value)),
-        _ => None,
+    match first_value(file, tree, found, name, reader).map_err(|error| error.in_object(display_path(name)))? {
+        Found::Value(value) => Ok(value),
+        Found::Empty => Err(NoKey::Empty { dataset: display_path(name) }),
+        Found::Unordered => Err(refused("is neither a number nor a string of fixed length")),
     }
-    .ok_or_else(|| refused("is neither a number nor a string of fixed length"))
 }
 
-/// Returns the dataset at an absolute path, following hard links.
+/// Returns the dataset at an absolute path, following hard and soft links.
 pub(crate) fn find<'t>(tree: &'t FileTree, path: &[u8]) -> Option<&'t Dataset> {
-    let mut object = tree.objects.first()?;
-    for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-        let ObjectKind::Group(group) = &object.kind else { return None };
-        let LinkTarget::Hard(index) = group.links.iter().find(|link| link.name == name)?.target else { return None };
-        object = &tree.objects[index as usize];
-    }
-    match &object.kind {
-        ObjectKind::Dataset(dataset) => Some(dataset),
-        _ => None,
-    }
+    find_object(tree, path).map(|(_, dataset)| dataset)
 }
 
-/// Returns the first element of a dataset, as stored; `None` if it has no elements.
-fn first_element(
-    file: &InputFile,
-    tree: &FileTree,
-    dataset: &Dataset,
-    name: &[u8],
-    reader: &InputReader,
-) -> raddle_hdf5::Result<Option<Vec<u8>>> {
-    let dims = dataset.dataspace.dims();
-    if dataset.dataspace.element_count().unwrap_or(0) == 0 {
-        return Ok(None);
+/// Returns the object at an absolute path, following hard and soft links, if it is a dataset.
+fn find_object<'t>(tree: &'t FileTree, path: &[u8]) -> Option<(&'t Object, &'t Dataset)> {
+    let Ok(ResolvedPath::Object(index)) = find_in(tree, path) else { return None };
+    let object = tree.objects.get(index as usize)?;
+    match &object.kind {
+        ObjectKind::Dataset(dataset) => Some((object, dataset)),
+        _ => None,
     }
-    let len_bytes = dataset.datatype.class.len_bytes() as usize;
-    if matches!(dataset.layout, Layout::Virtual | Layout::External { .. }) {
-        let rows = (!dims.is_empty()).then_some(0..1);
-        let mut values = reader.read_values(file.path(), name, rows)?;
-        values.truncate(len_bytes);
-        return Ok(Some(values));
-    }
-    let pipeline = Pipeline::new(&dataset.filters, len_bytes).map_err(|error| Hdf5Error::Unsupported {
-        path: file.path().to_path_buf(),
-        address: 0,
-        what: error.to_string(),
-    })?;
-    let source = DatasetSource { file, encoding: Encoding::of(tree), dataset, pipeline: &pipeline };
-    let (start, count) = (vec![0; dims.len()], vec![1; dims.len()]);
-    let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &start };
-    let mut element = vec![0; len_bytes];
-    DatasetReader::new(ReaderLimits::default()).read_box(&source, &target, &mut element)?;
-    Ok(Some(element))
 }

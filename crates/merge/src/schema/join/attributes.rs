@@ -24,8 +24,9 @@ pub(super) enum Guard {
     Nothing,
 }
 
-/// Names of attributes that define the meaning of values, as lower-case letters; they mean the same in most formats.
-const MEANING: [&[u8]; 17] = [
+/// Names of attributes that define which numbers stored values mean, as lower-case letters; they mean the same in most
+/// formats.
+const SCALE: [&[u8]; 15] = [
     b"units",
     b"unit",
     b"unitsi",
@@ -39,11 +40,12 @@ const MEANING: [&[u8]; 17] = [
     b"offset",
     b"intercept",
     b"caloffset",
-    b"fillvalue",
-    b"missingvalue",
     b"unsigned",
     b"calendar",
 ];
+
+/// Names of attributes that define which stored values are missing, as lower-case letters.
+const MISSING: [&[u8]; 2] = [b"fillvalue", b"missingvalue"];
 
 /// Ways to resolve a difference in an attribute that defines the meaning of values.
 const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
@@ -57,8 +59,13 @@ impl Guard {
             Self::OtherMeaning => !is_lacking,
             Self::Nothing => false,
         };
-        is_asked && MEANING.iter().any(|guarded| are_same_letters(name, guarded))
+        is_asked && (defines_scale(name) || MISSING.iter().any(|guarded| are_same_letters(name, guarded)))
     }
+}
+
+/// Returns whether the attribute with this name defines which numbers stored values mean, such as `units`.
+pub(crate) fn defines_scale(name: &[u8]) -> bool {
+    SCALE.iter().any(|guarded| are_same_letters(name, guarded))
 }
 
 /// Returns whether a name is spelt with these lower-case letters: `Scale_Factor`, `SCALE FACTOR` and `ScaleFactor` are the

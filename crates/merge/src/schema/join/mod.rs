@@ -24,6 +24,7 @@ mod policy;
 mod stack_dimension;
 
 pub use added::AddedColumn;
+pub(crate) use attributes::defines_scale;
 pub use describe::describe;
 pub(crate) use describe::describe_both;
 pub(crate) use describe_value::describe_value;
