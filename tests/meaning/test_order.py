@@ -219,6 +219,30 @@ def test_files_without_a_time_keep_their_order(tmp_path):
     MERGING.equal(inputs, judge=judge)
 
 
+def test_files_without_a_valid_time_do_not_end_the_order_of_the_others(tmp_path, raddle):
+    """They stay behind the file that precedes them."""
+    ends, begins, goes_on = months(tmp_path, ["ends.nc", "begins.nc", "goes_on.nc"], [4, 0, 2])
+    missing = [write(tmp_path / f"missing_{number}.nc", simple(number, times=[np.nan, np.nan])) for number in (8, 9)]
+
+    def merged(*inputs, options=()):
+        raddle("merge", *inputs, "-o", tmp_path / "out.nc", "--force", *options)
+        with netCDF4.Dataset(tmp_path / "out.nc") as file:
+            file.set_auto_mask(False)
+            return file["time"][:].tolist(), file["tas"][:, 0].tolist()
+
+    times, fields = merged(missing[0], ends, missing[1], begins, goes_on)
+    np.testing.assert_equal(times, [np.nan, np.nan, 0, 1, 2, 3, 4, 5, np.nan, np.nan])
+    assert fields == [800, 802, 0, 2, 200, 202, 400, 402, 900, 902]
+    times, fields = merged(begins, missing[0], goes_on)
+    np.testing.assert_equal(times, [0, 1, np.nan, np.nan, 2, 3])
+    again = write(tmp_path / "again.nc", simple(1))
+    TIMES.refused([begins, missing[0], again], names=["begins.nc", "again.nc", "/time", "--overlap"])
+    times, fields = merged(begins, missing[0], again, options=["--overlap", "first"])
+    np.testing.assert_equal(times, [0, 1, np.nan, np.nan, 2, 3])
+    assert fields == [0, 2, 800, 802, 102, 104]
+    raddle("verify", tmp_path / "out.nc", "--against", begins, missing[0], again)
+
+
 def test_append_continues_after_the_last_time(tmp_path, raddle):
     inputs = months(tmp_path, ["a.nc", "b.nc", "c.nc"], [0, 2, 4])
     output = TIMES.equal(inputs[:2], times=[0, 1, 2, 3])

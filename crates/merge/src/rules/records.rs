@@ -70,15 +70,14 @@ pub(super) fn order<'p>(
         return Ok(RecordOrder::Kept);
     }
     let mut coordinates = Coordinates { plan, reader, column, number };
-    let mut spans = Vec::new();
+    let (mut spans, mut unplaced) = (Vec::new(), Vec::new());
     for (input, _) in (0..).zip(scanned.facts.iter()).filter(|(_, fact)| fact.rows > 0) {
         match Span::of(input, &coordinates.of_input(input)?) {
             Some(span) => spans.push(span),
-            // An input without any valid time has no position in the order.
-            None => return Ok(RecordOrder::Kept),
+            None => unplaced.push(input),
         }
     }
-    let found = match by_spans(plan, column, &spans) {
+    let found = match by_spans(plan, column, &spans, &unplaced) {
         Ok(Some(order)) => Ok(order),
         Ok(None) => trim(&mut coordinates, &spans)?,
         Err(refusal) => Err(refusal),
@@ -108,11 +107,13 @@ impl Refusal {
     }
 }
 
-/// Determines the order of inputs whose records do not overlap; `None` if they are in order and do overlap.
+/// Determines the order of inputs whose records do not overlap; `None` if they are in order and do overlap. `unplaced`
+/// are inputs whose coordinates are all missing, ascending.
 fn by_spans(
     plan: &MergePlan,
     column: ColumnIndex,
     spans: &[Span],
+    unplaced: &[u32],
 ) -> std::result::Result<Option<RecordOrder>, Refusal> {
     let descends = spans.iter().all(|span| span.first >= span.last) && spans.iter().any(|span| span.first > span.last);
     let mut sorted: Vec<usize> = (0..spans.len()).collect();
@@ -143,9 +144,14 @@ fn by_spans(
         return Err(Refusal::new("records after those of the file", found, Vec::new()));
     }
     // Inputs without records stay in front, in their order.
-    let with_records: Vec<u32> = spans.iter().map(|span| span.input).collect();
+    let with_records: HashSet<u32> = spans.iter().map(|span| span.input).chain(unplaced.iter().copied()).collect();
     let without = (0..plan.inputs.len() as u32).filter(|input| !with_records.contains(input));
-    let order = without.chain(sorted.iter().map(|&at| spans[at].input)).collect();
+    let mut order: Vec<u32> = without.chain(sorted.iter().map(|&at| spans[at].input)).collect();
+    // An input without a time stays behind its predecessor.
+    for &input in unplaced {
+        let place = order.iter().position(|&other| Some(other) == input.checked_sub(1)).map_or(0, |before| before + 1);
+        order.insert(place, input);
+    }
     Ok(Some(RecordOrder::Other(order, display_path(plan.schema.column_path(column)))))
 }
 
@@ -186,7 +192,7 @@ fn trim(coordinates: &mut Coordinates<'_, '_>, spans: &[Span]) -> Result<std::re
             }
         }
     }
-    if plan.growth.is_some() && taken.first().is_some_and(|of_file| of_file.count < spans[0].count) {
+    if plan.growth.is_some() && spans.iter().any(|span| span.input == 0 && taken[0].count < span.count) {
         let found = "records that would replace those of the file; --overlap first keeps these";
         return Ok(Err(Refusal::new("records that the file lacks", found, Vec::new())));
     }
