@@ -140,7 +140,7 @@ def test_positions_along_a_dimension_that_is_left_out(tmp_path, raddle, has_coor
     options = ["--include", "station_index", "--include", "temperature"]
     RAGGED.refused(inputs, *options, names=["/station_index", "station", "left out", "--exclude"])
     raddle("split", *inputs, "--by", "variable", "--dir", tmp_path / "split")
-    outputs = [tmp_path / "split" / "station_index.nc"]
+    outputs = [tmp_path / "split" / "temperature.nc"]
     outputs.append(RAGGED.equal(inputs, "--exclude", "name", judge=None))
     for output in outputs:
         with netCDF4.Dataset(output) as file:

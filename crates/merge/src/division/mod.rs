@@ -73,6 +73,11 @@ impl OutputPart {
         options.selection = Selection::new(&include, exclude, keep)?;
         let conventions = &mut options.conventions;
         conventions.rules.retain(|rule| datasets.iter().any(|path| rule.matches(path)));
+        let dims: Vec<&str> = conventions.dims(has).into_iter().filter(|name| has(name)).collect();
+        if !dims.is_empty() {
+            // The other dimensions may not exist in this output.
+            conventions.dim = Some(dims.join(","));
+        }
         if self.is_once {
             // Nothing is concatenated. The dimension also holds for a comparison with all inputs.
             (conventions.new_dim, conventions.tiles) = (None, None);

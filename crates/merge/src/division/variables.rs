@@ -1,20 +1,43 @@
 //! The variables of a merge that get separate outputs, each with the datasets that describe it.
 //!
-//! A variable is described by the coordinates of its dimensions, and by the variables that CF attributes name:
-//! `coordinates`, `bounds`, `climatology`, `cell_measures`, `grid_mapping` and `formula_terms`. Invariant: each dataset
-//! is a variable or describes one.
+//! A variable is described by the coordinates of its dimensions, and by the variables that attributes of CF and UGRID
+//! name, such as `coordinates`, `bounds`, `cell_measures`, `grid_mapping`, `formula_terms`, `geometry` and `mesh`. An
+//! element of a ragged array is described by the variables that assign it to its station or profile. Invariant: each
+//! dataset is a variable or describes one.
 
 use super::column_len_bytes;
 use crate::conventions::cf::{paths_of_name, references};
 use crate::plan::{Dimensions, MergePlan};
-use crate::schema::attribute::text;
+use crate::schema::attribute::{named, text};
 use crate::schema::{ABSENT, ColumnIndex, EntryIndex, Role, SchemaEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// CF attributes that name the variables that describe another one. In `cell_measures`, each name follows its
-/// measure and a colon.
-const DESCRIBING: [&str; 5] = ["coordinates", "bounds", "climatology", MEASURES, "grid_mapping"];
+/// Attributes of CF and UGRID that name variables or dimensions that describe a variable, in addition to those of
+/// geometries and meshes. In `cell_measures`, each name follows its measure and a colon.
+const DESCRIBING: [&str; 10] = [
+    "coordinates",
+    "bounds",
+    "climatology",
+    MEASURES,
+    "grid_mapping",
+    "geometry",
+    "nodes",
+    "mesh",
+    "location_index_set",
+    references::GATHERED,
+];
 const MEASURES: &str = "cell_measures";
+/// Attributes of a mesh that name connectivity of other elements than nodes.
+const NEIGHBOURS: [&str; 6] = [
+    "face_face_connectivity",
+    "edge_face_connectivity",
+    "boundary_node_connectivity",
+    "volume_edge_connectivity",
+    "volume_face_connectivity",
+    "volume_volume_connectivity",
+];
+/// CF attribute of the variable that identifies the stations, profiles or trajectories along its dimension.
+const ROLE: &str = "cf_role";
 /// CF attribute that names terms of a formula, such as the surface pressure, which may be variables themselves.
 const TERMS: &str = "formula_terms";
 
@@ -80,8 +103,7 @@ pub fn variables(plan: &MergePlan) -> Vec<OutputVariable> {
     let entries = &plan.schema.entries;
     let by_path: BTreeMap<&[u8], EntryIndex> =
         entries.iter().zip(0..).filter(|(entry, _)| is_dataset(entry)).map(|(entry, at)| (&*entry.path, at)).collect();
-    let dimensions = Dimensions::of(&plan.schema);
-    let graph = Graph { plan, by_path, dimensions };
+    let graph = Graph::new(plan, by_path);
     let mut describing: BTreeSet<EntryIndex> = BTreeSet::new();
     for (&path, &at) in &graph.by_path {
         let entry = &entries[at as usize];
@@ -121,9 +143,34 @@ struct Graph<'p> {
     plan: &'p MergePlan,
     by_path: BTreeMap<&'p [u8], EntryIndex>,
     dimensions: Dimensions,
+    /// Datasets that describe the elements along a dimension, by its path: they identify stations, or assign elements of
+    /// ragged arrays to them.
+    of_elements: BTreeMap<Vec<u8>, Vec<EntryIndex>>,
 }
 
-impl Graph<'_> {
+impl<'p> Graph<'p> {
+    fn new(plan: &'p MergePlan, by_path: BTreeMap<&'p [u8], EntryIndex>) -> Self {
+        let mut graph = Self { plan, by_path, dimensions: Dimensions::of(&plan.schema), of_elements: BTreeMap::new() };
+        for &at in graph.by_path.values() {
+            let entry = &plan.schema.entries[at as usize];
+            let counted =
+                text(&entry.attributes, references::COUNTED).and_then(|name| graph.find(&entry.path, name.trim()));
+            let counted = counted.map(|dimension| plan.schema.entries[dimension as usize].path.clone());
+            let describes_own =
+                [references::INSTANCE, ROLE].iter().any(|name| named(&entry.attributes, name).is_some());
+            let own = graph.names(entry).into_iter().next().filter(|_| describes_own).into_iter().flatten();
+            for dimension in counted.into_iter().chain(own) {
+                graph.of_elements.entry(dimension).or_default().push(at);
+            }
+        }
+        graph
+    }
+
+    /// Returns the paths of the dimensions of each axis of a dataset.
+    fn names(&self, entry: &SchemaEntry) -> Vec<Vec<Vec<u8>>> {
+        self.dimensions.names(entry, self.plan.schema.rank(entry))
+    }
+
     /// Returns whether a dataset is the scale of a dimension.
     fn is_scale(&self, path: &[u8]) -> bool {
         let entry = &self.plan.schema.entries[self.by_path[path] as usize];
@@ -138,8 +185,13 @@ impl Graph<'_> {
 
     /// Returns the datasets that exist only to describe an entry.
     fn described_by(&self, entry: &SchemaEntry) -> Vec<EntryIndex> {
-        let mut found = Vec::new();
-        for attribute in DESCRIBING {
+        let names = self.names(entry);
+        let of_elements = names.iter().flatten().filter_map(|dimension| self.of_elements.get(dimension)).flatten();
+        let mut found: Vec<EntryIndex> = of_elements.copied().collect();
+        for attribute in
+            DESCRIBING.iter().chain(&references::OF_GEOMETRY).chain(&references::OF_MESH).chain(&NEIGHBOURS)
+        {
+            let attribute = *attribute;
             let names = text(&entry.attributes, attribute).unwrap_or_default();
             let names = names.split_whitespace().filter(|word| attribute != MEASURES || !word.ends_with(':'));
             found.extend(names.filter_map(|name| self.find(&entry.path, name.trim_end_matches(':'))));
@@ -168,7 +220,7 @@ impl Graph<'_> {
                 continue;
             }
             let entry = &self.plan.schema.entries[at as usize];
-            let names = self.dimensions.names(entry, self.plan.schema.rank(entry));
+            let names = self.names(entry);
             open.extend(names.iter().flatten().filter_map(|name| self.by_path.get(name.as_slice())));
             open.extend(self.described_by(entry));
             open.extend(self.terms(entry));

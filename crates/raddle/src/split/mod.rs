@@ -85,8 +85,9 @@ pub struct SplitRequest {
 pub struct Division {
     /// Write one file per variable, with its coordinates and everything else that describes it
     ///
-    /// In netCDF these are the coordinates of its dimensions, and the variables that its attributes coordinates,
-    /// bounds, cell_measures, grid_mapping and formula_terms name. Scalars that nothing names are in every file.
+    /// In netCDF these are the coordinates of its dimensions, and the variables that attributes name, such as
+    /// coordinates, bounds, cell_measures, grid_mapping, formula_terms, geometry and mesh. Scalars that nothing names are
+    /// in every file.
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     pub by: Option<SplitUnit>,
 
