@@ -6,7 +6,9 @@ from pathlib import Path
 import h5py
 import netCDF4
 import numpy as np
+import pandas
 import pytest
+import scipy.sparse
 import xarray as xr
 from merging import _without_wraps
 
@@ -246,6 +248,29 @@ def test_tables_are_divided_between_inputs(tmp_path, raddle):
     sizes = raddle("split", *inputs, "--size-per-file", "200", "--dir", tmp_path / "sizes", "--dry-run", "--json").stdout
     assert [Path(file["output"]).name for file in json.loads(sizes)["files"]] == ["part_0001.h5", "part_0002.h5"]
     assert not (tmp_path / "sizes").exists()
+
+
+@pytest.mark.parametrize("axis", ["obs", "var"])
+def test_observations_of_anndata_are_counted_and_not_stored_numbers(tmp_path, raddle, axis):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    inputs = []
+    for number, count in enumerate((4, 2, 3)):
+        matrix = scipy.sparse.csr_matrix(np.ones((count, 5), "f4"))
+        names = [f"{number}_{row}" for row in range(count)]
+        kind = pandas.Categorical(["a", "b"] * count, categories=["a", "b", "c"])[:count]
+        along = pandas.DataFrame({"kind": kind}, index=names)
+        other = pandas.DataFrame(index=[f"{at}" for at in range(5)])
+        inputs.append(tmp_path / f"{number}.h5ad")
+        frames = {"obs": along, "var": other} if axis == "obs" else {"obs": other, "var": along}
+        anndata.AnnData(matrix if axis == "obs" else matrix.T.tocsr(), **frames).write_h5ad(inputs[-1])
+    raddle("split", *inputs, "--rows-per-file", 6, "--dir", tmp_path / "out", "--axis", axis)
+    for path, group in zip(sorted((tmp_path / "out").iterdir()), (inputs[:2], inputs[2:]), strict=True):
+        found, wanted = anndata.read_h5ad(path), anndata.concat([anndata.read_h5ad(part) for part in group], axis=axis)
+        assert list(found.obs_names) == list(wanted.obs_names) and list(found.var_names) == list(wanted.var_names)
+        np.testing.assert_array_equal(found.X.toarray(), wanted.X.toarray())
+        assert getattr(found, axis)["kind"].tolist() == getattr(wanted, axis)["kind"].tolist()
+    refused = raddle("split", *inputs, "--rows-per-file", 3, "--dir", tmp_path / "none", "--axis", axis, expect=3).stderr
+    assert "has 4 rows" in refused, refused
 
 
 def test_an_input_that_is_too_long_is_named(tmp_path, raddle):

@@ -5,9 +5,10 @@
 use super::column_len_bytes;
 use super::variables::OutputVariable;
 use super::{OutputPart, range_of};
+use crate::conventions::Choice;
 use crate::error::{MergeError, Result};
 use crate::plan::{Dimensions, MergePlan};
-use crate::schema::{ColumnIndex, display_path, is_named};
+use crate::schema::{ColumnIndex, display_path, is_named, parent_path};
 use crate::subset::resolve::lengths;
 use raddle_hdf5::model::Dataspace;
 use std::collections::BTreeSet;
@@ -140,6 +141,16 @@ fn at_rows(
     Ok(parts.collect())
 }
 
+/// Returns the columns whose rows are counted: of AnnData those of the data frame of observations or variables, because
+/// sparse matrices have a row for each stored number; otherwise all.
+fn counted_columns(plan: &MergePlan, divided: &[ColumnIndex]) -> Vec<ColumnIndex> {
+    let frame = format!("/{}", plan.options.conventions.axis.of_anndata().frame());
+    let is_counted = |column: &&ColumnIndex| {
+        plan.convention != Some(Choice::Anndata) || parent_path(plan.schema.column_path(**column)) == frame.as_bytes()
+    };
+    divided.iter().filter(is_counted).copied().collect()
+}
+
 /// Divides an output between inputs, with as many inputs in each part as the limit allows.
 fn between_inputs(
     plan: &MergePlan,
@@ -151,7 +162,8 @@ fn between_inputs(
     let (repeated, divided): (Vec<ColumnIndex>, Vec<ColumnIndex>) =
         variable.columns.iter().partition(|column| scanned(column).is_once);
     let fixed_bytes: u64 = repeated.iter().fold(0, |sum, &column| sum.saturating_add(column_len_bytes(plan, column)));
-    let rows_of = |input: usize| divided.iter().map(|column| scanned(column).facts[input].rows).max().unwrap_or(0);
+    let counted = counted_columns(plan, &divided);
+    let rows_of = |input: usize| counted.iter().map(|column| scanned(column).facts[input].rows).max().unwrap_or(0);
     let bytes_of = |input: usize| {
         let of_column = |column: &ColumnIndex| {
             let row_len_bytes = column_len_bytes(plan, *column) / scanned(column).rows().max(1);
