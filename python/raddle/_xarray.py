@@ -8,6 +8,8 @@ the same length or, if there is none, a dimension named ``phony_dim_0`` and so o
 
 from __future__ import annotations
 
+import io
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,6 +22,7 @@ from raddle._dataset import Dataset
 from raddle._file import File
 from raddle._group import Group
 from raddle._object import Datatype, HdfObject, Unreadable
+from raddle._sources import SIGNATURE
 from raddle._values import Empty
 from raddle._xarray_variables import Values, encoding
 from raddle.errors import UsageError
@@ -182,7 +185,7 @@ def _axes(datasets: list[Dataset]) -> list[tuple[list[str | None], bool]]:
 
 
 def _is_scale(member: Any) -> bool:
-    return isinstance(member, Dataset) and member.attrs.get("CLASS") == b"DIMENSION_SCALE"
+    return isinstance(member, Dataset) and member.is_scale
 
 
 def _is_unlimited(member: Any) -> bool:
@@ -270,7 +273,7 @@ class RaddleBackend(BackendEntrypoint):
         threads: int | None = None,
     ) -> XarrayDataset:
         """Opens a group of a file (default: the root) as an xarray dataset; ``threads`` as in `raddle.open`."""
-        file = File(filename_or_obj, threads=threads)
+        file = _opened(filename_or_obj, threads)
         store = _Store(file, _group(file, group), count())
         dataset = StoreBackendEntrypoint().open_dataset(
             store,
@@ -298,7 +301,7 @@ class RaddleBackend(BackendEntrypoint):
 
         ``decoders`` are the other parameters of `open_dataset`.
         """
-        file = File(filename_or_obj, threads=threads)
+        file = _opened(filename_or_obj, threads)
         numbers = count()
         datasets: dict[str, XarrayDataset] = {}
         in_use: set[str] = set()
@@ -321,6 +324,15 @@ class RaddleBackend(BackendEntrypoint):
         for path, dataset in datasets.items():
             tree[path].set_close(dataset._close)
         return tree
+
+
+def _opened(source: Any, threads: int | None) -> File:
+    """Opens what other engines accept, too: paths that begin with ``~``, and the content of a file as bytes."""
+    if isinstance(source, bytes) and source.startswith(SIGNATURE):
+        return File(io.BytesIO(source), threads=threads)
+    if isinstance(source, (str, os.PathLike)):
+        source = os.path.expanduser(source)
+    return File(source, threads=threads)
 
 
 def _close_last(file: File, in_use: set[str], path: str) -> None:

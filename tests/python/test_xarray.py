@@ -403,3 +403,40 @@ def test_a_short_second_dimension_continues_with_fill_values(xarray, tmp_path):
     with xarray.open_dataset(tmp_path / "short.nc", engine=RaddleBackend, mask_and_scale=False) as ours:
         assert ours["short"].values.tolist() == [[5, -1, -1], [6, -1, -1]]
         assert ours["short"][1, 2].values == -1 and ours["short"][1, 0].values == 6
+
+
+def test_xarray_opens_what_its_other_engines_open(xarray, weather, monkeypatch):
+    from raddle._xarray import RaddleBackend
+
+    monkeypatch.setenv("HOME", str(weather.parent))
+    for source in (f"~/{weather.name}", type(weather)("~", weather.name), weather.read_bytes()):
+        with (
+            xarray.open_dataset(source, engine=RaddleBackend) as ours,
+            xarray.open_dataset(source, engine="h5netcdf") as theirs,
+        ):
+            xarray.testing.assert_identical(ours, theirs)
+    with xarray.open_datatree(f"~/{weather.name}", engine=RaddleBackend) as tree:
+        assert "model" in tree
+
+
+def test_an_axis_with_several_scales_is_named_as_in_other_engines(xarray, tmp_path):
+    pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
+    from raddle._xarray import RaddleBackend
+
+    path = tmp_path / "scales.h5"
+    with h5py.File(path, "w", track_order=True) as file:
+        for name in "abc":
+            file[name] = np.arange(3.0)
+            file[name].make_scale(name)
+        for name, axes in {"v": ["ba"], "w": ["cb", "a"], "u": ["abc"]}.items():
+            file[name] = np.zeros([3] * len(axes))
+            for axis, scales in enumerate(axes):
+                for scale in scales:
+                    file[name].dims[axis].attach_scale(file[scale])
+    with (
+        xarray.open_dataset(path, engine=RaddleBackend) as ours,
+        xarray.open_dataset(path, engine="netcdf4") as theirs,
+        xarray.open_dataset(path, engine="h5netcdf") as other,
+    ):
+        xarray.testing.assert_identical(ours, theirs)
+        xarray.testing.assert_identical(ours, other)

@@ -58,7 +58,8 @@ impl<'a> Dimensions<'a> {
         self.paths.path(object.address).map(|path| last_name(&path).to_vec())
     }
 
-    /// Returns the name of the first scale attached to each axis, from `DIMENSION_LIST`.
+    /// Returns the name of the last scale attached to each axis, from `DIMENSION_LIST`. If an axis has several, the netCDF
+    /// library and h5netcdf name it after the last one.
     fn attached(&mut self, list: &Attribute) -> Result<Vec<Option<Vec<u8>>>> {
         let class = &list.datatype.class;
         let TypeClass::Sequence { base, .. } = &**class else { return Ok(Vec::new()) };
@@ -69,16 +70,16 @@ impl<'a> Dimensions<'a> {
         let (canonical, _) = self.resolver.canonical_inline_or_null(class, &list.data)?;
         let (mut names, mut rest) = (Vec::new(), canonical.as_slice());
         while let Some(scales) = take_number(&mut rest) {
-            let mut first = None;
+            let mut last = None;
             for _ in 0..scales {
                 let len = take_number(&mut rest).and_then(|len| usize::try_from(len).ok());
                 let Some((path, behind)) = len.and_then(|len| rest.split_at_checked(len)) else { return Ok(names) };
                 rest = behind;
-                if first.is_none() && !path.is_empty() {
-                    first = Some(last_name(path).to_vec());
+                if !path.is_empty() {
+                    last = Some(last_name(path).to_vec());
                 }
             }
-            names.push(first);
+            names.push(last);
         }
         Ok(names)
     }
