@@ -159,6 +159,22 @@ class Dataset(HdfObject):
         return list(self._storage()[2])
 
     @property
+    def filter_ids(self) -> tuple[int, ...]:
+        """Numbers of the filters, in the order in which they are applied on writing."""
+        return tuple(number for number, _, _ in self.filters)
+
+    @property
+    def filter_names(self) -> tuple[str, ...]:
+        """Names of the filters as stored in the file, in the order in which they are applied on writing."""
+        return tuple(name for _, name, _ in self.filters)
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether the dataset is a dimension scale."""
+        found = self.attrs.get("CLASS")
+        return isinstance(found, bytes) and found == b"DIMENSION_SCALE"
+
+    @property
     def is_virtual(self) -> bool:
         """Whether the values are stored in other datasets."""
         return self._storage()[0] == "virtual"

@@ -93,6 +93,8 @@ class File(Group):
             for part in ("_message", "details", "hint"):
                 if text := getattr(error, part):
                     setattr(error, part, text.replace(self._source.path, self.filename))
+            if "://" in self.filename and error.hint is None:
+                error.hint = "pass a file object, such as fsspec.open(URL).open(), because paths are those of this machine"
             raise
 
     @property

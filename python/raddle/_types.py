@@ -103,6 +103,9 @@ def _opaque(length: int, tag: bytes) -> np.dtype[Any] | None:
         dtype = np.dtype(tag[len(b"NUMPY:") :].decode(), metadata={"h5py_opaque": True})
     except (TypeError, ValueError):
         return None
+    if dtype.hasobject:
+        # Bytes of a file are not Python objects.
+        return np.dtype(f"V{length}")
     return dtype if dtype.itemsize == length else None
 
 

@@ -132,6 +132,15 @@ def test_errors_name_the_object(path):
         raddle.open(io.BytesIO(b"no file at all"))
 
 
+def test_addresses_of_other_machines_lead_to_file_objects():
+    for address in ("https://example.org/run.h5", "s3://bucket/run.h5"):
+        with pytest.raises(errors.InputNotFoundError, match=r"what to do: pass a file object, such as fsspec"):
+            raddle.open(address)
+    with pytest.raises(errors.InputNotFoundError) as raised:
+        raddle.open("missing.h5")
+    assert raised.value.hint is None
+
+
 def test_xarray_and_dask_take_them(path):
     xarray = pytest.importorskip("xarray")
     from raddle._xarray import RaddleBackend

@@ -232,3 +232,21 @@ def test_a_message_of_a_taken_over_process_makes_nothing_else():
                 continue
             assert getattr(made, "nbytes", 0) <= 1 << 30
     assert refused > 1000
+
+
+@pytest.mark.parametrize("kind", ["O", "O,i4", "(2,)O"])
+def test_bytes_of_a_file_are_never_python_objects(tmp_path, kind):
+    """h5py stores numpy types under a tag, which a file may choose."""
+    length = np.dtype(kind).itemsize
+    path = tmp_path / "tagged.h5"
+    with h5py.File(path, "w") as file:
+        opaque = h5py.h5t.create(h5py.h5t.OPAQUE, length)
+        opaque.set_tag(b"NUMPY:" + kind.encode())
+        dataset = h5py.h5d.create(file.id, b"d", opaque, h5py.h5s.create_simple((3,)))
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.full(3 * length, 65, "u1"), opaque)
+        attribute = h5py.h5a.create(dataset, b"a", opaque, h5py.h5s.create_simple((3,)))
+        attribute.write(np.full(3 * length, 65, "u1"), opaque)
+    with raddle.open(path) as file:
+        for values in (file["d"][:], file["d"].attrs["a"]):
+            assert values.dtype == f"V{length}" and values.tobytes() == b"A" * 3 * length
+        assert file["d"].fillvalue.tobytes() == bytes(length)

@@ -238,6 +238,7 @@ def test_dimension_scales(tmp_path):
         file["plain"], file["scalar"] = np.zeros((2, 2)), 1
     with raddle.open(path) as ours, h5py.File(path) as theirs:
         for name in ("d", "x", "plain", "scalar"):
+            assert ours[name].is_scale is theirs[name].is_scale
             dims, expected = ours[name].dims, theirs[name].dims
             assert len(dims) == len(expected)
             for dim, wanted in zip(dims, expected, strict=True):

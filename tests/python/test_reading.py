@@ -266,6 +266,8 @@ def test_filters_are_named_as_in_h5py(pair):
     for name in options:
         assert ours[name].compression == theirs[name].compression, name
         assert ours[name].compression_opts == theirs[name].compression_opts, name
+        assert ours[name].filter_ids == theirs[name].filter_ids, name
+        assert ours[name].filter_names == theirs[name].filter_names, name
     assert ours["zstd"].compression == "unknown"
 
 
