@@ -47,8 +47,8 @@ def write(
         The file to write. It gets this name when it is complete.
     arrays
         An awkward array of records, such as uproot's ``tree.arrays()``, or an array per product; the first axis is that
-        of events. Lists, records, strings, byte strings, numbers and bools are supported; missing values and unions are
-        not.
+        of events. Lists, records, strings, byte strings, numbers and bools are supported, and types with missing values if
+        none is missing; unions are not.
     ids
         Run, subrun and event of each event: shape ``(events,)``, of type `raddle.events.ID` or of other integers that
         fit its types. Default: none.

@@ -77,7 +77,11 @@ def _taken_apart(name: str, layout: Any, arrays: Arrays) -> Any:
         return {"record": fields}
     if isinstance(layout, contents.NumpyArray):
         return _numbers(name, np.asarray(layout.data), arrays)
-    if layout.parameter("__array__") == "categorical" and not layout.is_option:
+    is_categorical = layout.parameter("__array__") == "categorical"
+    if layout.is_option and not is_categorical and not np.asarray(layout.mask_as_bool(valid_when=False)).any():
+        # Columns of Arrow and Parquet, and numpy's masked arrays, may have missing values but rarely do.
+        return _taken_apart(name, layout.project(), arrays)
+    if is_categorical and not layout.is_option:
         raise UsageError(f"product {name!r} is categorical: write its values, which ak.from_categorical returns")
     raise UsageError(f"product {name!r} has type {layout.form.type}: missing values and unions cannot be written")
 

@@ -177,3 +177,21 @@ def test_ids_that_do_not_fit_are_refused(tmp_path, row, kind, words):
     with pytest.raises(errors.UsageError, match=words):
         raddle.events.write(tmp_path / "ids.h5", {"x": np.zeros(2)}, ids=ids, progress=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_types_with_missing_values_are_written_if_none_is_missing(tmp_path):
+    """Columns of Arrow, and numpy's masked arrays, have such types."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    path = tmp_path / "written.root"
+    records = [{"x": 1, "y": [True]}, {"x": 2, "y": []}, {"x": 3, "y": [False, True]}]
+    table = {"n": [1.5, 2.5, 3.5], "t": ["a", "", "öß"], "l": [[1], [], [2, 3]], "r": records}
+    raddle.events.write(path, ak.from_arrow(pyarrow.table(table)), layout="rntuple", progress=False)
+    with uproot.open(path) as file:
+        got = file["Events"].arrays(list(table))
+    assert {name: ak.to_list(got[name]) for name in table} == table
+    masked = np.ma.masked_array(np.arange(3.0), mask=[False, True, False])
+    raddle.events.write(path, {"n": masked[::2]}, layout="rntuple", force=True, progress=False)
+    with uproot.open(path) as file:
+        assert file["Events"]["n"].array().tolist() == [0.0, 2.0]
+    with pytest.raises(errors.UsageError, match="missing values"):
+        raddle.events.write(path, {"n": masked}, layout="rntuple", force=True, progress=False)
