@@ -289,3 +289,27 @@ def test_sources_that_cannot_be_opened_together_are_not_left_out(raddle, tmp_pat
     assert "Too many open files" in refused.stderr and not copy.exists()
     raddle("merge", view, "-o", copy, **limited(200))
     assert_concatenated(copy, frames)
+
+
+@pytest.mark.parametrize("change", ["grown", "shrunk", "replaced"])
+def test_sources_of_another_length_are_refused(raddle, tmp_path, change):
+    """h5py cannot read such a view as a whole; rows of a file that has taken the place of a source are not those of the
+    view."""
+    for number in range(3):
+        with h5py.File(tmp_path / f"in{number}.h5", "w") as file:
+            values = np.arange(10.0 + number) + 100 * number
+            file.create_dataset("values", data=values, chunks=(4,), maxshape=(None,))
+    inputs = [tmp_path / f"in{number}.h5" for number in range(3)]
+    raddle("merge", *inputs, "-o", tmp_path / "view.h5", "--link", "virtual")
+    if change == "replaced":
+        shutil.copy(tmp_path / "in2.h5", tmp_path / "in1.h5")
+    else:
+        with h5py.File(tmp_path / "in1.h5", "a") as file:
+            file["values"].resize(14 if change == "grown" else 6, axis=0)
+    with h5py.File(tmp_path / "view.h5") as file, pytest.raises(OSError, match="elements"):
+        file["values"][...]
+    verified = raddle("verify", tmp_path / "view.h5", expect=8)
+    assert "in1.h5, which has" in " ".join(verified.stdout.split()), verified.stdout
+    merged = raddle("merge", tmp_path / "view.h5", "-o", tmp_path / "copy.h5", expect=3)
+    assert "make the view again" in merged.stderr, merged.stderr
+    assert not (tmp_path / "copy.h5").exists()

@@ -241,6 +241,18 @@ pub enum Hdf5Error {
         /// The missing file, or dataset in a file, as the input names it, escaped.
         missing: String,
     },
+    /// A source of a virtual dataset does not have the length to which it was mapped.
+    #[error("{}: refers to {mapped} elements of {changed}, which has {found} now", path.display())]
+    ChangedSource {
+        /// Path of the file.
+        path: PathBuf,
+        /// The dataset and the file that holds it, escaped.
+        changed: String,
+        /// Number of elements that the virtual dataset has from the source.
+        mapped: u64,
+        /// Number of elements of the source.
+        found: u64,
+    },
 }
 
 /// Describes a file that is not HDF5.

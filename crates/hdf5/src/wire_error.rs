@@ -29,6 +29,7 @@ enum Cause {
     ForeignFile { foreign: String },
     ReplacedSource { foreign: String },
     MissingSource { missing: String },
+    ChangedSource { changed: String, mapped: u64, found: u64 },
     InUse,
     ReaderDied { status: String },
 }
@@ -52,6 +53,7 @@ impl From<Hdf5Error> for WireError {
             Hdf5Error::ForeignFile { foreign, .. } => Cause::ForeignFile { foreign },
             Hdf5Error::ReplacedSource { foreign, .. } => Cause::ReplacedSource { foreign },
             Hdf5Error::MissingSource { missing, .. } => Cause::MissingSource { missing },
+            Hdf5Error::ChangedSource { changed, mapped, found, .. } => Cause::ChangedSource { changed, mapped, found },
             Hdf5Error::InUse { .. } => Cause::InUse,
             Hdf5Error::ReaderDied { status, .. } => Cause::ReaderDied { status },
             // The other variants concern raw data and outputs; if one occurs while reading metadata, its message is
@@ -81,6 +83,9 @@ impl WireError {
             Cause::ForeignFile { foreign } => Hdf5Error::ForeignFile { path, foreign },
             Cause::ReplacedSource { foreign } => Hdf5Error::ReplacedSource { path, foreign },
             Cause::MissingSource { missing } => Hdf5Error::MissingSource { path, missing },
+            Cause::ChangedSource { changed, mapped, found } => {
+                Hdf5Error::ChangedSource { path, changed, mapped, found }
+            }
             Cause::InUse => Hdf5Error::InUse { path },
             Cause::ReaderDied { status } => Hdf5Error::ReaderDied { path, status },
         };

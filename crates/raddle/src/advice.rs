@@ -212,6 +212,7 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::ForeignFile { .. } => "allow reading outside of the files' folders with --follow-foreign-files",
         Hdf5Error::ReplacedSource { .. } => "name another output",
         Hdf5Error::MissingSource { .. } => "put the missing files where they are expected",
+        Hdf5Error::ChangedSource { .. } => "make the view again from the changed files",
         Hdf5Error::ReaderNotStarted { .. } => "check that this program can run here, and runs raddle with its argument",
         Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
         _ => "copy the files again from their source",

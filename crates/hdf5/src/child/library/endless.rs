@@ -34,6 +34,12 @@ pub(super) fn virtual_space(list: &Handle, number: usize, call: Call<'_>) -> Res
     unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), number)) }
 }
 
+/// Returns the selection in the source of mapping `number`.
+pub(super) fn source_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
+    // SAFETY: as in `virtual_space`.
+    unsafe { call.handle("H5Pget_virtual_srcspace", H5Pget_virtual_srcspace(list.id(), number)) }
+}
+
 /// Fails if `extent`, which libhdf5 derives from the longest source, exceeds what each of the `endless` mappings can
 /// fill.
 pub(super) fn refuse_gaps(
@@ -48,9 +54,7 @@ pub(super) fn refuse_gaps(
     }
     for &number in endless {
         let target = Slabs::of(&virtual_space(list, number, call)?, call)?;
-        // SAFETY: as for the virtual dataspace.
-        let space = unsafe { call.handle("H5Pget_virtual_srcspace", H5Pget_virtual_srcspace(list.id(), number)) }?;
-        let source = Slabs::of(&space, call)?;
+        let source = Slabs::of(&source_space(list, number, call)?, call)?;
         let available = sources::source_dims(file, list, number, call)?;
         let filled = available.get(source.axis).map(|&size| target.end_of(source.slices_in(size)));
         if filled.zip(extent.dims().get(target.axis)).is_none_or(|(filled, &size)| filled < size) {

@@ -6,13 +6,14 @@
 //! Invariant: after [`check`] has returned `Ok`, reading the dataset opens only files that are allowed and existed.
 //! [`SourceFiles::check_again`] looks for the same files before a later read.
 
-use super::{OpenFile, dataspaces, open_file, properties, unsupported};
+use super::{OpenFile, dataspaces, endless, open_file, properties, unsupported};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use hdf5_metno_sys::h5d::H5Dopen2;
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_virtual_dsetname, H5Pget_virtual_filename};
-use std::collections::{BTreeMap, HashSet};
+use hdf5_metno_sys::h5s::{H5S_sel_type, H5Sget_select_npoints, H5Sget_select_type, H5Sget_simple_extent_npoints};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -67,14 +68,14 @@ impl SourceFiles {
 
 /// Checks that all sources of the dataset with these creation properties are allowed and exist.
 pub(super) fn check(file: &OpenFile, list: &Handle, call: Call<'_>) -> Result<SourceFiles> {
-    let mut checks = Checks { file, call, seen: HashSet::new(), resolved: BTreeMap::new() };
+    let mut checks = Checks { file, call, seen: HashMap::new(), resolved: BTreeMap::new() };
     checks.follow(list, &file.path, None, 0)?;
     Ok(SourceFiles { resolved: checks.resolved })
 }
 
 /// Returns the current dimensions of the source dataset of mapping `number`, for a list that [`check`] has accepted.
 pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: Call<'_>) -> Result<Vec<u64>> {
-    let mut checks = Checks { file, call, seen: HashSet::new(), resolved: BTreeMap::new() };
+    let mut checks = Checks { file, call, seen: HashMap::new(), resolved: BTreeMap::new() };
     let file_name = checks.text("H5Pget_virtual_filename", list, number, H5Pget_virtual_filename)?;
     let dataset_name = checks.text("H5Pget_virtual_dsetname", list, number, H5Pget_virtual_dsetname)?;
     let dims = |dataset: &Handle| {
@@ -96,8 +97,8 @@ pub(super) fn source_dims(file: &OpenFile, list: &Handle, number: usize, call: C
 struct Checks<'a> {
     file: &'a OpenFile,
     call: Call<'a>,
-    /// Sources already followed, identified by file and dataset. The set also ends cycles.
-    seen: HashSet<(PathBuf, Vec<u8>)>,
+    /// Sources already followed, identified by file and dataset, with their numbers of elements. It also ends cycles.
+    seen: HashMap<(PathBuf, Vec<u8>), i64>,
     /// Paths of the sources, as in [`SourceFiles`].
     resolved: BTreeMap<PathBuf, ResolvedSource>,
 }
@@ -124,23 +125,60 @@ impl Checks<'_> {
                 return Err(unsupported(self.call, what));
             };
             if file_name == b"." {
-                if self.seen.insert((holder.to_path_buf(), dataset_name.clone())) {
-                    let file = opened.map_or(self.file.file.id(), Handle::id);
-                    let dataset = self.open_dataset(file, holder, &dataset_name)?;
-                    let list = properties::creation_list(&dataset, Call::of_object(holder, &dataset_name))?;
-                    self.follow(&list, holder, opened, depth + 1)?;
+                let source = (holder.to_path_buf(), dataset_name);
+                if !self.seen.contains_key(&source) {
+                    self.follow_source(opened, source.clone(), depth)?;
                 }
+                self.check_length(list, number, &source)?;
                 continue;
             }
-            let path = self.source(holder, &file_name)?;
-            if self.seen.insert((path.clone(), dataset_name.clone())) {
-                let source = open_file(&path)?;
-                let dataset = self.open_dataset(source.id(), &path, &dataset_name)?;
-                let list = properties::creation_list(&dataset, Call::of_object(&path, &dataset_name))?;
-                self.follow(&list, &path, Some(&source), depth + 1)?;
+            let source = (self.source(holder, &file_name)?, dataset_name);
+            if !self.seen.contains_key(&source) {
+                let file = open_file(&source.0)?;
+                self.follow_source(Some(&file), source.clone(), depth)?;
             }
+            self.check_length(list, number, &source)?;
         }
         Ok(())
+    }
+
+    /// Notes the length of a source in the file `opened` (`None` for the child's file), and follows its sources.
+    fn follow_source(
+        &mut self,
+        opened: Option<&Handle>,
+        (path, dataset_name): (PathBuf, Vec<u8>),
+        depth: u64,
+    ) -> Result<()> {
+        let file = opened.map_or(self.file.file.id(), Handle::id);
+        let dataset = self.open_dataset(file, &path, &dataset_name)?;
+        let call = Call::of_object(&path, &dataset_name);
+        let space = dataspaces::of_dataset(&dataset, call)?;
+        // SAFETY: a dataspace is open.
+        let elements = unsafe { H5Sget_simple_extent_npoints(space.id()) };
+        let list = properties::creation_list(&dataset, call)?;
+        self.seen.insert((path.clone(), dataset_name), elements);
+        self.follow(&list, &path, opened, depth + 1)
+    }
+
+    /// Fails if mapping `number` refers to a whole source, and the source no longer has the mapped number of elements.
+    /// libhdf5 then refuses some reads, and in others returns values that the view did not have.
+    fn check_length(&self, list: &Handle, number: usize, source: &(PathBuf, Vec<u8>)) -> Result<()> {
+        let selected = endless::source_space(list, number, self.call)?;
+        // SAFETY: a dataspace is open.
+        if unsafe { H5Sget_select_type(selected.id()) } != H5S_sel_type::H5S_SEL_ALL {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        let mapped = unsafe { H5Sget_select_npoints(endless::virtual_space(list, number, self.call)?.id()) };
+        let found = self.seen.get(source).copied().unwrap_or(mapped);
+        // An unlimited selection has a negative number of elements.
+        let (Ok(mapped), Ok(found)) = (u64::try_from(mapped), u64::try_from(found)) else { return Ok(()) };
+        if mapped == found {
+            return Ok(());
+        }
+        let (file, dataset) = source;
+        let changed = format!("{} in {}", dataset.escape_ascii(), file.as_os_str().as_bytes().escape_ascii());
+        Err(Hdf5Error::ChangedSource { path: self.call.path.to_path_buf(), changed, mapped, found })
     }
 
     /// Opens a source dataset.
