@@ -37,6 +37,12 @@ pub trait Source: Send + Sync {
     /// Returns the maximum memory needed to read all products of `entries`, as far as the source knows it.
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64;
 
+    /// Returns the maximum memory that a reader of `products` keeps between ranges, such as decoded baskets, as far as
+    /// the source knows it; 0 if it is at most a few MiB.
+    fn reader_len_bytes(&self, _products: &[usize]) -> u64 {
+        0
+    }
+
     /// Fails if the input has changed since it was opened.
     ///
     /// # Errors

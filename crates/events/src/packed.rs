@@ -296,6 +296,10 @@ impl Source for PackedTree {
         (entries.end - entries.start).saturating_mul(self.event_len_bytes)
     }
 
+    fn reader_len_bytes(&self, _products: &[usize]) -> u64 {
+        self.tree.reader_len_bytes(&self.parts)
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.tree.check_unchanged()
     }

@@ -29,6 +29,16 @@ pub(super) enum StoredBasket {
     Embedded(Vec<u8>),
 }
 
+impl StoredBasket {
+    /// Returns the stored length.
+    pub(super) fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Alone { len_bytes, .. } => *len_bytes,
+            Self::Embedded(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
 /// Decoded basket; its memory is reused for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Basket {
@@ -37,10 +47,16 @@ pub(super) struct Basket {
     opener: BasketOpener,
 }
 
+/// Decompressors and the stored bytes of the basket that is being opened, shared by all baskets of a reader.
+#[derive(Debug, Default)]
+pub(super) struct BasketDecoder {
+    state: DecodeState,
+    stored: Vec<u8>,
+}
+
 /// Decoder of baskets that locates the entries of the basket read last.
 #[derive(Debug, Default)]
 pub(super) struct BasketOpener {
-    stored: Vec<u8>,
     ends: Ends,
     /// Memory for offsets, kept from the last basket.
     spare: Vec<u32>,
@@ -119,7 +135,7 @@ impl BasketOpener {
         file: &InputFile,
         place: &BasketPlace,
         varies: bool,
-        state: &mut DecodeState,
+        decoder: &mut BasketDecoder,
         out: &mut Vec<u8>,
         from: usize,
     ) -> Result<usize, UnlocatedError> {
@@ -128,8 +144,8 @@ impl BasketOpener {
         }
         let (front, data_len_bytes) = match &place.stored {
             StoredBasket::Alone { address, len_bytes } => {
-                file.read_into(*address, *len_bytes, STRUCTURE, &mut self.stored)?;
-                self.open_alone(*address, varies, state, out, from)?
+                file.read_into(*address, *len_bytes, STRUCTURE, &mut decoder.stored)?;
+                self.open_alone(*address, varies, decoder, out, from)?
             }
             StoredBasket::Embedded(bytes) => self.open_embedded(bytes, varies, out, from)?,
         };
@@ -179,13 +195,13 @@ impl BasketOpener {
         &mut self,
         address: u64,
         varies: bool,
-        state: &mut DecodeState,
+        BasketDecoder { state, stored }: &mut BasketDecoder,
         out: &mut Vec<u8>,
         from: usize,
     ) -> Result<(BasketPrefix, usize), UnlocatedError> {
-        let mut bytes = Bytes::new(&self.stored, address, STRUCTURE);
+        let mut bytes = Bytes::new(stored, address, STRUCTURE);
         let front = BasketPrefix::read(&mut bytes)?;
-        decode_payload(&self.stored, address, &front.key, state, out, from)?;
+        decode_payload(stored, address, &front.key, state, out, from)?;
         let data_len_bytes = front.data_len_bytes(&bytes)?;
         let Some(behind) = out[from..from + front.key.object_len_bytes].get(data_len_bytes..) else {
             return Err(bytes.damaged("the entries end after the payload"));
@@ -251,9 +267,9 @@ impl Basket {
         file: &InputFile,
         place: &BasketPlace,
         varies: bool,
-        state: &mut DecodeState,
+        decoder: &mut BasketDecoder,
     ) -> Result<(), UnlocatedError> {
-        self.opener.open(file, place, varies, state, &mut self.payload, 0).map(|_| ())
+        self.opener.open(file, place, varies, decoder, &mut self.payload, 0).map(|_| ())
     }
 
     /// Returns the opener, which locates entries.

@@ -1,6 +1,6 @@
 //! A tree as a source: one product per branch that has baskets.
 
-use super::basket::{self, BasketOpener, BasketPlace, StoredBasket};
+use super::basket::{self, BasketDecoder, BasketOpener, BasketPlace};
 use super::counted::{self, Lengths, LengthsBranch};
 use super::file::RootFile;
 use super::ids::{IdBranches, IdFault};
@@ -10,7 +10,6 @@ use super::plain::PlainLists;
 use super::streamer::StreamerInfos;
 use super::tree::{Branch, Tree};
 use super::walk;
-use raddle_codec::DecodeState;
 use raddle_columns::baskets::{Basket, Baskets};
 use raddle_columns::block::{Block, Buffer, Column};
 use raddle_columns::bytes::Bytes;
@@ -169,10 +168,7 @@ impl TreeSource {
     /// Reserves memory for the baskets of `places`, the first of which has been read, assuming that the others are like
     /// it.
     fn make_room(&self, places: &[BasketPlace], read: &mut Baskets) {
-        let stored = |place: &BasketPlace| match &place.stored {
-            StoredBasket::Alone { len_bytes, .. } => *len_bytes,
-            StoredBasket::Embedded(bytes) => bytes.len() as u64,
-        };
+        let stored = |place: &BasketPlace| place.stored.len_bytes();
         let all: u64 = places.iter().map(stored).fold(0, u64::saturating_add);
         // With a small margin, because the others are not exactly like it.
         let factor = 1.02 * all as f64 / stored(&places[0]).max(1) as f64;
@@ -194,7 +190,7 @@ impl TreeSource {
         opener: &mut BasketOpener,
         lengths: &Lengths,
         entries: Range<u64>,
-        state: &mut DecodeState,
+        decoder: &mut BasketDecoder,
         at: &dyn Fn(UnlocatedError) -> ColumnsError,
     ) -> Result<()> {
         if !opener.lacks_lengths() {
@@ -206,9 +202,21 @@ impl TreeSource {
         };
         let mut counts = Column::new(&counter.form);
         let mut reader = BranchReader::new(&self.tree.branches[counter.branch], Some(&counter.item));
-        reader.read(self, &self.place(), entries.clone(), state, &mut counts)?;
+        reader.read(self, &self.place(), entries.clone(), decoder, &mut counts)?;
         let lengths = counter.lengths(&counts.buffers[0], entries.end - entries.start).map_err(at)?;
         opener.set_lengths(lengths).map_err(at)
+    }
+
+    /// Returns the branches of which a reader of `products` keeps a basket, and whether their entries differ in length.
+    fn branches_of<'a>(&'a self, products: &'a [usize]) -> impl Iterator<Item = (&'a Branch, bool)> {
+        let varies = |item: &Item| item.fixed_len_bytes().is_none();
+        let of_products = products.iter().flat_map(move |&product| {
+            let ProductPlan { branch, item, counts, .. } = &self.plans[product];
+            let counts = counts.as_ref().map(|counts| (counts.branch, varies(&counts.item)));
+            std::iter::once((*branch, item.as_ref().is_none_or(varies))).chain(counts)
+        });
+        let of_ids = self.ids.iter().flat_map(IdBranches::parts).map(move |(branch, item)| (branch, varies(item)));
+        of_products.chain(of_ids).map(|(branch, varies)| (&self.tree.branches[branch], varies))
     }
 
     /// Returns the average decoded length of an entry with all products.
@@ -266,6 +274,14 @@ impl Source for TreeSource {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes().saturating_add(offsets))
     }
 
+    /// Returns the memory for the longest basket of each branch in decoded form, and for one stored basket.
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        let decoded = |(branch, varies)| longest_decoded_len_bytes(branch, varies);
+        let kept = self.branches_of(products).map(decoded).fold(0, u64::saturating_add);
+        let baskets = self.branches_of(products).flat_map(|(branch, _)| &branch.baskets);
+        kept.saturating_add(baskets.map(|basket| basket.stored.len_bytes()).max().unwrap_or(0))
+    }
+
     fn reads_products_alone(&self) -> bool {
         true
     }
@@ -282,7 +298,7 @@ impl Source for TreeSource {
     fn read_baskets(&self, product: usize, baskets: Range<usize>, cancel: &CancelToken) -> Result<Baskets> {
         check_products(&self.place(), &[product], &self.schema)?;
         let branch = self.branch_of(product);
-        let (mut opener, mut state) = (BasketOpener::default(), DecodeState::default());
+        let (mut opener, mut decoder) = (BasketOpener::default(), BasketDecoder::default());
         let mut read = Baskets::default();
         let places = branch.baskets.get(baskets).unwrap_or_default();
         let mut end = 0;
@@ -292,8 +308,8 @@ impl Source for TreeSource {
             let at = |fault: UnlocatedError| fault.at(&self.place().branch(&branch.path).entries(entries.clone()));
             let lengths = &self.plans[product].lengths;
             let vary = lengths.vary();
-            end += opener.open(self.file.input(), place, vary, &mut state, &mut read.bytes, start).map_err(at)?;
-            self.set_lengths(&mut opener, lengths, entries.clone(), &mut state, &at)?;
+            end += opener.open(self.file.input(), place, vary, &mut decoder, &mut read.bytes, start).map_err(at)?;
+            self.set_lengths(&mut opener, lengths, entries.clone(), &mut decoder, &at)?;
             let offsets = opener.offsets().map(|more| {
                 let start = read.offsets.len();
                 read.offsets.extend_from_slice(more);
@@ -323,7 +339,14 @@ impl Source for TreeSource {
         let of_ids = of_ids.map(|(branch, item)| BranchReader::new(&self.tree.branches[branch], Some(item)));
         let schema = self.schema.select(products);
         let (branches, ids) = (branches.collect(), of_ids.collect());
-        Ok(Box::new(TreeReader { source: self, schema, branches, ids, state: DecodeState::default(), with_ids: true }))
+        Ok(Box::new(TreeReader {
+            source: self,
+            schema,
+            branches,
+            ids,
+            decoder: BasketDecoder::default(),
+            with_ids: true,
+        }))
     }
 }
 
@@ -338,6 +361,19 @@ pub(super) fn distinct(name: String, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
+/// Returns the length of the longest basket of a branch when decoded, if all baskets are compressed equally well. If
+/// entries differ in length (`varies`), it includes the beginnings of the entries.
+fn longest_decoded_len_bytes(branch: &Branch, varies: bool) -> u64 {
+    let stored = |basket: &BasketPlace| basket.stored.len_bytes();
+    let all = branch.baskets.iter().map(stored).fold(0, u64::saturating_add).max(1);
+    let expansion = (branch.total_len_bytes as f64 / all as f64).max(1.0);
+    let decoded = |basket: &BasketPlace| {
+        let offsets = if varies { (basket.end - basket.start).saturating_mul(size_of::<u32>() as u64) } else { 0 };
+        ((stored(basket) as f64 * expansion) as u64).saturating_add(offsets)
+    };
+    branch.baskets.iter().map(decoded).max().unwrap_or(0)
+}
+
 /// Multiple of the target size that a range may reach in order to end with a basket.
 const MAX_BEYOND_TARGET: u64 = 8;
 
@@ -350,7 +386,7 @@ struct TreeReader<'source> {
     schema: Schema,
     branches: Vec<BranchReader<'source>>,
     ids: Vec<BranchReader<'source>>,
-    state: DecodeState,
+    decoder: BasketDecoder,
     with_ids: bool,
 }
 
@@ -370,12 +406,12 @@ impl RangeReader for TreeReader<'_> {
         check_entries(&place, &entries, self.source.len_entries())?;
         block.entries.end = entries.end;
         for (branch, column) in self.branches.iter_mut().zip(&mut block.columns) {
-            branch.read(self.source, &place, entries.clone(), &mut self.state, column)?;
+            branch.read(self.source, &place, entries.clone(), &mut self.decoder, column)?;
         }
         if let Some(ids) = self.source.ids.as_ref().filter(|_| self.with_ids) {
             let mut columns = ids.columns();
             for (branch, column) in self.ids.iter_mut().zip(&mut columns) {
-                branch.read(self.source, &place, entries.clone(), &mut self.state, column)?;
+                branch.read(self.source, &place, entries.clone(), &mut self.decoder, column)?;
             }
             let collected = ids.collect(&columns, entries.end - entries.start);
             block.ids.extend(collected.map_err(|IdFault { column, entry, fault }| {
@@ -411,7 +447,7 @@ impl<'source> BranchReader<'source> {
         source: &TreeSource,
         place: &Location,
         entries: Range<u64>,
-        state: &mut DecodeState,
+        decoder: &mut BasketDecoder,
         column: &mut Column,
     ) -> Result<()> {
         let baskets = &self.branch.baskets;
@@ -429,15 +465,15 @@ impl<'source> BranchReader<'source> {
                 self.open = None;
                 let of_basket = basket.start..basket.end;
                 let at = |fault: UnlocatedError| at(fault, of_basket.clone());
-                self.basket.open(source.file.input(), basket, self.lengths.vary(), state).map_err(at)?;
-                source.set_lengths(self.basket.opener(), self.lengths, of_basket.clone(), state, &at)?;
+                self.basket.open(source.file.input(), basket, self.lengths.vary(), decoder).map_err(at)?;
+                source.set_lengths(self.basket.opener(), self.lengths, of_basket.clone(), decoder, &at)?;
                 self.open = Some(number);
             }
             let range = (from - basket.start) as usize..(to - basket.start) as usize;
             let pushed = match (&mut self.counts, self.item) {
                 (Some((counts, reader)), Some(item)) => {
                     let mut of_entries = Column::new(&counts.form);
-                    reader.read(source, place, from..to, state, &mut of_entries)?;
+                    reader.read(source, place, from..to, decoder, &mut of_entries)?;
                     let basket = &self.basket;
                     let entries = range.clone().map(|entry| bytes_of(basket, entry..entry + 1));
                     counted::read_entries(item, entries, &of_entries, &mut column.buffers)

@@ -161,6 +161,11 @@ impl Source for WholeTree {
         self.tree.batch_len_bytes(entries).saturating_mul(2)
     }
 
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        let parts: Vec<usize> = products.iter().flat_map(|&product| self.makings[product].parts()).copied().collect();
+        self.tree.reader_len_bytes(&parts)
+    }
+
     fn reads_products_alone(&self) -> bool {
         true
     }

@@ -180,12 +180,16 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let entries = options.entries.clone().unwrap_or(0..source.len_entries());
     raddle_columns::source::check_entries(&source.place(), &entries, source.len_entries())?;
     let budget = MemoryBudget::new(options.memory_len_bytes);
-    let _kept = budget.acquire(sink.kept_len_bytes(), "the chunks that are being filled")?;
-    let preparer_len_bytes = sink.preparer_len_bytes().max(1);
-    // Half of the remaining memory is reserved for blocks: fewer threads that have blocks are better than many that
-    // have none.
-    let jobs = (budget.available_bytes() / 2 / preparer_len_bytes).clamp(1, options.jobs.get() as u64);
-    let _prepared = budget.try_acquire(jobs.saturating_mul(preparer_len_bytes), "the compressors of all threads")?;
+    let _kept = budget.acquire(sink.kept_len_bytes(), "filling and encoding a chunk of every dataset")?;
+    let preparer_len_bytes = sink.preparer_len_bytes();
+    let worker_len_bytes = preparer_len_bytes.saturating_add(source.reader_len_bytes(products));
+    // Memory is reserved for a range of each thread, and at least as much for blocks as for compressors: fewer threads
+    // that have blocks are better than many that have none.
+    let range_len_bytes = longest_range_len_bytes(source, &entries, options).max(preparer_len_bytes);
+    let thread_len_bytes = worker_len_bytes.saturating_add(range_len_bytes).max(1);
+    let jobs = (budget.available_bytes() / thread_len_bytes).clamp(1, options.jobs.get() as u64);
+    const WHAT: &str = "keeping a basket, page or chunk of every product";
+    let _kept_by_workers = budget.try_acquire(jobs.saturating_mul(worker_len_bytes), WHAT)?;
     let for_ranges_len_bytes = budget.available_bytes();
     let run = Conversion {
         for_ranges_len_bytes,
@@ -227,6 +231,22 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     converted.peak_memory_len_bytes = budget.peak_bytes();
     observer.event(&Event::StageFinished { stage: Stage::Read, elapsed_s: converted.elapsed_s });
     Ok((converted, summary))
+}
+
+/// Returns the memory for a range of entries: the block that is read, and its prepared copy.
+fn range_len_bytes<S: Source + ?Sized>(source: &S, entries: Range<u64>) -> u64 {
+    source.batch_len_bytes(entries).saturating_mul(2)
+}
+
+/// Returns the memory for the longest of the ranges of `entries`.
+fn longest_range_len_bytes<S: Source + ?Sized>(source: &S, entries: &Range<u64>, options: &ConvertOptions) -> u64 {
+    let (mut at, mut longest) = (entries.start, 0);
+    while at < entries.end {
+        let end = options.unit_end(source, entries.start, at, entries.end);
+        longest = range_len_bytes(source, at..end).max(longest);
+        at = end;
+    }
+    longest
 }
 
 /// One conversion, shared by all its threads.
@@ -308,11 +328,15 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
             (shared.next_unit, shared.next_entry)
         };
         let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
-        // Counts both the block that was read and its prepared copy.
-        let len_bytes = self.source.batch_len_bytes(start..end).saturating_mul(2);
+        let len_bytes = range_len_bytes(self.source, start..end);
         const WHAT: &str = "a range of entries";
         let acquired = match len_bytes > self.for_ranges_len_bytes {
-            true => self.budget.try_acquire(len_bytes, WHAT),
+            true => Err(CoreError::Memory {
+                purpose: WHAT,
+                needed_bytes: len_bytes,
+                available_bytes: self.for_ranges_len_bytes,
+                limit_bytes: self.budget.limit_bytes(),
+            }),
             false => self.budget.acquire(len_bytes, WHAT),
         };
         let permit = match acquired {

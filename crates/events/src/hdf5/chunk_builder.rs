@@ -110,6 +110,8 @@ impl ChunkBuilder {
             full.push(chunk);
             bytes = later;
         }
+        // All at once, because chunks that grow in turns would leave holes between them.
+        self.tail.reserve_exact(chunk_len_bytes - self.tail.len());
         self.tail.extend_from_slice(bytes);
     }
 

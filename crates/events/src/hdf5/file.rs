@@ -92,10 +92,8 @@ impl EventsFile {
 
     /// Creates a reader of arrays for one thread, which caches the last chunk of each of `arrays`.
     pub fn reader<'a>(&self, arrays: impl Iterator<Item = &'a Array>) -> DatasetReader {
-        const MAX_CACHED_LEN_BYTES: u64 = 256 << 20;
-        let kept: u64 = arrays.map(|array| array.chunk_len_bytes.saturating_mul(2)).fold(8 << 20, u64::saturating_add);
         DatasetReader::new(ReaderLimits {
-            kept_len_bytes: kept.min(MAX_CACHED_LEN_BYTES) as usize,
+            kept_len_bytes: cached_len_bytes(arrays) as usize,
             // A chunk may be longer than the file could fill, but not by much.
             chunk_len_bytes: self.input.len_bytes().saturating_mul(DEFLATE_RATIO).clamp(16 << 20, 1 << 30),
             ..ReaderLimits::default()
@@ -168,6 +166,13 @@ impl EventsFile {
     fn damaged_attribute(&self, attribute: &str, what: &str) -> EventsError {
         self.damaged(&format!("attribute {attribute}"), what.to_owned())
     }
+}
+
+/// Returns the maximum memory for the chunks that a reader of `arrays` caches.
+pub(super) fn cached_len_bytes<'a>(arrays: impl Iterator<Item = &'a Array>) -> u64 {
+    const MAX_CACHED_LEN_BYTES: u64 = 256 << 20;
+    let cached = arrays.map(|array| array.chunk_len_bytes.saturating_mul(2)).fold(8 << 20, u64::saturating_add);
+    cached.min(MAX_CACHED_LEN_BYTES)
 }
 
 /// Splits bytes into words of `LEN` bytes.

@@ -6,7 +6,7 @@
 use super::FileLayout;
 use super::columns;
 use super::contents::{Ids, ProductArrays, ProductStorage};
-use super::file::{Array, EventsFile};
+use super::file::{Array, EventsFile, cached_len_bytes};
 use super::opening::OpenedLayout;
 use super::packed_source::{PackedReader, PackedSource};
 use crate::error::Result;
@@ -106,6 +106,10 @@ impl Source for Hdf5Source {
 
     fn batch_len_bytes(&self, entries: Range<u64>) -> u64 {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
+    }
+
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        cached_len_bytes(self.arrays(products).into_iter())
     }
 
     fn reads_products_alone(&self) -> bool {

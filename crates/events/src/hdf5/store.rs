@@ -324,8 +324,10 @@ impl Sink for Hdf5Sink {
         })
     }
 
+    /// Counts all chunks twice: those that are being filled, and full ones until they are encoded. Datasets whose elements
+    /// have the same length fill their chunks at the same time.
     fn kept_len_bytes(&self) -> u64 {
-        self.chunk_len_bytes.saturating_mul(self.growing.len() as u64)
+        self.chunk_len_bytes.saturating_mul(self.growing.len() as u64).saturating_mul(2)
     }
 
     fn preparer_len_bytes(&self) -> u64 {

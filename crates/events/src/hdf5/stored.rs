@@ -8,7 +8,7 @@ use super::Layout;
 use super::arrangement::{EventArrangement, FilePlan, PartitionBlocks};
 use super::contents::Ids;
 use super::event::{EVENT_IDS, OFFSETS, PRODUCTS};
-use super::file::EventsFile;
+use super::file::{EventsFile, cached_len_bytes};
 use super::lumi::first_event;
 use super::packed::PackedArrangement;
 use super::packed_source::PackedSource;
@@ -156,6 +156,10 @@ impl Source for StoredFile {
         let header_len_bytes = size_of::<EventId>() + size_of::<u64>() + size_of::<i32>() * (1 + self.packed.numbers());
         let count = entries.end - entries.start;
         (address(entries.end) - address(entries.start)).saturating_add(count.saturating_mul(header_len_bytes as u64))
+    }
+
+    fn reader_len_bytes(&self, _products: &[usize]) -> u64 {
+        cached_len_bytes(self.ids.arrays().into_iter().chain(self.packed.arrays()))
     }
 
     fn check_unchanged(&self) -> Result<(), ColumnsError> {

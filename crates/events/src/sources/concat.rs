@@ -239,6 +239,15 @@ impl Source for ConcatSource {
         len_bytes
     }
 
+    /// Returns the most memory that the reader of a part keeps, because only one part is open at a time.
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        let of_part = |part: &ConcatPart| {
+            let products: Vec<usize> = products.iter().filter_map(|&product| part.products[product]).collect();
+            part.source.reader_len_bytes(&products)
+        };
+        self.parts.iter().map(of_part).max().unwrap_or(0)
+    }
+
     fn reads_products_alone(&self) -> bool {
         self.parts.iter().all(|part| part.source.reads_products_alone())
     }

@@ -84,6 +84,10 @@ impl<R: Recode> Source for MapSource<R> {
         self.inner.reads_products_alone()
     }
 
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        self.inner.reader_len_bytes(products)
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.inner.check_unchanged()
     }

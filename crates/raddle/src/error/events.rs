@@ -80,12 +80,16 @@ fn of_columns(error: &ColumnsError, failure: Error) -> Error {
     match error {
         ColumnsError::Core(CoreError::RankFailed { .. } | CoreError::RankLeft { .. }) => failure.echo(),
         ColumnsError::Core(CoreError::PlansDiffer { .. }) => failure.hint(OTHER_OPTIONS),
-        ColumnsError::Core(CoreError::Memory { purpose, needed_bytes, limit_bytes, .. }) => {
-            let (needed, limit) = (quantity::size(*needed_bytes), quantity::size(*limit_bytes));
-            let what = format!("{purpose} needs {needed} of memory; the budget is {limit}");
+        ColumnsError::Core(CoreError::Memory { purpose, needed_bytes, available_bytes, limit_bytes }) => {
+            let [needed, free, limit] = [*needed_bytes, *available_bytes, *limit_bytes].map(quantity::size);
+            let budget = match available_bytes == limit_bytes {
+                true => format!("the budget is {limit}"),
+                false => format!("{free} of the budget of {limit} are free"),
+            };
+            let what = format!("{purpose} needs {needed} of memory; {budget}");
             Error::new(failure.exit, &what).advise(Advice::one_of(&[
                 "raise --memory",
-                "use fewer --jobs",
+                "convert fewer --products",
                 "make smaller chunks (--chunk)",
             ]))
         }

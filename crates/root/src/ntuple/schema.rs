@@ -94,6 +94,22 @@ pub(super) enum Node {
     Record(Vec<Node>),
 }
 
+impl Node {
+    /// Appends the numbers of the columns that hold the values.
+    pub(super) fn push_columns(&self, columns: &mut Vec<usize>) {
+        match self {
+            Self::Number { column, .. } | Self::Sizes { column, .. } => columns.push(*column),
+            Self::Text { index, characters, .. } => columns.extend([*index, *characters]),
+            Self::List { index, content, .. } => {
+                columns.push(*index);
+                content.push_columns(columns);
+            }
+            Self::Regular { content, .. } => content.push_columns(columns),
+            Self::Record(nodes) => nodes.iter().for_each(|node| node.push_columns(columns)),
+        }
+    }
+}
+
 /// All fields and columns of an RNTuple.
 #[derive(Debug, Default)]
 pub(super) struct Description {

@@ -151,6 +151,20 @@ impl Source for NtupleSource {
         (entries.end - entries.start).saturating_mul(self.entry_len_bytes)
     }
 
+    /// Returns the memory for the longest page of each column in decoded form, and for one more page, stored and
+    /// decompressed.
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        let mut columns = Vec::new();
+        products.iter().for_each(|&product| self.nodes[product].push_columns(&mut columns));
+        let ids = self.ids.iter().flat_map(|IdFields(places)| places);
+        ids.for_each(|id| self.nodes[id.column].push_columns(&mut columns));
+        columns.sort_unstable();
+        columns.dedup();
+        let longest = |column: &usize| self.longest_page_len_bytes(*column);
+        let kept = columns.iter().map(longest).fold(0, u64::saturating_add);
+        kept.saturating_add(columns.iter().map(longest).max().unwrap_or(0).saturating_mul(2))
+    }
+
     fn reads_products_alone(&self) -> bool {
         true
     }
@@ -384,6 +398,16 @@ impl NtupleSource {
             }
         }
         Err(unsupported(format!("cluster {cluster} has column {column} in another representation")))
+    }
+
+    /// Returns the length of the longest page of a column when decoded, in any of its representations.
+    fn longest_page_len_bytes(&self, column: usize) -> u64 {
+        let of_column = |column: &usize| {
+            let pages = self.clusters.iter().filter_map(|cluster| cluster.columns.get(*column)?.as_ref()).flatten();
+            let elements = pages.map(|page| page.len).max().unwrap_or(0);
+            elements.saturating_mul(self.kinds[*column].decoded_len_bytes() as u64)
+        };
+        std::iter::once(&column).chain(&self.alternatives[column]).map(of_column).max().unwrap_or(0)
     }
 
     /// Returns the number of elements at the beginning of a cluster that are zero and not stored.

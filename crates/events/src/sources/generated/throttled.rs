@@ -100,6 +100,10 @@ impl Source for ThrottledSource {
         self.inner.batch_len_bytes(entries)
     }
 
+    fn reader_len_bytes(&self, products: &[usize]) -> u64 {
+        self.inner.reader_len_bytes(products)
+    }
+
     fn check_unchanged(&self) -> Result<()> {
         self.inner.check_unchanged()
     }
