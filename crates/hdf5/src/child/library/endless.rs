@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::ffi::{Call, Handle};
 use crate::model::Dataspace;
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5p::{H5Pget_virtual_srcspace, H5Pget_virtual_vspace};
 use hdf5_metno_sys::h5s::{H5Sget_regular_hyperslab, H5Sget_select_npoints, H5Sget_simple_extent_ndims};
 
 /// `H5S_UNLIMITED`.
@@ -19,25 +18,13 @@ const UNLIMITED: u64 = u64::MAX;
 pub(super) fn mappings(list: &Handle, call: Call<'_>) -> Result<Vec<usize>> {
     let mut endless = Vec::new();
     for number in 0..properties::mapping_count(list, call)? {
-        let space = virtual_space(list, number, call)?;
+        let space = properties::virtual_space(list, number, call)?;
         // SAFETY: a dataspace is open. An unlimited selection has all ones as its number of elements.
         if unsafe { H5Sget_select_npoints(space.id()) } < 0 {
             endless.push(number);
         }
     }
     Ok(endless)
-}
-
-/// Returns the selection in the virtual dataset to which mapping `number` maps its source.
-pub(super) fn virtual_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
-    // SAFETY: a dataset creation list with this mapping; we own the new identifier.
-    unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), number)) }
-}
-
-/// Returns the selection in the source of mapping `number`.
-pub(super) fn source_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
-    // SAFETY: as in `virtual_space`.
-    unsafe { call.handle("H5Pget_virtual_srcspace", H5Pget_virtual_srcspace(list.id(), number)) }
 }
 
 /// Fails if `extent`, which libhdf5 derives from the longest source, exceeds what each of the `endless` mappings can
@@ -53,8 +40,8 @@ pub(super) fn refuse_gaps(
         return Ok(());
     }
     for &number in endless {
-        let target = Slabs::of(&virtual_space(list, number, call)?, call)?;
-        let source = Slabs::of(&source_space(list, number, call)?, call)?;
+        let target = Slabs::of(&properties::virtual_space(list, number, call)?, call)?;
+        let source = Slabs::of(&properties::source_space(list, number, call)?, call)?;
         let available = sources::source_dims(file, list, number, call)?;
         let filled = available.get(source.axis).map(|&size| target.end_of(source.slices_in(size)));
         if filled.zip(extent.dims().get(target.axis)).is_none_or(|(filled, &size)| filled < size) {

@@ -15,7 +15,7 @@ pub(super) fn of_dataset(file: &OpenFile, dataset: &Handle, list: &Handle, call:
     if properties::is_virtual(list, call)? && properties::mapping_count(list, call)? > 0 {
         let endless = endless::mappings(list, call)?;
         if endless.is_empty() {
-            let space = endless::virtual_space(list, 0, call)?;
+            let space = properties::virtual_space(list, 0, call)?;
             return dataspaces::extent(file, &space, call);
         }
         sources::check(file, list, call)?;

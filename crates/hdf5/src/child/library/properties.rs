@@ -9,7 +9,7 @@ use hdf5_metno_sys::h5g::H5Gget_create_plist;
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
     H5Pget_attr_creation_order, H5Pget_external, H5Pget_external_count, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
-    H5Pget_virtual_count,
+    H5Pget_virtual_count, H5Pget_virtual_srcspace, H5Pget_virtual_vspace,
 };
 use hdf5_metno_sys::h5t::H5Tget_create_plist;
 use std::ffi::{c_int, c_uint};
@@ -48,6 +48,18 @@ pub(super) fn mapping_count(list: &Handle, call: Call<'_>) -> Result<usize> {
     // SAFETY: the creation list of a virtual dataset; the variable outlives the call.
     call.status("H5Pget_virtual_count", unsafe { H5Pget_virtual_count(list.id(), &raw mut count) })?;
     Ok(count)
+}
+
+/// Returns the selection in the virtual dataset to which mapping `number` maps its source.
+pub(super) fn virtual_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
+    // SAFETY: a dataset creation list with this mapping; we own the new identifier.
+    unsafe { call.handle("H5Pget_virtual_vspace", H5Pget_virtual_vspace(list.id(), number)) }
+}
+
+/// Returns the selection in the source of mapping `number`.
+pub(super) fn source_space(list: &Handle, number: usize, call: Call<'_>) -> Result<Handle> {
+    // SAFETY: as in `virtual_space`.
+    unsafe { call.handle("H5Pget_virtual_srcspace", H5Pget_virtual_srcspace(list.id(), number)) }
 }
 
 /// `H5D_COMPACT`, `_CONTIGUOUS`, `_CHUNKED`, `_VIRTUAL`.

@@ -4,7 +4,7 @@
 //! because the process has no descriptor left, it shows fill values without an error. Invariant: values read in between
 //! are from the sources if [`check_descriptors`] succeeds afterwards, because no source is closed in between.
 
-use super::{endless, properties};
+use super::properties;
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use hdf5_metno_sys::h5s::{H5Sget_select_bounds, H5Sget_simple_extent_ndims};
@@ -28,7 +28,7 @@ impl SourceRows {
         if count <= max_open_sources() {
             return Ok(Self::default());
         }
-        let ranges = (0..count).map(|number| mapped_rows(&endless::virtual_space(list, number, call)?, call));
+        let ranges = (0..count).map(|number| mapped_rows(&properties::virtual_space(list, number, call)?, call));
         Ok(Self::new(ranges.collect::<Result<Vec<_>>>()?.into_iter()))
     }
 

@@ -6,7 +6,7 @@
 //! Invariant: after [`check`] has returned `Ok`, reading the dataset opens only files that are allowed and existed.
 //! [`SourceFiles::check_again`] looks for the same files before a later read.
 
-use super::{OpenFile, dataspaces, endless, open_file, properties, unsupported};
+use super::{OpenFile, dataspaces, open_file, properties, unsupported};
 use crate::error::{Hdf5Error, Result};
 use crate::ffi::{Call, Handle};
 use hdf5_metno_sys::h5d::H5Dopen2;
@@ -163,13 +163,13 @@ impl Checks<'_> {
     /// Fails if mapping `number` refers to a whole source, and the source no longer has the mapped number of elements.
     /// libhdf5 then refuses some reads, and in others returns values that the view did not have.
     fn check_length(&self, list: &Handle, number: usize, source: &(PathBuf, Vec<u8>)) -> Result<()> {
-        let selected = endless::source_space(list, number, self.call)?;
+        let selected = properties::source_space(list, number, self.call)?;
         // SAFETY: a dataspace is open.
         if unsafe { H5Sget_select_type(selected.id()) } != H5S_sel_type::H5S_SEL_ALL {
             return Ok(());
         }
         // SAFETY: as above.
-        let mapped = unsafe { H5Sget_select_npoints(endless::virtual_space(list, number, self.call)?.id()) };
+        let mapped = unsafe { H5Sget_select_npoints(properties::virtual_space(list, number, self.call)?.id()) };
         let found = self.seen.get(source).copied().unwrap_or(mapped);
         // An unlimited selection has a negative number of elements.
         let (Ok(mapped), Ok(found)) = (u64::try_from(mapped), u64::try_from(found)) else { return Ok(()) };
