@@ -192,7 +192,7 @@ fn by_seq(
 ) -> Result<Vec<Vec<Range<u64>>>> {
     for_each_part(table, seq, among, running, |values, part| {
         let rows = part.zip(values).filter(|(_, event)| events.0.contains(**event));
-        Ok(rows.map(|(row, _)| row..row + 1).collect())
+        Ok(Rows::of(rows.map(|(row, _)| row..row + 1)).runs().to_vec())
     })
 }
 

@@ -11,7 +11,7 @@ use crate::rules::settling::DeclaredRule;
 use crate::schema::parent_path;
 use crate::schema::{Column, InputExtent, Role, Schema, SchemaEntry, display_path, is_named};
 use crate::subset::cut::{check_references, check_rules};
-use raddle_core::plan::Segment;
+use raddle_core::plan::{Segment, Segments};
 use raddle_core::pooled_file::FileIdentity;
 use raddle_core::rows::Rows;
 use serde::Serialize;
@@ -80,6 +80,8 @@ pub(crate) fn cut(
     selection: &TableSelection,
 ) -> Result<()> {
     let mut paths = BTreeSet::new();
+    // There may be millions of runs, which the columns of a table share.
+    let mut runs_of_tables: BTreeMap<&[u8], Segments> = BTreeMap::new();
     for at in 0..schema.entries.len() {
         let entry = &schema.entries[at];
         let Role::Column(index) = entry.role else { continue };
@@ -94,7 +96,9 @@ pub(crate) fn cut(
             let reason = "does not have its rows in the order of its input, which cannot be selected".to_owned();
             return Err(MergeError::Object { object: display_path(&entry.path), reason });
         }
-        take(column, &selected.taken);
+        let table = selection.tables.get_key_value(parent_path(&entry.path)).map_or(&b""[..], |(path, _)| path);
+        let runs = runs_of_tables.entry(table).or_insert_with(|| segments(&selected.taken));
+        take(column, &selected.taken, runs.clone());
         paths.insert(entry.path.clone());
     }
     let is_selected = |name: &str| paths.iter().any(|path| is_named(path, name));
@@ -110,16 +114,21 @@ fn is_stale_key(path: &[u8], derived: &[DerivedSpec]) -> bool {
     has_name && !derived.iter().any(|spec| spec.makes(path))
 }
 
-/// Restricts a column of one input to some rows.
-fn take(column: &mut Column, taken: &Rows) {
-    let stored_rows = column.facts[0].rows;
+/// Returns the runs of rows of one input, in output order.
+fn segments(taken: &Rows) -> Segments {
     let mut start = 0;
     let runs = taken.runs().iter().map(|run| {
         let segment = Segment { input: 0, start, rows: run.end - run.start, source_row: run.start };
         start += segment.rows;
         segment
     });
-    column.runs = Some(runs.collect::<Vec<_>>().into());
+    runs.collect::<Vec<_>>().into()
+}
+
+/// Restricts a column of one input to some rows, which are in `runs` as well.
+fn take(column: &mut Column, taken: &Rows, runs: Segments) {
+    let stored_rows = column.facts[0].rows;
+    column.runs = Some(runs);
     column.trims = Some([Some(Trim { leading: 0, stored_rows })].into());
     column.facts = column.facts.iter().map(|fact| InputExtent { rows: taken.count(), ..*fact }).collect();
 }
