@@ -169,7 +169,7 @@ def test_whole_chunks_need_no_cache(apply, tmp_path, layout):
 
 
 def test_a_compressed_dataset_gets_a_sweep_at_once(apply, tmp_path):
-    code = in_steps_of(100, WRITE_ROWS.replace("(200, 6400)", "(600, 6400)"))
+    code = in_steps_of(100, WRITE_ROWS.replace("(200, 6400)", "(1000, 6400)"))
     untouched, done = both(apply, tmp_path, code, "dict(compression='gzip', compression_opts=1)")
     assert columns(untouched.stdout)[0][0] < columns(done.stdout)[0][0] == 128 * 80000
     assert "10240000 bytes by its shape, because it is compressed and was not observed before" in done.log
