@@ -101,7 +101,7 @@ MPI_FEATURE = $(shell $(HAS_MPI) && echo --features raddle-cli/mpi)
 .PHONY: demo test test-python test-capi test-mpi test-mpich soak judge fuzz loom check build python install-capi bench bench-python \
 	bench-events bench-gpu bench-layouts bench-idx bench-papers bench-pidx bench-cmip7 bench-conventions bench-compressions \
 	bench-histograms bench-prediction bench-query bench-skim bench-transpose docs setup setup-tests clean msrv test-package \
-	test-site test-small test-portable test-qemu test-crates fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
+	test-pages test-site test-small test-portable test-qemu test-crates fuzz-targets release-check sdist wheel wheels test-wheel archive deb site
 
 demo: build $(VENV)/.demo-ready
 	target/release/raddle demo
@@ -120,9 +120,8 @@ test: check
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/meaning
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/events
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest -n $(PYTEST_JOBS) tests/apply
-	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/report
 	$(MAKE) test-package
-	$(MAKE) --jobs 2 --output-sync test-site test-small
+	$(MAKE) --jobs 2 --output-sync test-pages test-small
 	$(MAKE) test-mpi
 
 test-python: test-package test-site
@@ -134,7 +133,10 @@ test-package: setup-tests python
 test-site: setup-tests python
 	$(BIN)/python -m pytest tests/site
 
-# Together they take as long as test-site, which runs next to them.
+test-pages: test-site
+	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/report
+
+# Together they take as long as test-pages, which runs next to them.
 test-small: test-capi
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/kept
 	RADDLE=target/debug/raddle $(BIN)/python -m pytest tests/papers
