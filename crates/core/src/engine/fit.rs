@@ -23,7 +23,7 @@ const CLAIMS_SHARE: u64 = 16;
 /// Minimum number of batches per worker, so that the last ones end at about the same time.
 const BATCHES_PER_JOB: u64 = 16;
 
-/// Divisor of the memory of a worker: a batch of several tiles is no longer than the quotient.
+/// Share of a worker's memory that a batch of several tiles may take: one in this many.
 const BATCHES_IN_JOB_MEMORY: u64 = 4;
 
 /// Maximum number of batches in flight per worker: enough that a batch taking ten times as long as its neighbours does

@@ -8,8 +8,7 @@ pub const MAX_RANK: usize = 32;
 /// One number per axis. Up to four are stored inline, so that pieces of typical arrays need no allocation.
 pub type Coordinates = SmallVec<[u64; 4]>;
 
-/// Returns the length in bytes of the values of a box with these numbers of elements per axis, or the largest number if
-/// it is beyond 64 bits.
+/// Returns the length in bytes of the values of a box with these numbers of elements per axis; saturates at 64 bits.
 pub fn values_len_bytes(counts: &[u64], element_len_bytes: u64) -> u64 {
     counts.iter().fold(element_len_bytes, |len_bytes, &count| len_bytes.saturating_mul(count))
 }

@@ -324,8 +324,8 @@ impl Sink for Hdf5Sink {
         })
     }
 
-    /// Counts all chunks twice: those that are being filled, and full ones until they are encoded. Datasets whose elements
-    /// have the same length fill their chunks at the same time.
+    /// Returns twice the length of a chunk of each dataset: a full chunk is kept until it is encoded, while the next one is
+    /// filled. Datasets whose elements have the same length fill their chunks at the same time.
     fn kept_len_bytes(&self) -> u64 {
         self.chunk_len_bytes.saturating_mul(self.growing.len() as u64).saturating_mul(2)
     }

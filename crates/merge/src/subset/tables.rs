@@ -125,7 +125,7 @@ fn segments(taken: &Rows) -> Segments {
     runs.collect::<Vec<_>>().into()
 }
 
-/// Restricts a column of one input to some rows, which are in `runs` as well.
+/// Restricts a column of one input to the rows `taken`, whose segments are `runs`.
 fn take(column: &mut Column, taken: &Rows, runs: Segments) {
     let stored_rows = column.facts[0].rows;
     column.runs = Some(runs);

@@ -160,8 +160,8 @@ impl Checks<'_> {
         self.follow(&list, &path, opened, depth + 1)
     }
 
-    /// Fails if mapping `number` refers to a whole source, and the source no longer has the mapped number of elements.
-    /// libhdf5 then refuses some reads, and in others returns values that the view did not have.
+    /// Fails if mapping `number` refers to a whole source whose number of elements has changed. libhdf5 then refuses some
+    /// reads, and returns other values than before in the rest.
     fn check_length(&self, list: &Handle, number: usize, source: &(PathBuf, Vec<u8>)) -> Result<()> {
         let selected = properties::source_space(list, number, self.call)?;
         // SAFETY: a dataspace is open.
