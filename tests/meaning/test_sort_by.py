@@ -32,16 +32,21 @@ def months(folder, make):
     return paths, [xr.open_dataset(paths[at]) for at in (1, 2, 0)]
 
 
+def assert_sorted_by(raddle, folder, key, make):
+    """Asserts that files sorted by ``key`` are merged in the order of their months."""
+    inputs, ordered = months(folder, make)
+    raddle("merge", *inputs, "-o", folder / "out.nc", "--sort-by", key)
+    with xr.open_dataset(folder / "out.nc") as found:
+        xr.testing.assert_equal(found, xr.concat(ordered, "n"))
+
+
 def test_texts_of_characters_are_compared_as_a_whole(tmp_path, raddle):
     def wrf(number, date):
         times = np.array([f"{date}_{hour:02}:00:00" for hour in (0, 6)], "S19")
         data = {"T": (("n", "x"), np.full((2, 3), number, "f4")), "Times": (("n",), times, {}, {"char_dim_name": "DateStrLen"})}
         return xr.Dataset(data)
 
-    inputs, ordered = months(tmp_path, wrf)
-    raddle("merge", *inputs, "-o", tmp_path / "out.nc", "--sort-by", "/Times")
-    with xr.open_dataset(tmp_path / "out.nc") as found:
-        xr.testing.assert_equal(found, xr.concat(ordered, "n"))
+    assert_sorted_by(raddle, tmp_path, "/Times", wrf)
 
 
 def test_a_single_text_of_characters_is_compared_as_a_whole(tmp_path, raddle):
@@ -61,10 +66,7 @@ def test_times_that_count_from_different_dates_are_compared_as_instants(tmp_path
         times = np.array([1, 2], kind) if number else np.zeros(2, kind)
         return xr.Dataset({"issued": ("n", times, units), "v": ("n", [number, number])}, {"n": [2 * number, 2 * number + 1]})
 
-    inputs, ordered = months(tmp_path, forecast)
-    raddle("merge", *inputs, "-o", tmp_path / "out.nc", "--sort-by", "/issued")
-    with xr.open_dataset(tmp_path / "out.nc") as found:
-        xr.testing.assert_equal(found, xr.concat(ordered, "n"))
+    assert_sorted_by(raddle, tmp_path, "/issued", forecast)
 
 
 def test_numbers_with_another_meaning_are_refused(tmp_path, raddle):

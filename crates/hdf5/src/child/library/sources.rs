@@ -124,18 +124,12 @@ impl Checks<'_> {
                 let what = "a virtual dataset with numbered sources (%b in their names)".to_owned();
                 return Err(unsupported(self.call, what));
             };
-            if file_name == b"." {
-                let source = (holder.to_path_buf(), dataset_name);
-                if !self.seen.contains_key(&source) {
-                    self.follow_source(opened, source.clone(), depth)?;
-                }
-                self.check_length(list, number, &source)?;
-                continue;
-            }
-            let source = (self.source(holder, &file_name)?, dataset_name);
+            let is_elsewhere = file_name != b".";
+            let path = if is_elsewhere { self.source(holder, &file_name)? } else { holder.to_path_buf() };
+            let source = (path, dataset_name);
             if !self.seen.contains_key(&source) {
-                let file = open_file(&source.0)?;
-                self.follow_source(Some(&file), source.clone(), depth)?;
+                let other = is_elsewhere.then(|| open_file(&source.0)).transpose()?;
+                self.follow_source(other.as_ref().or(opened), source.clone(), depth)?;
             }
             self.check_length(list, number, &source)?;
         }
