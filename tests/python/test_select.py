@@ -317,3 +317,25 @@ def test_the_path_of_a_table_may_have_a_colon(tmp_path, environment):
             assert not raddle.verify(output, against=path, progress=False).mismatches
     with pytest.raises(errors.UsageError, match="if the path of the table has a colon, put the path in backticks"):
         raddle.select(path, output, where="a:b: len > 0.5", force=True, progress=False)
+
+
+def test_runs_of_rows_take_memory(tmp_path, environment):
+    """Every second event is a run of its own in each table, and the runs are held in memory."""
+    count = 80_000
+    event = np.arange(count, dtype="u4")
+    with h5py.File(tmp_path / "all.h5", "w") as file:
+        for table in ("spill", "slc"):
+            for name, values in {"run": event // 9999, "evt": event, "flag": event % 2}.items():
+                file.create_dataset(f"{table}/{name}", data=values, chunks=(1024,))
+    keys = ["keys", "add", tmp_path / "all.h5", "--keys", "/spill/run,/spill/evt", "-q"]
+    assert python(environment, "-m", "raddle", *keys).returncode == 0
+    chosen = {"where": "slc: flag == 1", "jobs": 1, "progress": False}
+    with pytest.raises(errors.LimitError, match="80,000 runs, which need 2.44 MiB of the 4.00 MiB of memory"):
+        raddle.select(tmp_path / "all.h5", tmp_path / "some.h5", memory="4MiB", **chosen)
+    assert not (tmp_path / "some.h5").exists()
+    raddle.select(tmp_path / "all.h5", tmp_path / "some.h5", memory="8MiB", **chosen)
+    with h5py.File(tmp_path / "some.h5") as file:
+        np.testing.assert_array_equal(file["slc/evt"], event[1::2])
+    raddle.verify(tmp_path / "some.h5", against=[tmp_path / "all.h5"], memory="8MiB", progress=False)
+    with pytest.raises(errors.LimitError, match="80,000 runs"):
+        raddle.verify(tmp_path / "some.h5", against=[tmp_path / "all.h5"], memory="4MiB", progress=False)

@@ -5,11 +5,14 @@
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::merge::{PlannedMerge, plan_output};
 use crate::options::{
     ExecutionOptions, KeyOptions, LayoutOptions, MergeIndexOptions, MergePreviewOptions, OutputOptions, SortOptions,
     StripeOptions,
 };
+use crate::text::quantity;
+use raddle_core::plan::Segments;
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::append::redo::settle;
@@ -24,6 +27,9 @@ use raddle_query::{EventSet, Index, QueryError, Table, TableCondition, Values};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Divisor of the memory: the runs of the selected rows may take the quotient.
+const RUNS_SHARE: u64 = 2;
 
 /// Request to write the events of a file that satisfy conditions.
 ///
@@ -144,11 +150,11 @@ impl SelectRequest {
         context.on_first("complete an interrupted append", || settle(&self.file).map(drop).map_err(of_file))?;
         let found = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error)).and_then(|file| {
             let (spec, derived) = self.key(&file, &options)?;
-            let selection = select(&file, (&self.conditions, self.values), &spec, options.jobs, context)?;
+            let selection = select(&file, (&self.conditions, self.values), &spec, &options, context)?;
             Ok((selection, derived))
         });
         let (selection, derived) = context.ranks.agree("select events", found)?;
-        options.rows = Some(Arc::new(selection));
+        restrict(&mut options, selection);
         options.derived = derived;
         plan_output(
             vec![self.file.clone()],
@@ -216,12 +222,21 @@ fn name_of(spec: &KeySpec) -> &str {
     spec.columns.last().map_or("", |column| column.rsplit('/').next().unwrap_or(column))
 }
 
+/// Restricts the rows of a merge. Their runs take a part of its memory.
+pub(crate) fn restrict(options: &mut MergeOptions, selection: TableSelection) {
+    options.memory_limit_bytes = options.memory_limit_bytes.saturating_sub(selection.len_bytes());
+    options.rows = Some(Arc::new(selection));
+}
+
 /// Returns the rows of all tables of a file that belong to events that satisfy conditions on some values.
-pub(crate) fn select(
+///
+/// # Errors
+/// If the file cannot be read, or the runs of rows need more than a part of the memory.
+fn select(
     file: &OpenFile,
     (conditions, values): (&[TableCondition], Option<Values>),
     spec: &KeySpec,
-    threads: usize,
+    options: &MergeOptions,
     context: &Context<'_>,
 ) -> Result<TableSelection, Error> {
     let key = name_of(spec);
@@ -235,7 +250,7 @@ pub(crate) fn select(
         }
         FoundIndex::Stale | FoundIndex::Missing => None,
     };
-    let running = SearchContext { threads, cancel: context.watch.cancel };
+    let running = SearchContext { threads: options.jobs, cancel: context.watch.cancel };
     let mut events: Option<EventSet> = None;
     for condition in conditions {
         let table = Table::of(file, &condition.table).map_err(failed)?.with_values(values);
@@ -253,7 +268,11 @@ pub(crate) fn select(
     for table in keyed_tables(file, key).map_err(failed)? {
         let of = row_count(&table, key).map_err(failed)?;
         let taken = rows_of(&table, key, &events, None, running).map_err(failed)?;
-        selection.tables.insert(table.path().as_bytes().to_vec(), SelectedRows { of, taken });
+        let runs = Segments::of_rows(0, taken.runs());
+        selection.tables.insert(table.path().as_bytes().to_vec(), SelectedRows { of, runs });
+        if selection.len_bytes() > options.memory_limit_bytes / RUNS_SHARE {
+            return Err(too_many_runs(table.path(), &selection, options.memory_limit_bytes));
+        }
     }
     let group = spec.columns.first().and_then(|column| column.rsplit_once('/')).map_or("/", |(group, _)| group);
     let of = selection.tables.get(group.as_bytes()).map_or(0, |rows| rows.of);
@@ -285,5 +304,16 @@ pub(crate) fn recorded_selection(
     let values = values.map(|word| word.parse()).transpose().map_err(|error| Error::of_query(&error))?;
     settle(input).map_err(|error| Error::of_merge(&error, &[input.to_path_buf()]))?;
     let input = OpenFile::open(input, Some(1)).map_err(|error| Error::of_file(&error))?;
-    select(&input, (&parsed, values), spec, options.jobs, context).map(Some)
+    select(&input, (&parsed, values), spec, options, context).map(Some)
+}
+
+/// Refuses a selection whose runs of rows, up to those of `table`, need too much memory.
+fn too_many_runs(table: &str, selection: &TableSelection, limit_bytes: u64) -> Error {
+    let (runs, needed) = (quantity::count(selection.run_count()), quantity::size(selection.len_bytes()));
+    let limit = quantity::size(limit_bytes);
+    let what = format!(
+        "{table}: with this table, the selected rows form {runs} runs, which need {needed} of the {limit} of memory; \
+         they may take half of it"
+    );
+    Error::new(Exit::Limit, &what).hint("raise --memory")
 }

@@ -4,7 +4,7 @@ use crate::advice::Advice;
 use crate::context::Context;
 use crate::error::Error;
 use crate::options::{ExecutionOptions, ListingOptions, SchemaOptions, SortOptions};
-use crate::select::recorded_selection;
+use crate::select::{recorded_selection, restrict};
 use raddle_core::ranks::communicator::CommunicatorExt;
 use raddle_hdf5::open_file::OpenFile;
 use raddle_merge::MergeError;
@@ -15,7 +15,6 @@ use raddle_query::Index;
 use raddle_query::index::FoundIndex;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Request to verify a merged file.
 ///
@@ -126,7 +125,9 @@ impl VerifyRequest {
         let files = self.sorting.sort_collective(files, &options, watch, ranks)?;
         if let [input] = &files[..] {
             let selection = recorded_selection(&self.file, input, &options, context);
-            options.rows = ranks.agree("select events", selection)?.map(Arc::new);
+            if let Some(selection) = ranks.agree("select events", selection)? {
+                restrict(&mut options, selection);
+            }
         }
         let verified = verify_collective(&self.file, &files, &options, watch, ranks).map_err(|error| match &error {
             // The file to verify counts as an input here, although it is not one of those it is compared with.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A run of rows of an array that comes from one input; a row is an index on the array's axis of concatenation.
@@ -31,6 +31,24 @@ impl Deref for Segments {
 
     fn deref(&self) -> &[Segment] {
         &self.0
+    }
+}
+
+impl Segments {
+    /// Creates the runs of an array that consists of these runs of rows of one input.
+    pub fn of_rows(input: u32, runs: &[Range<u64>]) -> Self {
+        let mut start = 0;
+        let segments = runs.iter().map(|run| {
+            let segment = Segment { input, start, rows: run.end - run.start, source_row: run.start };
+            start += segment.rows;
+            segment
+        });
+        Self(segments.collect())
+    }
+
+    /// Returns the number of rows.
+    pub fn row_count(&self) -> u64 {
+        self.last().map_or(0, |last| last.start + last.rows)
     }
 }
 
@@ -64,6 +82,16 @@ impl SegmentLists {
         }
         self.last.clone()
     }
+
+    /// Returns the list with the runs of `segments`, which becomes that list if there is none.
+    pub fn share_list(&mut self, segments: &Segments) -> Segments {
+        if !Arc::ptr_eq(&self.last.0, &segments.0) && self.last != *segments {
+            let list = self.lists.get(&segments.0).cloned().unwrap_or_else(|| Arc::clone(&segments.0));
+            self.lists.insert(Arc::clone(&list));
+            self.last = Segments(list);
+        }
+        self.last.clone()
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -83,6 +111,11 @@ mod tests {
         let again = lists.share(&one);
         assert_eq!((&*first, &*other), (one.as_slice(), two.as_slice()));
         assert!(Arc::ptr_eq(&first.0, &again.0));
+        let equal = Segments::from(one.to_vec());
+        assert!(Arc::ptr_eq(&first.0, &lists.share_list(&equal).0));
+        let new = Segments::of_rows(4, &[2..5, 7..8]);
+        assert!(Arc::ptr_eq(&new.0, &lists.share_list(&new).0) && Arc::ptr_eq(&new.0, &lists.share(&new).0));
+        assert_eq!((new[1].start, new[1].source_row, new.row_count()), (3, 7, 4));
         assert!(lists.share(&[]).is_empty());
     }
 }

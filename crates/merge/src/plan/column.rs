@@ -358,7 +358,7 @@ impl Planner<'_> {
         first_row: u64,
     ) -> u32 {
         let mut row = 0;
-        let mut segments = column.runs.as_ref().map_or(Vec::new(), |runs| runs.to_vec());
+        let mut segments = Vec::new();
         let boxes = column.boxes.as_ref().map(|layout| layout.boxes.clone()).unwrap_or_default();
         let is_concatenated = column.runs.is_none() && column.boxes.is_none();
         let facts = column.facts.iter().enumerate().filter(|_| is_concatenated);
@@ -378,7 +378,10 @@ impl Planner<'_> {
             tile_shape: chunk.to_vec(),
             element_len_bytes: column.model().datatype.class.len_bytes(),
             axis: column.axis,
-            segments: self.segments.share(&segments),
+            segments: match &column.runs {
+                Some(runs) => self.segments.share_list(runs),
+                None => self.segments.share(&segments),
+            },
             boxes,
         });
         self.column_of_array.push(index);

@@ -13,7 +13,6 @@ use crate::schema::{Column, InputExtent, Role, Schema, SchemaEntry, display_path
 use crate::subset::cut::{check_references, check_rules};
 use raddle_core::plan::{Segment, Segments};
 use raddle_core::pooled_file::FileIdentity;
-use raddle_core::rows::Rows;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -49,8 +48,8 @@ pub struct SelectedEvents {
 pub struct SelectedRows {
     /// Number of rows in the input. Other datasets of the group are not part of the table.
     pub of: u64,
-    /// Rows that the output has.
-    pub taken: Rows,
+    /// Runs of rows that the output has. The columns of the table share them.
+    pub runs: Segments,
 }
 
 // The rows follow from the conditions and the input, and there may be millions of runs.
@@ -61,6 +60,16 @@ impl fmt::Debug for TableSelection {
 }
 
 impl TableSelection {
+    /// Returns the number of runs of rows, of all tables together.
+    pub fn run_count(&self) -> u64 {
+        self.tables.values().map(|rows| rows.runs.len() as u64).sum()
+    }
+
+    /// Returns the memory that the runs take.
+    pub fn len_bytes(&self) -> u64 {
+        self.run_count() * size_of::<Segment>() as u64
+    }
+
     /// Returns the selected rows of the table to which a dataset of one input belongs.
     fn rows_of(&self, entry: &SchemaEntry, column: &Column) -> Option<&SelectedRows> {
         let selected = self.tables.get(parent_path(&entry.path))?;
@@ -80,8 +89,6 @@ pub(crate) fn cut(
     selection: &TableSelection,
 ) -> Result<()> {
     let mut paths = BTreeSet::new();
-    // There may be millions of runs, which the columns of a table share.
-    let mut runs_of_tables: BTreeMap<&[u8], Segments> = BTreeMap::new();
     for at in 0..schema.entries.len() {
         let entry = &schema.entries[at];
         let Role::Column(index) = entry.role else { continue };
@@ -96,9 +103,7 @@ pub(crate) fn cut(
             let reason = "does not have its rows in the order of its input, which cannot be selected".to_owned();
             return Err(MergeError::Object { object: display_path(&entry.path), reason });
         }
-        let table = selection.tables.get_key_value(parent_path(&entry.path)).map_or(&b""[..], |(path, _)| path);
-        let runs = runs_of_tables.entry(table).or_insert_with(|| segments(&selected.taken));
-        take(column, &selected.taken, runs.clone());
+        take(column, &selected.runs);
         paths.insert(entry.path.clone());
     }
     let is_selected = |name: &str| paths.iter().any(|path| is_named(path, name));
@@ -114,23 +119,12 @@ fn is_stale_key(path: &[u8], derived: &[DerivedSpec]) -> bool {
     has_name && !derived.iter().any(|spec| spec.makes(path))
 }
 
-/// Returns the runs of rows of one input, in output order.
-fn segments(taken: &Rows) -> Segments {
-    let mut start = 0;
-    let runs = taken.runs().iter().map(|run| {
-        let segment = Segment { input: 0, start, rows: run.end - run.start, source_row: run.start };
-        start += segment.rows;
-        segment
-    });
-    runs.collect::<Vec<_>>().into()
-}
-
-/// Restricts a column of one input to the rows `taken`, whose segments are `runs`.
-fn take(column: &mut Column, taken: &Rows, runs: Segments) {
+/// Restricts a column of one input to these runs of rows.
+fn take(column: &mut Column, runs: &Segments) {
     let stored_rows = column.facts[0].rows;
-    column.runs = Some(runs);
+    column.runs = Some(runs.clone());
     column.trims = Some([Some(Trim { leading: 0, stored_rows })].into());
-    column.facts = column.facts.iter().map(|fact| InputExtent { rows: taken.count(), ..*fact }).collect();
+    column.facts = column.facts.iter().map(|fact| InputExtent { rows: runs.row_count(), ..*fact }).collect();
 }
 
 /// Refuses datasets that share a dimension scale although only some of them are restricted.
