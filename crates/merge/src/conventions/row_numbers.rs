@@ -8,6 +8,7 @@ use super::{Convention, FileView, Refusal, nexus, nwb};
 use crate::rules::user::UserRule;
 use crate::schema::attribute::named;
 use crate::schema::{child_path, display_path, last_name, parent_path};
+use raddle_hdf5::number::NumberType;
 
 /// Row numbers with a form that `--rule` supports.
 struct Form {
@@ -21,8 +22,28 @@ struct Form {
     what: &'static str,
 }
 
-const FORMS: [Form; 3] = [
-    Form { name: "indptr", target: "indices", word: "bounds", what: "positions in the rows of a sparse matrix" },
+const SPARSE: &str = "positions in the rows of a sparse matrix";
+const FACES: &str = "numbers of the points of a mesh";
+
+const FORMS: [Form; 20] = [
+    Form { name: "indptr", target: "indices", word: "bounds", what: SPARSE },
+    Form { name: "crow_indices", target: "col_indices", word: "bounds", what: SPARSE },
+    Form { name: "rowptr", target: "col", word: "bounds", what: SPARSE },
+    Form { name: "rowptr", target: "colind", word: "bounds", what: SPARSE },
+    Form { name: "row_ptr", target: "col_ind", word: "bounds", what: SPARSE },
+    Form { name: "row_ptr", target: "col_idx", word: "bounds", what: SPARSE },
+    Form { name: "row_splits", target: "values", word: "bounds", what: "bounds of the rows of a ragged tensor" },
+    Form { name: "row_splits", target: "flat_values", word: "bounds", what: "bounds of the rows of a ragged tensor" },
+    Form { name: "faces", target: "vertices", word: "rows", what: FACES },
+    Form { name: "faces", target: "points", word: "rows", what: FACES },
+    Form { name: "triangles", target: "vertices", word: "rows", what: FACES },
+    Form { name: "triangles", target: "points", word: "rows", what: FACES },
+    Form { name: "cells", target: "points", word: "rows", what: FACES },
+    Form { name: "cells", target: "vertices", word: "rows", what: FACES },
+    Form { name: "elements", target: "nodes", word: "rows", what: FACES },
+    Form { name: "connectivity", target: "coordinates", word: "rows", what: FACES },
+    Form { name: "connectivity", target: "points", word: "rows", what: FACES },
+    Form { name: "topology", target: "geometry", word: "rows", what: FACES },
     Form {
         name: "cumulative_length",
         target: "flattened_data",
@@ -38,14 +59,17 @@ const FORMS: [Form; 3] = [
 ];
 
 /// Names of datasets of row numbers with other forms, and their formats.
-const NAMES: [(&str, &str); 7] = [
+const NAMES: [(&str, &str); 10] = [
     ("/ph_index_beg", "a granule of ICESat-2"),
+    ("/ph_ndx_beg", "a granule of ICESat-2"),
     ("/rx_sample_start_index", "a granule of GEDI"),
     ("/tx_sample_start_index", "a granule of GEDI"),
     ("/ref_region", "a file of h5flow"),
     ("/template_boundaries", "triggers of PyCBC"),
     ("/ms_to_idx", "events of DSEC"),
     ("/ms_map_idx", "events of M3ED"),
+    ("/image_raw_event_inds", "events of MVSEC"),
+    ("/mergerTreeStartIndex", "merger trees of Galacticus"),
 ];
 
 /// Returns the reason for refusing a file with row numbers that no rule of the user matches, if there are any.
@@ -56,6 +80,7 @@ pub(super) fn refusal(file: &FileView<'_>, rules: &[UserRule]) -> Option<Refusal
             .or_else(|| of_larcv(file, at))
             .or_else(|| of_other_convention(file, at))
             .or_else(|| of_form(file, at))
+            .or_else(|| of_names(file, at))
     };
     (1..file.len()).filter(|&at| file.column(at).is_some()).find_map(|at| refusal(at).filter(|_| is_open(&at)))
 }
@@ -116,11 +141,16 @@ fn of_other_convention(file: &FileView<'_>, at: usize) -> Option<Refusal> {
 /// Returns the refusal of row numbers that `--rule` can renumber.
 fn of_form(file: &FileView<'_>, at: usize) -> Option<Refusal> {
     let path = file.path_of(at);
-    let Form { name, target, word, what } = FORMS.iter().find(|form| last_name(path) == form.name.as_bytes())?;
-    let rows = file.find(&child_path(parent_path(path), target.as_bytes()))?;
+    let forms = FORMS.iter().filter(|form| last_name(path) == form.name.as_bytes());
+    let beside = |form: &'static Form| {
+        let rows = file.find(&child_path(parent_path(path), form.target.as_bytes()))?;
+        Some((form, rows))
+    };
+    let (Form { name, target, word, what }, rows) = forms.filter_map(beside).next()?;
     let is_meant = match *name {
         "indptr" => !is_of_anndata(file, parent_path(path)),
         "indices" => file.text(rows, "dtype").is_some_and(|kind| kind == "str"),
+        _ if *word == "rows" => numbers_points(file, at, rows),
         _ => true,
     };
     if !is_meant {
@@ -133,6 +163,67 @@ fn of_form(file: &FileView<'_>, at: usize) -> Option<Refusal> {
         false => format!("{}, --rule '{name}: {word} of {target}' those of all groups", one(rows)),
     };
     refuse(path, what, &hint)
+}
+
+/// Returns whether a dataset has one element for each atom of the conformations next to it, whose first axis counts the
+/// conformations.
+fn describes_atoms(file: &FileView<'_>, at: usize) -> bool {
+    const POSITIONS: [&[u8]; 3] = [b"coordinates", b"conformations", b"positions"];
+    let beside = |name: &[u8]| file.find(&child_path(parent_path(file.path_of(at)), name));
+    let of_atoms = file.dims(at);
+    let mut conformations = POSITIONS.into_iter().filter_map(beside).filter_map(|at| file.dims(at));
+    conformations
+        .any(|dims| matches!((dims.as_slice(), of_atoms.as_deref()), ([_, count, 3], Some([atoms])) if count == atoms))
+}
+
+/// Returns whether the dataset `points` holds points of two or three coordinates, and `at` lists of their numbers.
+fn numbers_points(file: &FileView<'_>, at: usize, points: usize) -> bool {
+    let is_integer = |at: usize| file.class(at).and_then(NumberType::of).map(NumberType::is_integer);
+    let width = |at: usize| file.dims(at).filter(|dims| dims.len() == 2).map(|dims| dims[1]);
+    is_integer(at) == Some(true)
+        && is_integer(points) == Some(false)
+        && width(at).is_some_and(|count| count > 1)
+        && width(points).is_some_and(|count| count == 2 || count == 3)
+}
+
+/// Returns the refusal of other positions in the rows of a sparse matrix, and of codes of categories, that are
+/// recognised by the names of the datasets.
+fn of_names(file: &FileView<'_>, at: usize) -> Option<Refusal> {
+    let path = file.path_of(at);
+    let has = |name: &[u8]| file.find(&child_path(parent_path(path), name)).is_some();
+    let name = last_name(path);
+    if name.ends_with(b"indptr") && !is_of_anndata(file, parent_path(path)) {
+        let from = display_path(path);
+        let hint = format!(
+            "--rule '{from}: bounds of TARGET' renumbers them, with the dataset whose rows they bound as TARGET"
+        );
+        return refuse(path, SPARSE, &hint);
+    }
+    if name == b"colptr" && has(b"rowval") {
+        let what = "positions in a sparse matrix of Julia, which count from 1";
+        return refuse_without_rules(path, what, "concatenate in Julia");
+    }
+    if [b"atomic_numbers".as_slice(), b"species"].contains(&name) && describes_atoms(file, at) {
+        let from = display_path(path);
+        let hint = format!(
+            "--rule '{from}: once' carries them once, --rule '{}: once' those of all groups",
+            display_path(name)
+        );
+        return refuse(path, "atoms that all conformations of the group share", &hint);
+    }
+    if name == b"edge_index" && file.dims(at).is_some_and(|dims| dims.len() == 2 && dims[0] == 2) {
+        let what = "edges of a graph, which number its nodes and have the edges on the last axis";
+        return refuse_without_rules(path, what, "give each graph a group of its own, then use --union");
+    }
+    let is_coded = |group: usize| file.text(group, "type").is_some_and(|kind| kind == "dictionary_encoded");
+    if parent_path(path).ends_with(b"/indices") || name == b"indices" {
+        let group = if name == b"indices" { parent_path(path) } else { parent_path(parent_path(path)) };
+        if file.find(group).is_some_and(is_coded) {
+            let what = "codes of a vaex column, which number the values of its dictionary";
+            return refuse_without_rules(path, what, "write the column without its dictionary");
+        }
+    }
+    None
 }
 
 /// Returns a dataset that has the rows of a group: the row numbers called `name`, if the group nests rows in rows, or a

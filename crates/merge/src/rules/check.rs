@@ -110,7 +110,9 @@ impl Checker<'_> {
     fn positions(&mut self, column: ColumnIndex, target: ColumnIndex, form: PositionForm) -> Result<()> {
         let plan = self.plan;
         let (scanned, counted) = (&plan.schema.columns[column as usize], &plan.schema.columns[target as usize]);
-        if scanned.templates.iter().any(|template| template.dataspace.dims().len() != 1) {
+        // Row numbers may have further axes, such as the corners of the cells of a mesh.
+        let may_have_axes = form == PositionForm::Rows && scanned.axis == 0 && !scanned.is_lifted;
+        if !may_have_axes && scanned.templates.iter().any(|template| template.dataspace.dims().len() != 1) {
             self.refuse(column, "positions along one axis".to_owned(), "more axes".to_owned(), Vec::new());
             return Ok(());
         }
@@ -173,8 +175,11 @@ impl Checker<'_> {
         (form, target_rows): (PositionForm, i64),
     ) -> Result<()> {
         let (mut bytes, mut values, mut before) = (Vec::new(), Vec::new(), 0_i64);
-        for start in (0..rows).step_by(BLOCK_ELEMENTS as usize) {
-            let count = BLOCK_ELEMENTS.min(rows - start);
+        let model = self.plan.schema.columns[column as usize].model();
+        let row_elements = model.dataspace.dims().iter().skip(1).product::<u64>().max(1);
+        let block_rows = (BLOCK_ELEMENTS / row_elements).max(1);
+        for start in (0..rows).step_by(block_rows as usize) {
+            let count = block_rows.min(rows - start);
             let class = self.reader.read_stored(column, input, start, count, &mut bytes)?;
             let Some(number) = NumberType::of(&class) else { return Ok(()) };
             let is_exact = number.decode_integers(&bytes, &mut values);
@@ -194,7 +199,11 @@ impl Checker<'_> {
                 PositionForm::Rows => format!("numbers of the {target_rows} rows of {counted}, or negative ones"),
                 _ => format!("ascending positions up to {target_rows}, the rows of {counted}"),
             };
-            let found = format!("element {} is {}", start + at as u64, values[at]);
+            let row = start + at as u64 / row_elements;
+            let found = match row_elements {
+                1 => format!("element {row} is {}", values[at]),
+                _ => format!("row {row} has {}", values[at]),
+            };
             self.refuse(column, expected, found, vec![input]);
             return Ok(());
         }

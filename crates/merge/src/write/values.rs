@@ -198,30 +198,37 @@ impl<'p> ColumnReader<'p> {
     pub fn stored_element(&mut self, column: u32, input: u32, row: u64) -> Result<Vec<u8>> {
         self.find(column, input)?;
         let scanned = &self.plan.schema.columns[column as usize];
-        let class = &scanned.templates[template(self.plan, column, input)].datatype.class;
-        let mut element = vec![0; class.len_bytes() as usize];
-        let target = BoxTarget { bytes: &mut element, shape: &[1], origin: &[0] };
-        let read = self.read_found(column, input, &Extent::new(&[row], &[1]), target);
+        let template = &scanned.templates[template(self.plan, column, input)];
+        let mut element = vec![0; template.datatype.class.len_bytes() as usize];
+        let (mut start, shape) = (vec![0; template.dataspace.dims().len()], vec![1; template.dataspace.dims().len()]);
+        start[0] = row;
+        let target = BoxTarget { bytes: &mut element, shape: &shape, origin: &vec![0; shape.len()] };
+        let read = self.read_found(column, input, &Extent::new(&start, &shape), target);
         read.map_err(|error| self.named(column, error))?;
         Ok(element)
     }
 
-    /// Reads elements of an input's one-dimensional dataset as stored; returns their type.
+    /// Reads rows of an input's dataset, which grows along its first axis, as stored; returns the type of their elements.
     pub fn read_stored(
         &mut self,
         column: u32,
         input: u32,
         start: u64,
-        elements: u64,
+        rows: u64,
         out: &mut Vec<u8>,
     ) -> Result<Arc<TypeClass>> {
         self.find(column, input)?;
         let scanned = &self.plan.schema.columns[column as usize];
-        let class = Arc::clone(&scanned.templates[template(self.plan, column, input)].datatype.class);
+        let template = &scanned.templates[template(self.plan, column, input)];
+        let class = Arc::clone(&template.datatype.class);
+        let mut shape = template.dataspace.dims().to_vec();
+        shape[0] = rows;
+        let mut starts = vec![0; shape.len()];
+        starts[0] = start;
         out.clear();
-        out.resize((elements * class.len_bytes()) as usize, 0);
-        let target = BoxTarget { bytes: out, shape: &[elements], origin: &[0] };
-        let read = self.read_found(column, input, &Extent::new(&[start], &[elements]), target);
+        out.resize((shape.iter().product::<u64>() * class.len_bytes()) as usize, 0);
+        let target = BoxTarget { bytes: out, shape: &shape, origin: &vec![0; shape.len()] };
+        let read = self.read_found(column, input, &Extent::new(&starts, &shape), target);
         read.map_err(|error| self.named(column, error))?;
         Ok(class)
     }
