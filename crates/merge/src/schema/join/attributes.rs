@@ -26,7 +26,7 @@ pub(super) enum Guard {
 
 /// Names of attributes that define which numbers stored values mean, as lower-case letters; they mean the same in most
 /// formats.
-const SCALE: [&[u8]; 15] = [
+const SCALE: [&[u8]; 22] = [
     b"units",
     b"unit",
     b"unitsi",
@@ -42,13 +42,21 @@ const SCALE: [&[u8]; 15] = [
     b"caloffset",
     b"unsigned",
     b"calendar",
+    b"deltat",
+    b"samplingrate",
+    b"samplerate",
+    b"samplingfrequency",
+    b"samplefrequency",
+    b"samplinginterval",
+    b"sampleinterval",
 ];
 
 /// Names of attributes that define which stored values are missing, as lower-case letters.
 const MISSING: [&[u8]; 2] = [b"fillvalue", b"missingvalue"];
 
 /// Ways to resolve a difference in an attribute that defines the meaning of values.
-const GUARDED: &str = "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
+pub(super) const GUARDED: &str =
+    "--attributes stack keeps each, --convention none the first, --exclude leaves the dataset out";
 
 impl Guard {
     /// Returns whether inputs must have equal values of this attribute; `is_lacking` states whether the inputs so far
@@ -70,7 +78,7 @@ pub(crate) fn defines_scale(name: &[u8]) -> bool {
 
 /// Returns whether a name is spelt with these lower-case letters: `Scale_Factor`, `SCALE FACTOR` and `ScaleFactor` are the
 /// same.
-fn are_same_letters(name: &[u8], letters: &[u8]) -> bool {
+pub(super) fn are_same_letters(name: &[u8], letters: &[u8]) -> bool {
     let of_name = name.iter().filter(|byte| !b"_ -".contains(byte)).map(u8::to_ascii_lowercase);
     of_name.eq(letters.iter().copied())
 }

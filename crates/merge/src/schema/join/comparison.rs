@@ -2,10 +2,11 @@
 //!
 //! Invariant: the order of the extents of a column is the order of inputs, whatever differs.
 
-use super::attributes::{Guard, compare_attributes, unite_attributes};
+use super::attributes::{GUARDED, Guard, compare_attributes, unite_attributes};
 use super::compare::{compare_datasets, compare_roles};
 use super::found::FoundDifferences;
 use super::joined_entry::JoinedEntry;
+use super::series::gap;
 use super::{AttributePolicy, DifferenceKind, Join, JoinOptions, ScalarPolicy};
 use crate::rules::once::OTHER_VALUES;
 use crate::rules::{Placement, Rule, ValueMeaning};
@@ -45,6 +46,7 @@ impl Comparison<'_> {
         if let (Some(declared), Some(rule)) = (&mut self.joined.declared, rule) {
             declared.rule.is_coordinate |= rule.is_coordinate;
         }
+        self.compare_series(&scanned);
         self.compare_attributes(&scanned.attributes, self.guard(&scanned.role));
         self.keep_values(&mut scanned.role);
         self.compare_content(scanned.role);
@@ -129,6 +131,18 @@ impl Comparison<'_> {
         };
         compare_attributes(&others(&entry.attributes), &others(found), guard, dropped, &mut report);
         declared.attributes.push((*input, Arc::clone(found)));
+    }
+
+    /// Reports a regularly sampled series that the input does not continue.
+    fn compare_series(&mut self, scanned: &ScannedEntry) {
+        let (JoinedEntry { entry, column, declared, .. }, found) = (&*self.joined, &scanned.attributes);
+        let is_series = self.guard(&scanned.role) == Guard::Meaning && declared.is_none();
+        let Some(column) = column.as_ref().filter(|_| is_series && *entry.attributes != **found) else { return };
+        if self.options.attributes != AttributePolicy::Stack
+            && let Some((expected, found)) = gap(&entry.attributes, found, || column.rows())
+        {
+            self.report(DifferenceKind::Meaning, expected, format!("{found}; {GUARDED}"));
+        }
     }
 
     /// Keeps the values that a rule needs and that differ from the first ones.

@@ -21,6 +21,7 @@ mod found;
 mod joined_entry;
 mod of_inputs;
 mod policy;
+mod series;
 mod stack_dimension;
 
 pub use added::AddedColumn;
