@@ -1,7 +1,7 @@
 """Files of formats that a merge refuses by name, from models and matrices to simulations.
 
 A function writes the marks of its format and the dataset that a concatenation would make wrong. ``KINDS`` maps each of
-them, and those of `refused_files`, to a user block and to words of the refusal; ``BY_RULES`` has the formats that rules
+them, and those of `refused_files` and `refused_tools`, to a user block and to words of the refusal; ``BY_RULES`` has the formats that rules
 of the user can describe.
 """
 
@@ -9,6 +9,7 @@ import awkward as ak
 import h5py
 import numpy as np
 import refused_files
+import refused_tools
 
 
 def keras_model(file, number):
@@ -35,6 +36,12 @@ def keras_3_weights(file, number):
         file.create_group(group)
     file["layers/dense/vars/0"], file["layers/dense/vars/1"] = np.full((4, 2), number, "f4"), np.zeros(2, "f4")
     file["layers/dense_1/vars/0"] = np.zeros((2, 1), "f4")
+
+
+def keras_3_subclass(file, number):
+    """Writes the file as ``save_weights("m.weights.h5")`` of Keras 3 does for a subclass of ``Model``."""
+    file.create_group("vars")
+    file["hidden/vars/0"], file["hidden/vars/1"] = np.full((4, 2), number, "f4"), np.zeros(2, "f4")
 
 
 def matlab_struct(file, number):
@@ -340,6 +347,7 @@ KINDS = {
     keras_model: (b"", "Keras"),
     keras_weights: (b"", "Keras"),
     keras_3_weights: (b"", "Keras"),
+    keras_3_subclass: (b"", "Keras"),
     matlab_struct: (MATLAB, "MATLAB"),
     matlab_cell: (MATLAB, "MATLAB"),
     matlab_sparse: (MATLAB, "MATLAB"),
@@ -395,6 +403,7 @@ BY_RULES = {
     imas: (b"", "IMAS-Python"),
     snap: (b"", "SnapATAC2"),
     **refused_files.KINDS,
+    **refused_tools.KINDS,
 }
 KINDS |= BY_RULES
 

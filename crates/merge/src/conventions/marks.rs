@@ -4,7 +4,8 @@
 //! unchanged. Invariant: only marks that no other format has are listed.
 
 use super::FileView;
-use crate::schema::child_path;
+use crate::schema::{child_path, last_name, parent_path};
+use std::collections::HashSet;
 
 /// Mark that identifies a format.
 enum Mark {
@@ -16,8 +17,12 @@ enum Mark {
     Attributes(&'static [&'static str]),
     /// Objects that the file has.
     Objects(&'static [&'static str]),
+    /// Path of an object, and an attribute that it has.
+    AttributeOf(&'static str, &'static str),
     /// Names of objects that one group has.
     Members(&'static [&'static str]),
+    /// All of several marks.
+    All(&'static [Self]),
     /// One of several marks.
     Any(&'static [Self]),
 }
@@ -36,7 +41,7 @@ const fn format(mark: Mark, what: &'static str, instead: &'static str) -> Marked
     MarkedFormat { mark, what, instead }
 }
 
-const FORMATS: [MarkedFormat; 60] = [
+const FORMATS: [MarkedFormat; 120] = [
     format(
         Mark::Any(&[Mark::Objects(&["/formatVersion", "/nirs"]), Mark::Objects(&["/formatVersion", "/nirs1"])]),
         "a recording in SNIRF, which describes its probe and channels once",
@@ -63,8 +68,8 @@ const FORMATS: [MarkedFormat; 60] = [
         "read the chains with emcee.backends.HDFBackend and concatenate the samples",
     ),
     format(
-        Mark::Objects(&["/data/demo_0"]),
-        "demonstrations of robomimic, which the files number alike",
+        Mark::Any(&[Mark::Objects(&["/data/demo_0"]), Mark::Objects(&["/data/demo_1"])]),
+        "demonstrations of robomimic or robosuite, which the files number alike",
         "rename the groups, then use --union",
     ),
     format(
@@ -335,28 +340,353 @@ const FORMATS: [MarkedFormat; 60] = [
         "a matrix of PySnpTools, whose columns are named once",
         "read the matrices with pysnptools and write one",
     ),
+    format(
+        Mark::Attribute("DEEPDISH_IO_VERSION"),
+        "Python objects of deepdish or flammkuchen, whose numbers and strings are attributes",
+        "load the files with deepdish.io.load or flammkuchen.load and save one",
+    ),
+    format(
+        Mark::Attribute("HICKLE_VERSION"),
+        "Python objects of hickle, which stores strings as arrays of their characters",
+        "load the files with hickle.load and dump one",
+    ),
+    format(
+        Mark::Attributes(&["generator", "cantera-version"]),
+        "states of Cantera, whose number is an attribute (size)",
+        "read the states with cantera.SolutionArray, append them and save one",
+    ),
+    format(
+        Mark::Attributes(&["OCTAVE_NEW_FORMAT"]),
+        "a variable of Octave, whose last axis is the first in the file",
+        "concatenate in Octave and save again",
+    ),
+    format(
+        Mark::Attribute("SCILAB_sod_version"),
+        "variables of Scilab, whose last axis is the first in the file",
+        "concatenate in Scilab and save again",
+    ),
+    format(
+        Mark::Objects(&["/_creator/JULIA_MAJOR"]),
+        "variables of JLD, whose last axis is the first in the file",
+        "concatenate in Julia and save again",
+    ),
+    format(
+        Mark::Objects(&["/traj_0/actions"]),
+        "trajectories of ManiSkill, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/episode_0/actions", "/episode_0/observations"]),
+        "episodes of Minari, which the files number alike",
+        "use minari.combine_datasets",
+    ),
+    format(
+        Mark::Objects(&["/tensor", "/x-coordinate"]),
+        "fields of PDEBench, which have one grid",
+        "--rule '*-coordinate: once' carries it once",
+    ),
+    format(
+        Mark::Objects(&["/time_index", "/meta"]),
+        "time series of NREL's rex, which describe their sites once",
+        "--rule '/meta: once' carries the sites once, and --rule '/coordinates: once' their coordinates",
+    ),
+    format(
+        Mark::Objects(&["/mzML", "/mzML_spectrumIndex"]),
+        "spectra in mzMLb, whose document holds positions in the arrays",
+        "read the spectra with pyteomics or psims and write one file",
+    ),
+    format(
+        Mark::Objects(&["/SpectrumIndex", "/CVReference"]),
+        "spectra in mz5, whose tables hold row numbers",
+        "convert the files with msconvert",
+    ),
+    format(
+        Mark::Objects(&["/aux/kallisto_version"]),
+        "abundances of kallisto, which name the transcripts in each file",
+        "read the samples with tximport or sleuth",
+    ),
+    format(
+        Mark::Attribute("active.assay"),
+        "a Seurat object, whose cells are numbered within the file",
+        "merge the objects in Seurat, or convert them to .h5ad, which raddle merges",
+    ),
+    format(
+        Mark::Objects(&["/ArchRVersion"]),
+        "an Arrow file of ArchR, whose fragments are sorted by cell",
+        "use an ArchRProject of several Arrow files",
+    ),
+    format(
+        Mark::Any(&[Mark::Objects(&["/geneExp/bin1/expression"]), Mark::Objects(&["/cellBin/cell"])]),
+        "a matrix in GEF, whose genes and cells hold row numbers",
+        "read the files with stereopy and write .h5ad, which raddle merges",
+    ),
+    format(
+        Mark::Objects(&["/AlnInfo/AlnIndex"]),
+        "alignments of PacBio, whose index holds row numbers",
+        "use cmph5tools",
+    ),
+    format(
+        Mark::AttributeOf("/metadata", "metadata_package_version"),
+        "a wave function in TREXIO, whose attributes state its sizes",
+        "read the files one after the other",
+    ),
+    format(
+        Mark::Attribute("west_file_format_version"),
+        "a simulation of WESTPA, whose segments hold row numbers",
+        "use w_multi_west",
+    ),
+    format(
+        Mark::Objects(&["/s00/resolutions", "/s00/subdivisions"]),
+        "an image of BigDataViewer, whose resolutions are described once",
+        "join the images with BigStitcher",
+    ),
+    format(Mark::Objects(&["/MDF/images"]), "images of EMAN2, which the files number alike", "use e2proc2d.py"),
+    format(
+        Mark::Objects(&["/Chimera/image1"]),
+        "a map of Chimera, whose origin is an attribute",
+        "use the command volume add of ChimeraX",
+    ),
+    format(
+        Mark::Objects(&["/objects/obj_type_1"]),
+        "tracks of btrack, whose map holds row numbers",
+        "read the tracks with btrack.io.HDF5FileHandler",
+    ),
+    format(
+        Mark::Attributes(&["Position_Indices", "Spectroscopic_Indices"]),
+        "a main dataset of USID, whose positions and spectroscopic values are described once",
+        "read the datasets with pyUSID and write one",
+    ),
+    format(
+        Mark::Any(&[
+            Mark::Members(&["EBSD", "SEM"]),
+            Mark::All(&[Mark::Objects(&["/manufacturer"]), Mark::Members(&["EBSD"])]),
+            Mark::All(&[Mark::Objects(&["/Manufacturer"]), Mark::Members(&["EBSD"])]),
+            Mark::Objects(&["/crystal_map/header"]),
+        ]),
+        "a map of EBSD, whose header states its rows and columns",
+        "read the maps with kikuchipy or orix and stack them there",
+    ),
+    format(
+        Mark::Members(&["Coordinate_System", "Spectral_Data"]),
+        "reflectance of NEON, whose map information is that of one tile",
+        "convert the tiles with neonhs or GDAL",
+    ),
+    format(
+        Mark::Attribute("kwik_version"),
+        "spikes in Kwik, whose times begin with each recording",
+        "read the files with klusta or phy",
+    ),
+    format(
+        Mark::Any(&[Mark::Objects(&["/ExperimentSettings", "/TOC"]), Mark::Objects(&["/3BRecInfo"])]),
+        "a recording of 3Brain, whose tables of contents hold row numbers",
+        "read the recordings with spikeinterface",
+    ),
+    format(
+        Mark::Any(&[
+            Mark::Objects(&["/mapping", "/settings", "/sig"]),
+            Mark::Objects(&["/wells", "/recordings", "/mxw_version"]),
+        ]),
+        "a recording of MaxWell, whose last axis is time",
+        "read the recordings with spikeinterface",
+    ),
+    format(
+        Mark::Objects(&["/RawData/Samples", "/AsynchronData"]),
+        "a recording of g.tec, whose markers hold row numbers",
+        "read the recordings with MNE and use mne.concatenate_raws",
+    ),
+    format(
+        Mark::Members(&["element_ids", "index_pointers", "node_ids"]),
+        "a report in SONATA, which describes its elements and its times once",
+        "use libsonata",
+    ),
+    format(
+        Mark::Objects(&["/points", "/structure", "/metadata"]),
+        "a neuron's morphology, whose sections hold row numbers",
+        "read the morphologies with MorphIO",
+    ),
+    format(
+        Mark::Objects(&["/MSession_0"]),
+        "sessions of MES, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Any(&[
+            Mark::Members(&["features", "index", "items"]),
+            Mark::Members(&["features", "file_index", "files"]),
+        ]),
+        "features in h5features, whose index holds row numbers",
+        "use h5features",
+    ),
+    format(
+        Mark::Objects(&["/images/image000000000", "/events"]),
+        "events and images of E2VID, which hold row numbers",
+        "read the files one after the other",
+    ),
+    format(
+        Mark::Text("GROUPTYPE", "Root"),
+        "a data product of LOFAR, whose attributes state its samples and its start",
+        "read the files one after the other",
+    ),
+    format(
+        Mark::Objects(&["/data_format/dimension_order"]),
+        "traces of SeisBench, whose numbers are in a table of metadata",
+        "read the files with seisbench.data.MultiWaveformDataset",
+    ),
+    format(
+        Mark::Attributes(&["BlockRate", "Origin", "Spacing"]),
+        "a recording of Febus, whose blocks overlap",
+        "read the files with dascore.spool, chunk them and write one",
+    ),
+    format(
+        Mark::Objects(&["/scan0/moment_0"]),
+        "a radar volume of GAMIC, whose sweeps and ranges of values are attributes of each file",
+        "read the volumes with xradar",
+    ),
+    format(
+        Mark::Objects(&["/geographic", "/image1", "/overview"]),
+        "a radar image of KNMI, whose time and scale are attributes of each file",
+        "read the images with GDAL or wradlib",
+    ),
+    format(
+        Mark::Text("File Type", "HEC-RAS"),
+        "a model of HEC-RAS, whose tables hold row numbers",
+        "read the files with rashdf",
+    ),
+    format(
+        Mark::Objects(&["/oqparam"]),
+        "a calculation of OpenQuake, whose tables hold row numbers",
+        "read the calculations with OpenQuake",
+    ),
+    format(
+        Mark::Objects(&["/configuration/instrument/subarray/layout"]),
+        "a file of lstchain or ctapipe, which describes its instrument once",
+        "use lstchain_merge_hdf5_files or ctapipe-merge",
+    ),
+    format(
+        Mark::Attribute("NuRadioMC_EvtGen_version"),
+        "events of NuRadioMC, whose attributes count the simulated events",
+        "use the script merge_hdf5.py of NuRadioMC",
+    ),
+    format(
+        Mark::Objects(&["/events/event", "/events/mainpar"]),
+        "events of cait, whose second axis are the events",
+        "use cait.data.merge_h5_sets",
+    ),
+    format(
+        Mark::Objects(&["/AXIS/AXIS1"]),
+        "a diagnostic of OSIRIS, whose axes are stored as two limits",
+        "use --union for dumps with different names, or read the dumps one after the other",
+    ),
+    format(
+        Mark::All(&[Mark::Attribute("NumSteps"), Mark::Objects(&["/Step0"])]),
+        "steps of ADIOS2, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/Step#0"]),
+        "steps of H5hut, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/Parameters and Global Attributes"]),
+        "a file of Carpet, whose attributes place each component in the grid",
+        "read the files with kuibit or yt",
+    ),
+    format(
+        Mark::Any(&[Mark::Members(&["cones", "orientation"]), Mark::Members(&["cones", "orientations"])]),
+        "a mesh of PETSc or Firedrake, whose cells number its points",
+        "read the meshes with PETSc or Firedrake",
+    ),
+    format(
+        Mark::Objects(&["/INDEX/NASTRAN"]),
+        "results of MSC Nastran, whose index holds row numbers",
+        "read the results with pyNastran",
+    ),
+    format(
+        Mark::Attribute("DADF5_version_major"),
+        "results of DAMASK, whose mappings hold row numbers",
+        "read the results with damask.Result",
+    ),
+    format(
+        Mark::Objects(&["/_hdf5libinfo"]),
+        "a file of Silo, whose objects are numbered within the file",
+        "use silo's tools or VisIt",
+    ),
+    format(
+        Mark::Objects(&["/CORE", "/STATE_0001"]),
+        "states of VERA, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/header/nparttot", "/particles/xyz"]),
+        "a dump of Phantom, whose header counts its particles",
+        "read the dumps one after the other",
+    ),
+    format(
+        Mark::Attributes(&["class_of_the_particles", "number_of_particles"]),
+        "particles of AMUSE, whose attributes count them",
+        "read the sets with amuse.io.read_set_from_file, add them and write one",
+    ),
+    format(
+        Mark::Objects(&["/Group_Size", "/Num_of_groups", "/Offset"]),
+        "a catalogue of VELOCIraptor, whose offsets are positions in other files",
+        "read the catalogue with velociraptor-python",
+    ),
+    format(
+        Mark::Attribute("caesar"),
+        "a catalogue of Caesar, whose halos and galaxies hold row numbers",
+        "read the catalogues with caesar.load",
+    ),
+    format(
+        Mark::Attribute("arbor_type"),
+        "merger trees of ytree, whose index holds row numbers",
+        "load the trees with ytree.load",
+    ),
+    format(
+        Mark::All(&[Mark::Attribute("log_name"), Mark::Attribute("Step dimensions")]),
+        "a log of Labber, whose last axis are the entries",
+        "concatenate in Labber",
+    ),
 ];
 
 /// Finds the format that a mark identifies; returns it with the number of the object that has the mark.
 pub(super) fn find(file: &FileView<'_>) -> Option<(usize, &'static MarkedFormat)> {
-    FORMATS.iter().find_map(|format| Some((format.mark.find(file)?, format)))
+    // Most attributes of a file have few names, so that nearly all marks are dismissed without a search through objects.
+    let attributes = (0..file.len()).flat_map(|at| file.attributes(at)).map(|attribute| attribute.name.as_slice());
+    let names: HashSet<&[u8]> = attributes.collect();
+    FORMATS.iter().find_map(|format| Some((format.mark.find(file, &names)?, format)))
 }
 
 impl Mark {
-    /// Returns the number of the object that has the mark.
-    fn find(&self, file: &FileView<'_>) -> Option<usize> {
+    /// Returns the number of the object that has the mark. `names` has the names of all attributes of the file.
+    fn find(&self, file: &FileView<'_>, names: &HashSet<&[u8]>) -> Option<usize> {
         let find = |path: &&str| file.find(path.as_bytes());
         match self {
             Self::Attribute(name) => file.has(0, name).then_some(0),
             Self::Text(name, start) => file.root_text(name).filter(|text| text.starts_with(start)).map(|_| 0),
-            Self::Attributes(names) => (0..file.len()).find(|&at| names.iter().all(|name| file.has(at, name))),
-            Self::Members(names) => {
+            Self::Attributes(wanted) => {
+                let has_all = |&at: &usize| wanted.iter().all(|name| file.has(at, name));
+                let are_known = wanted.iter().all(|name| names.contains(name.as_bytes()));
+                are_known.then(|| (0..file.len()).find(has_all)).flatten()
+            }
+            Self::AttributeOf(path, name) => find(path).filter(|&at| file.has(at, name)),
+            Self::Members(members) => {
+                let (first, others) = members.split_first()?;
+                let is_first = |at: &usize| {
+                    let path = file.path_of(*at);
+                    path.ends_with(first.as_bytes()) && last_name(path) == first.as_bytes()
+                };
                 let has = |group: &[u8], name: &str| file.find(&child_path(group, name.as_bytes())).is_some();
-                let has_all = |&at: &usize| names.iter().all(|name| has(file.path_of(at), name));
-                (0..file.len()).filter(|&at| file.is_group(at)).find(has_all)
+                let groups = (1..file.len()).filter(is_first).map(|at| parent_path(file.path_of(at)));
+                let found = groups.into_iter().find(|group| others.iter().all(|name| has(group, name)))?;
+                file.find(found)
             }
             Self::Objects(paths) => paths.iter().all(|path| find(path).is_some()).then(|| find(&paths[0])).flatten(),
-            Self::Any(marks) => marks.iter().find_map(|mark| mark.find(file)),
+            Self::Any(marks) => marks.iter().find_map(|mark| mark.find(file, names)),
+            Self::All(marks) => {
+                let found = marks.iter().map(|mark| mark.find(file, names)).collect::<Option<Vec<_>>>()?;
+                found.last().copied()
+            }
         }
     }
 }

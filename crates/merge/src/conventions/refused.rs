@@ -6,13 +6,14 @@
 use super::refusal::{refuse, refuse_without_rules};
 use super::{FileView, Refusal, marks, row_numbers};
 use crate::rules::user::UserRule;
-use crate::schema::{display_path, last_name};
+use crate::schema::{child_path, display_path, last_name, parent_path};
 
 /// Returns the reason why the file must not be concatenated with others, if there is one. Some formats can be merged by
 /// rules of the user: with `rules` they are not refused, unless no rule matches a dataset of row numbers.
 pub(super) fn refusal(file: &FileView<'_>, rules: &[UserRule]) -> Option<Refusal> {
     let known = [events, keras, matlab, cooler, jld2, hdf_eos, pandas_fixed, anndata_parts, loom, cgns, odim];
-    let by_rules = [ten_x, gadget, h5md, ice_cube, ctapipe, open_pmd, vtk, sonata, hepfile, marked, awkward];
+    let by_rules =
+        [ten_x, gadget, h5md, ice_cube, ctapipe, open_pmd, vtk, sonata, hepfile, marked, h5io_objects, awkward];
     let by_rules = if rules.is_empty() { &by_rules[..] } else { &[] };
     let found = known.iter().chain(by_rules).find_map(|kind| kind(file));
     found.or_else(|| row_numbers::refusal(file, rules))
@@ -53,7 +54,8 @@ fn keras(file: &FileView<'_>) -> Option<Refusal> {
     let is_keras = file.has(0, "keras_version") || file.has(0, "layer_names") || file.find(b"/model_weights").is_some();
     let is_layer = |at: &usize| {
         let path = file.path_of(*at);
-        file.is_group(*at) && path.starts_with(b"/layers/") && path.ends_with(b"/vars")
+        let is_of_layers = || path.starts_with(b"/layers/") || file.find(&child_path(path, b"0")).is_some();
+        path.ends_with(b"/vars") && file.is_group(*at) && is_of_layers()
     };
     let weights = if is_keras { Some(0) } else { (0..file.len()).find(is_layer) }?;
     let what = "weights of a Keras model, which belong to one network";
@@ -146,6 +148,20 @@ fn odim(file: &FileView<'_>) -> Option<Refusal> {
     refuse(b"/", what, "read the products with xradar or wradlib")
 }
 
+/// Refuses Python objects that h5io wrote into a group with a title of the user.
+fn h5io_objects(file: &FileView<'_>) -> Option<Refusal> {
+    let is_key = |at: &usize| {
+        let path = file.path_of(*at);
+        let is_of_dict = |group: usize| file.text(group, "TITLE").is_some_and(|title| title == "dict");
+        last_name(path).starts_with(b"key_")
+            && file.has(*at, "TITLE")
+            && file.find(parent_path(path)).is_some_and(is_of_dict)
+    };
+    let at = (1..file.len()).find(is_key)?;
+    let what = "Python objects in h5io, which stores strings as arrays of their bytes";
+    refuse_without_rules(parent_path(file.path_of(at)), what, "read the files with h5io and write one")
+}
+
 fn ten_x(file: &FileView<'_>) -> Option<Refusal> {
     let has = |group: &[u8], names: &[&str]| {
         names.iter().all(|name| file.find(&[group, b"/", name.as_bytes()].concat()).is_some())
@@ -160,8 +176,8 @@ fn ten_x(file: &FileView<'_>) -> Option<Refusal> {
 }
 
 fn gadget(file: &FileView<'_>) -> Option<Refusal> {
-    let header =
-        file.find(b"/Header").filter(|&at| file.has(at, "NumPart_ThisFile") || file.has(at, "Ngroups_ThisFile"))?;
+    const COUNTS: [&str; 3] = ["NumPart_ThisFile", "Ngroups_ThisFile", "Ntrees_ThisFile"];
+    let header = file.find(b"/Header").filter(|&at| COUNTS.iter().any(|count| file.has(at, count)))?;
     let what = "a snapshot or catalogue of Gadget, AREPO or SWIFT, whose header counts the particles or groups of the file \
                 (NumPart_ThisFile)";
     refuse_without_rules(file.path_of(header), what, "read the files of a snapshot together with yt or pynbody")
