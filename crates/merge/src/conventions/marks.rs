@@ -41,7 +41,7 @@ const fn format(mark: Mark, what: &'static str, instead: &'static str) -> Marked
     MarkedFormat { mark, what, instead }
 }
 
-const FORMATS: [MarkedFormat; 120] = [
+const FORMATS: [MarkedFormat; 128] = [
     format(
         Mark::Any(&[Mark::Objects(&["/formatVersion", "/nirs"]), Mark::Objects(&["/formatVersion", "/nirs1"])]),
         "a recording in SNIRF, which describes its probe and channels once",
@@ -154,8 +154,13 @@ const FORMATS: [MarkedFormat; 120] = [
         "read the files with mcnptools",
     ),
     format(
-        Mark::Text("filetype", "statepoint"),
-        "a statepoint of OpenMC, whose tallies are summed rather than concatenated",
+        Mark::Any(&[
+            Mark::Text("filetype", "statepoint"),
+            Mark::Text("filetype", "summary"),
+            Mark::Text("filetype", "track"),
+            Mark::Text("filetype", "data_"),
+        ]),
+        "a statepoint, a geometry, tracks or data of OpenMC, which are not concatenated: tallies are summed",
         "read the files with openmc.StatePoint",
     ),
     format(
@@ -647,6 +652,42 @@ const FORMATS: [MarkedFormat; 120] = [
         "a log of Labber, whose last axis are the entries",
         "concatenate in Labber",
     ),
+    format(
+        Mark::Attribute("OMX_VERSION"),
+        "matrices of OMX, whose attribute SHAPE states their size",
+        "use --union for files with different matrices and no common lookup, or openmatrix",
+    ),
+    format(
+        Mark::Text("type", "General time series data format"),
+        "a time series in gtsdf, whose blocks have their own gains and offsets",
+        "read the files with gtsdf.load and save one",
+    ),
+    format(
+        Mark::Objects(&["/config_batch_0/config_0"]),
+        "configurations of MACE, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/Trial0"]),
+        "trials of RoboHive, which the files number alike",
+        "rename the groups, then use --union",
+    ),
+    format(
+        Mark::Objects(&["/train", "/test", "/neighbors"]),
+        "a benchmark of nearest neighbours, which are row numbers",
+        "compute the neighbours again for the joined vectors",
+    ),
+    format(
+        Mark::Objects(&["/xcoor", "/ycoor", "/zcoor"]),
+        "a cutout of the JHTDB, which has one grid",
+        "--rule '/[xy]coor: once' carries the two other axes of cutouts along z once",
+    ),
+    format(
+        Mark::Objects(&["/CoREAS/observers", "/inputs"]),
+        "a simulation of CoREAS, whose inputs are attributes",
+        "read the simulations one after the other",
+    ),
+    format(Mark::Objects(&["/ElemInfo", "/SideInfo"]), "a mesh of HOPR, whose elements hold row numbers", "use HOPR"),
 ];
 
 /// Finds the format that a mark identifies; returns it with the number of the object that has the mark.

@@ -59,7 +59,7 @@ const FORMS: [Form; 20] = [
 ];
 
 /// Names of datasets of row numbers with other forms, and their formats.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 14] = [
     ("/ph_index_beg", "a granule of ICESat-2"),
     ("/ph_ndx_beg", "a granule of ICESat-2"),
     ("/rx_sample_start_index", "a granule of GEDI"),
@@ -70,6 +70,10 @@ const NAMES: [(&str, &str); 10] = [
     ("/ms_map_idx", "events of M3ED"),
     ("/image_raw_event_inds", "events of MVSEC"),
     ("/mergerTreeStartIndex", "merger trees of Galacticus"),
+    ("/img_to_first_box", "boxes of Visual Genome"),
+    ("/img_to_first_rel", "relationships of Visual Genome"),
+    ("/label_start_ix", "captions of neuraltalk2"),
+    ("/pos_boxes", "features of bottom-up attention"),
 ];
 
 /// Returns the reason for refusing a file with row numbers that no rule of the user matches, if there are any.
