@@ -1,6 +1,8 @@
 """Writing through MPI-IO: the bytes of posix, whatever the hints are; one message on failure; resuming."""
 
 import json
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -90,6 +92,51 @@ def test_a_full_disk_ends_all(tmp_path, large, full_disk, size):
     code, out, err = Ranks(tmp_path, size, command, launcher=full_disk).end(60)
     assert code == 5, f"rc {code}\n{out}{err}"
     assert err.count("error:") == 1 and "bytes are needed, and " in err, err
+
+
+# Rust's library calls pwrite64, so only MPI-IO's own writes to files fail.
+FAILING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+static int is_file(int file) {
+    struct stat found;
+    return fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+ssize_t pwrite(int file, const void *bytes, size_t len, off_t address) {
+    ssize_t (*next)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite");
+    return is_file(file) ? (errno = EIO, -1) : next(file, bytes, len, address);
+}
+
+ssize_t pwritev(int file, const struct iovec *parts, int count, off_t address) {
+    ssize_t (*next)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, "pwritev");
+    return is_file(file) ? (errno = EIO, -1) : next(file, parts, count, address);
+}
+
+ssize_t writev(int file, const struct iovec *parts, int count) {
+    ssize_t (*next)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    return is_file(file) ? (errno = EIO, -1) : next(file, parts, count);
+}
+"""
+
+
+def test_a_device_that_fails_for_one_rank_ends_all(tmp_path, tmp_path_factory, large, merged):
+    """OMPIO of Open MPI 4.1 reports it when the file is synced, and only to this rank, while the others wait for it."""
+    cc = shutil.which("cc")
+    if cc is None:
+        pytest.skip("no C compiler is installed")
+    source = tmp_path_factory.mktemp("shim") / "failing.c"
+    source.write_text(FAILING)
+    subprocess.run([cc, "-shared", "-fPIC", "-o", source.with_suffix(".so"), source, "-ldl"], check=True)
+    fails = f'if [ "$RANK" = 0 ]; then export LD_PRELOAD={source.with_suffix(".so")}; fi'
+    code, out, err = Ranks(tmp_path, 3, [*command_of(large, tmp_path / "out.h5"), *MPIIO], shell=fails).end(60)
+    assert code == 5, f"rc {code}\n{out}{err}"
+    assert len(re.findall("^(rank [0-9]+: )?error:", err, re.M)) == 1 and not (tmp_path / "out.h5").exists(), err
+    run_again(tmp_path, large, tmp_path / "out.h5", 2, merged[0], "after a failing device", more=MPIIO)
 
 
 @pytest.mark.parametrize(("first", "second"), [(MPIIO, []), ([], MPIIO)], ids=["from mpiio", "to mpiio"])

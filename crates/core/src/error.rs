@@ -50,7 +50,7 @@ pub enum CoreError {
         /// Text of the other rank's error.
         message: String,
     },
-    /// A rank left before a collective operation that other ranks have entered.
+    /// A rank left before a collective operation that other ranks have entered, or this rank has left the others behind.
     #[error("{operation}: a rank left early")]
     RankLeft {
         /// Collective operation.

@@ -2,8 +2,8 @@
 //! programs written with that library.
 //!
 //! The calls themselves are in `hdf5`. Invariant: if a rank fails, all learn of it before the next call and leave
-//! together; if its failure leaves the others waiting in the call, it leaves alone. After a failed write the file is
-//! not closed and its library not shut down: HDF5 1.10 would write once more and crash.
+//! together, unless its failure leaves the others waiting in the call. After a failed write the file is not closed and
+//! its library not shut down: HDF5 1.10 would write once more and crash.
 
 use crate::MpiCommunicator;
 use crate::error::Result;
@@ -18,11 +18,6 @@ use std::io::Error;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// Time that a rank whose write failed waits for the others to return from theirs, where they may be waiting for that
-/// rank's part.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A parallel libhdf5, and the ranks that write with it.
 #[derive(Debug)]
@@ -68,8 +63,8 @@ impl DatasetSink for OpenFile<'_> {
         });
         let selected = ranks.agree("select rows", selected.map_err(Error::other))?;
         let written = self.file.write(&selected, rows.bytes).map_err(Error::other);
-        let deadline = written.is_err().then(|| Instant::now() + PATIENCE);
-        let written = if ranks.meet_until(deadline) { ranks.agree("write rows", written) } else { written };
+        ranks.meet_after(&written);
+        let written = ranks.agree("write rows", written);
         self.shared.is_unsound.set(written.is_err());
         written
     }

@@ -1,7 +1,8 @@
 //! Files that ranks write collectively through MPI-IO: one collective write per round writes the runs of all ranks.
 //!
 //! The calls themselves are in `ffi`. Invariants: when a file is finished, the written data has been verified to be in
-//! it; every rank takes part in every collective of a round, even if it has nothing to write or has failed before.
+//! it; every rank takes part in every collective of a round, even if it has nothing to write or has failed before,
+//! unless its failure leaves the others waiting in a write.
 
 use crate::MpiCommunicator;
 use crate::error::MpiError;
@@ -136,6 +137,9 @@ impl SharedSink for MpiFile<'_> {
             let blocks = steps.get(step).filter(|_| outcome.is_ok()).map_or(&[][..], Vec::as_slice);
             let written = self.file.write_at_all(blocks);
             outcome = outcome.and(written);
+            if !self.ranks.meet_after(&outcome) {
+                break;
+            }
         }
         self.written.borrow_mut().extend(runs.iter().map(|run| WrittenExtent::of(run.address, run.bytes)));
         outcome.map_err(to_io)
@@ -149,7 +153,9 @@ impl SharedSink for MpiFile<'_> {
     fn finish(self: Box<Self>) -> std::io::Result<()> {
         let synced = self.file.sync().map_err(to_io);
         // Any rank may have written for any other, so all must have synced before one reads.
-        self.ranks.most([0]);
+        if !self.ranks.meet_after(&synced) {
+            return synced;
+        }
         let is_there = synced.and_then(|()| self.read_back());
         let closed = self.file.close().map_err(to_io);
         is_there.and(closed)

@@ -263,8 +263,11 @@ impl<W: TileWork> Rounds<'_, W> {
             let gathered = communicator.all_gather_bytes(&verdict.to_bytes());
             gathered.map(|all| all.iter().map(|bytes| RankStatus::from_bytes(bytes)).collect::<Vec<_>>())
         };
+        // The rank's own failure is the reason why the others are not reached, if it has one.
         let leave = |error: CoreError| {
-            self.window.fail(0, error.into());
+            if self.window.failure().is_none() {
+                self.window.fail(0, error.into());
+            }
             CollectiveAbort
         };
         let verdict = self.window.failure().map_or_else(|| RankStatus::Healthy(payload()), RankStatus::Failed);

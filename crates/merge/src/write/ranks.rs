@@ -3,6 +3,7 @@
 //! Invariant: every rank makes the same calls, also after an error.
 
 use crate::error::{MergeError, Result};
+use raddle_core::CoreError;
 use raddle_core::engine::Checkpoint;
 use raddle_core::ranks::communicator::{Communicator, CommunicatorExt};
 use raddle_core::report::{StageReport, StageTable};
@@ -31,7 +32,11 @@ pub fn agree_what_is_kept(
         Some(error) if error.is_resumable() => RETRYABLE,
         Some(_) => USELESS,
     };
-    let all = ranks.all_gather_u64(ended)?;
+    let all = match ranks.all_gather_u64(ended) {
+        // A rank that failed and can no longer reach the others decides alone.
+        Err(CoreError::RankLeft { .. }) if ended == RETRYABLE => return Ok(recorded),
+        all => all?,
+    };
     if !all.contains(&RETRYABLE) || all.contains(&USELESS) {
         return Ok(None);
     }
