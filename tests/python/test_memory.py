@@ -1,6 +1,10 @@
-"""Memory into which columns are read: see `raddle._memory`."""
+"""Memory into which columns are read: see `raddle._memory`. Memory of long scans."""
+
+import subprocess
+import sys
 
 import awkward as ak
+import h5py
 import numpy as np
 import pytest
 import raddle
@@ -59,3 +63,26 @@ def test_arrays_of_events_begin_with_a_page(tmp_path, values):
     raddle.events.write(tmp_path / "jagged.h5", {"x": jagged}, compress="none")
     layout = raddle.events.open(tmp_path / "jagged.h5")["x"].layout
     assert address(np.asarray(layout.content.data)) % PAGE == 0 and ak.array_equal(layout, jagged)
+
+
+MEASURE_BATCHES = """
+import re, sys
+import raddle
+table = raddle.scan(sys.argv[1], threads=2)["t"]
+for _ in range(8):
+    for batch in table.batches(1 << 20):
+        pass
+    print(int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1]) << 10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux reports it")
+def test_memory_does_not_grow_with_the_number_of_batches(tmp_path):
+    """In a separate process, because memory that other tests freed would be used again."""
+    path = tmp_path / "long.h5"
+    with h5py.File(path, "w") as file:
+        values = np.random.default_rng(1).integers(0, 1000, 6_000_000).astype("f8")
+        file.create_dataset("t/x", data=values, chunks=(1 << 18,), compression="gzip", compression_opts=1, shuffle=True)
+    run = subprocess.run([sys.executable, "-c", MEASURE_BATCHES, path], capture_output=True, text=True, check=True)
+    memory = list(map(int, run.stdout.split()))
+    assert max(memory[4:]) < max(memory[:4]) + (16 << 20), memory

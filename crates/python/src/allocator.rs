@@ -5,10 +5,14 @@
 //! 2 MiB. Where transparent huge pages are available on request (`madvise`, the setting of most systems), numpy
 //! requests them for its arrays; this allocator does the same for raddle's. In addition, its allocations begin at a
 //! large page boundary: an array of 4 MB at an arbitrary address has at most half of its bytes in one large page.
-//! Invariant: the memory is ordinary memory of the C library, and the advice does not change its contents.
+//!
+//! The boundary lies in memory that is longer by a large page; the C library's own function for aligned memory is not
+//! used. Before glibc 2.38, that function cuts the aligned part out of a longer block and does not find the cut block
+//! again, so that memory grows with every array that is allocated and freed. Invariant: the memory is ordinary memory
+//! of the C library, and the advice does not change its contents.
 #![allow(unsafe_code, reason = "an allocator is; what is small is passed on as it came, the rest is the C library's")]
 
-use libc::{c_void, calloc, free, posix_memalign, realloc};
+use libc::{c_void, calloc, free, malloc, realloc};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{copy_nonoverlapping, null_mut};
 
@@ -29,27 +33,33 @@ const MOVED_LEN_BYTES: usize = 16 * PAGE_LEN_BYTES;
 /// Alignment of the C library's allocations on every 64-bit system.
 const C_ALIGNMENT: usize = 16;
 
+/// Length of the head before large memory, which keeps the alignment of the block.
+const HEAD_LEN_BYTES: usize = C_ALIGNMENT;
+
 /// Allocator that requests large pages from the C library's allocator.
 pub(crate) struct LargePages;
 
 // SAFETY: small allocations are passed to `System` with unchanged arguments. Large ones come from the C library's
-// functions, aligned to a page or, if the function chooses the alignment itself, only if that alignment suffices; all
-// of them may be freed by `free` and resized by `realloc`. The length, which every call provides, determines which of
-// the two applies.
+// functions, and begin after a head that states the distance to the beginning of the C library's block: at a page
+// boundary or, if the function chooses the alignment itself, only if that alignment suffices. The length, which every
+// call provides, determines which of the two applies.
 unsafe impl GlobalAlloc for LargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() < LARGE_LEN_BYTES {
             // SAFETY: the caller's promises are those that `System` requires; likewise below.
             return unsafe { System.alloc(layout) };
         }
-        let mut memory = null_mut();
-        // SAFETY: the alignment is a power of two and at least that of a pointer.
-        let failed =
-            unsafe { posix_memalign(&raw mut memory, layout.align().max(PAGE_LEN_BYTES), whole(layout.size())) };
-        match failed {
-            0 => advised(memory, layout.size()),
-            _ => null_mut(),
+        let alignment = layout.align().max(PAGE_LEN_BYTES);
+        // Room for the head as well, because blocks begin at multiples of its length.
+        let Some(len_bytes) = whole(layout.size()).checked_add(alignment) else { return null_mut() };
+        // SAFETY: no preconditions.
+        let block: *mut u8 = unsafe { malloc(len_bytes) }.cast();
+        if block.is_null() {
+            return null_mut();
         }
+        let distance = (block.addr() + HEAD_LEN_BYTES).next_multiple_of(alignment) - block.addr();
+        // SAFETY: the distance is at most the alignment, by which the block is longer, and leaves room for the head.
+        advised(unsafe { begin_at(block, distance) }.cast(), layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -66,9 +76,15 @@ unsafe impl GlobalAlloc for LargePages {
             }
             return memory;
         }
+        let Some(len_bytes) = layout.size().checked_add(HEAD_LEN_BYTES) else { return null_mut() };
         // The kernel provides zeros when the memory is touched, at no extra cost, but the memory may begin anywhere.
         // SAFETY: no preconditions.
-        advised(unsafe { calloc(layout.size(), 1) }, layout.size())
+        let block: *mut u8 = unsafe { calloc(len_bytes, 1) }.cast();
+        if block.is_null() {
+            return null_mut();
+        }
+        // SAFETY: the block is longer by a head.
+        advised(unsafe { begin_at(block, HEAD_LEN_BYTES) }.cast(), layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len_bytes: usize) -> *mut u8 {
@@ -78,8 +94,16 @@ unsafe impl GlobalAlloc for LargePages {
         }
         let stays = len_bytes <= layout.size() || layout.size() >= MOVED_LEN_BYTES;
         if stays && len_bytes >= LARGE_LEN_BYTES && layout.align() <= C_ALIGNMENT {
-            // SAFETY: both lengths are large, so the memory is the C library's.
-            return advised(unsafe { realloc(memory.cast(), len_bytes) }, len_bytes);
+            // SAFETY: both lengths are large, so the memory has a head, which is moved with the block.
+            unsafe {
+                let distance = distance_of(memory);
+                let Some(block_len_bytes) = len_bytes.checked_add(distance) else { return null_mut() };
+                let block: *mut u8 = realloc(memory.byte_sub(distance).cast(), block_len_bytes).cast();
+                if block.is_null() {
+                    return null_mut();
+                }
+                return advised(block.byte_add(distance).cast(), len_bytes);
+            }
         }
         // SAFETY: the caller promises that the length is valid for this alignment, and both allocations have at least
         // the number of bytes copied and do not overlap.
@@ -98,9 +122,32 @@ unsafe impl GlobalAlloc for LargePages {
             // SAFETY: as above.
             return unsafe { System.dealloc(memory, layout) };
         }
-        // SAFETY: memory of this length belongs to the C library.
-        unsafe { free(memory.cast()) }
+        // SAFETY: memory of this length has a head.
+        unsafe { free(memory.byte_sub(distance_of(memory)).cast()) }
     }
+}
+
+/// Returns the memory at a distance after the beginning of a block of the C library, and states the distance in the
+/// head before it.
+///
+/// # Safety
+/// The block must be longer than the distance, which must be a multiple of [`HEAD_LEN_BYTES`] and not zero.
+unsafe fn begin_at(block: *mut u8, distance: usize) -> *mut u8 {
+    // SAFETY: the head lies in the block and is aligned.
+    unsafe {
+        let memory = block.byte_add(distance);
+        memory.cast::<usize>().sub(1).write(distance);
+        memory
+    }
+}
+
+/// Returns the distance from the beginning of a block of the C library to the memory.
+///
+/// # Safety
+/// The memory must be a result of [`begin_at`], possibly moved with its block.
+unsafe fn distance_of(memory: *mut u8) -> usize {
+    // SAFETY: the caller promises that the memory has a head.
+    unsafe { memory.cast::<usize>().sub(1).read() }
 }
 
 /// Rounds a length up to a whole last page, if little of that page is unused.
