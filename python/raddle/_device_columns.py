@@ -56,6 +56,8 @@ def columns_on(
     """The columns as arrays of the device, in the order of their names; batches use ``memory`` bytes on the device."""
     plan = plan_columns(group._columns(names), rows, memory // SLOTS)
     arrays = _decoded(device, group.file._source.path, plan, threads or _core.default_threads())
+    # The batches were read from the path of the file.
+    group.file._open_core().check_not_replaced()
     left = [name for name in plan.names if name not in arrays]
     for name, values in group.read_columns(left, rows).items() if left else ():
         arrays[name] = device.upload(np.ascontiguousarray(values, values.dtype.newbyteorder("=").str))

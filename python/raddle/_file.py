@@ -195,7 +195,7 @@ class File(Group):
     def _h5py(self) -> H5pyFile | None:
         """The same file in h5py, running in a separate process; None if h5py is not installed."""
         if self._h5py_file is None and is_installed():
-            self._h5py_file = H5pyFile(self._source)
+            self._h5py_file = H5pyFile(self._source, self._open_core().check_not_replaced)
         return self._h5py_file
 
     def __repr__(self) -> str:

@@ -27,6 +27,8 @@ from raddle._h5py_values import Decoder, MessageError, taken_apart
 from raddle.errors import DamagedError, InputError, ObjectNotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from raddle._sources import OpenSource
 
 # Length of shared memory for long answers: that of a block (`raddle._dataset`) plus some spare.
@@ -67,10 +69,14 @@ def is_installed() -> bool:
 
 
 class H5pyFile:
-    """Client that asks h5py about one file. Requests may come from any thread, and from forked processes."""
+    """Client that asks h5py about one file. Requests may come from any thread, and from forked processes.
 
-    def __init__(self, source: OpenSource) -> None:
+    ``check_not_replaced`` raises if the path of the source leads to a file other than the one that is read here.
+    """
+
+    def __init__(self, source: OpenSource, check_not_replaced: Callable[[], None]) -> None:
         self._source = source
+        self._check_not_replaced = check_not_replaced
         self._name = source.name
         self._lock = threading.Lock()
         self._channel: socket.socket | None = None
@@ -195,6 +201,11 @@ class H5pyFile:
                 # An interrupt in the middle of an answer.
                 self._end()
                 raise
+            if "error" in document and "path" in question:
+                # The process may not have opened the file. The next one is asked to do so again.
+                self._end()
+        # Also before an error is raised, which may be that of another file.
+        self._check_not_replaced()
         if "error" in document:
             self._raise(str(document["error"]), str(document["message"]))
         if "shared" in document:

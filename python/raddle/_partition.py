@@ -94,6 +94,7 @@ def share(file: File, reader: Ranks | SupportsIndex, size: SupportsIndex | None,
     path = index_key(file, key)
     name = posixpath.basename(path).removesuffix(".seq")
     described, groups = _core.partition(file._source.path, path, rank, count)
+    file._open_core().check_not_replaced()
     return Share(file, name, json.loads(described), groups)
 
 

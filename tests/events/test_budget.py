@@ -44,3 +44,17 @@ def test_baskets_that_do_not_fit_are_refused(source, tmp_path, layout):
     assert "a basket, page or chunk of every product" in text and "--memory" in text and "free" in text, text
     assert most < 48 << 20, most
     assert not list(tmp_path.iterdir())
+
+
+def test_the_text_of_a_dump_is_counted(tmp_path):
+    """The text of a number of one byte or four bytes is several times as long, and a basket holds many of them."""
+    entries, path = 400_000, tmp_path / "in.root"
+    columns = {f"b{number}": np.random.default_rng(number).normal(size=entries).astype("f4") for number in range(8)}
+    with uproot.recreate(path, compression=None) as file:
+        tree = file.mktree("Events", {name: "f4" for name in columns})
+        for start in range(0, entries, entries // 8):
+            tree.extend({name: values[start : start + entries // 8] for name, values in columns.items()})
+    budget = 48 << 20
+    code, text, most = peak("events", "dump", path, "--json", "--memory", budget, "-j", 4)
+    assert code == 0, text[-2000:]
+    assert most < 1.1 * budget + (48 << 20), most

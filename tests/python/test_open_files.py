@@ -1,5 +1,6 @@
-"""Open files: threads, errors of opening, closing, pickling and other processes, compared with h5py."""
+"""Open files: threads, errors of opening, closing, pickling, other processes and replaced files, compared with h5py."""
 
+import os
 import pickle
 import threading
 
@@ -145,3 +146,44 @@ def test_representations(pair):
     ours, theirs = pair(write)
     assert repr(ours["g/d"]) == repr(theirs["g/d"]) and repr(ours["g"]) == repr(theirs["g"])
     assert "mode r" in repr(ours) and ours.mode == "r" and ours.name == "/"
+
+
+def write_state(path, number):
+    """Writes a file whose values are all the same number, with objects for each way of reading."""
+    with h5py.File(path, "w") as file:
+        file["plain"] = np.full(10, number)
+        file["mixed"] = np.array([(number, str(number))], [("n", "i4"), ("text", h5py.string_dtype())])
+        file["long"] = np.full(2, number, np.longdouble)
+        layout = h5py.VirtualLayout((10,), "i8")
+        layout[:] = h5py.VirtualSource(".", "plain", (10,))
+        file.create_virtual_dataset("t/virtual", layout)
+        file["t/x"] = np.full(10, number)
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+def test_values_of_a_replacement_are_not_mixed_with_those_of_the_open_file(tmp_path, is_read_before):
+    """Other processes open the file again by its path, which may lead to another file by then."""
+    path = tmp_path / "a.h5"
+    write_state(path, 1)
+    with raddle.open(path) as file:
+        names = ["mixed", "long", "t/virtual"]
+        if is_read_before:
+            assert file["mixed"]["n"].tolist() == [1] and file["long"][0] == 1 and file["t/virtual"][0] == 1
+        write_state(tmp_path / "b.h5", 2)
+        os.replace(tmp_path / "b.h5", path)
+        assert file["plain"][:].tolist() == [1] * 10
+        for name in names:
+            with pytest.raises(errors.InputError, match=r"a\.h5: changed while it was being read \(it was replaced\)"):
+                file[name][:]
+    with raddle.open(path) as file:
+        assert file["mixed"]["n"].tolist() == [2] and file["long"][0] == 2 and file["t/virtual"][0] == 2
+
+
+def test_columns_of_a_scan_come_from_one_file(tmp_path):
+    path = tmp_path / "a.h5"
+    write_state(path, 1)
+    table = raddle.scan(path)["t"]
+    write_state(tmp_path / "b.h5", 2)
+    os.replace(tmp_path / "b.h5", path)
+    with pytest.raises(errors.InputError, match="it was replaced"):
+        table.to_numpy()

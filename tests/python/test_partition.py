@@ -1,6 +1,7 @@
 """Shares of events and rows by event, of a file with partition keys."""
 
 import io
+import os
 import shutil
 
 import h5py
@@ -200,3 +201,15 @@ def test_tables_without_order_have_no_rows_by_event(tmp_path):
         ]
         with pytest.raises(errors.ObjectNotFoundError, match="/tracks is not divided, because its events do not ascend"):
             shares[0].read_columns("tracks")
+
+
+def test_a_share_is_not_that_of_a_replacement(keyed, tmp_path):
+    """Keys are read by the path of the file, and rows from the file that was opened."""
+    path, replacement = tmp_path / "a.h5", tmp_path / "b.h5"
+    shutil.copy(keyed, path)
+    shutil.copy(keyed, replacement)
+    with raddle.open(path) as file:
+        assert file.partition(0, 2).size == 2
+        os.replace(replacement, path)
+        with pytest.raises(errors.InputError, match="it was replaced"):
+            file.partition(0, 2)

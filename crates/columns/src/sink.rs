@@ -43,6 +43,11 @@ pub trait Sink: Send {
         0
     }
 
+    /// Returns the maximum length of a prepared block, as a multiple of the length of the block.
+    fn prepared_per_byte(&self) -> u64 {
+        1
+    }
+
     /// Commits the next block and returns the tiles that it completes. It is called in the order of the blocks, by one
     /// thread at a time.
     ///

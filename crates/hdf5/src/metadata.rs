@@ -80,7 +80,9 @@ impl Reader {
     /// As for [`MetadataReader::read_tree`].
     pub fn read_outline(&self, view: &mut MetadataView<'_>, forms: &HeaderTemplateCache) -> Result<FileTree> {
         let path = view.file().path();
-        complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)
+        let tree = complete(native::read_outline(view, &self.native.limits, forms), path, &self.child)?;
+        view.file().check_not_replaced()?;
+        Ok(tree)
     }
 }
 

@@ -111,6 +111,22 @@ impl OpenFile {
         self.file.identity()
     }
 
+    /// Checks that the file has not changed since it was opened.
+    ///
+    /// # Errors
+    /// [`Hdf5Error::Changed`] if its content may have changed, or another file now has its path.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.file.check_unchanged()
+    }
+
+    /// Checks that the path of the file still leads to it, which readers that open the path again depend on.
+    ///
+    /// # Errors
+    /// [`Hdf5Error::Changed`] if another file now has this path.
+    pub fn check_not_replaced(&self) -> Result<()> {
+        self.file.check_not_replaced()
+    }
+
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
@@ -277,10 +293,16 @@ impl OpenFile {
     }
 
     /// Reads values of a dataset through libhdf5, like [`ChildReader::read_values`], with normalised strings.
+    ///
+    /// # Errors
+    /// As for [`ChildReader::read_values`]. [`Hdf5Error::Changed`] if another file now has the path of this file.
     pub fn read_through_library(&self, index: ObjectIndex, path: &[u8], rows: Option<Range<u64>>) -> Result<Vec<u8>> {
         let child = self.child.as_ref();
         let child = child.ok_or_else(|| self.unsupported(0, "needs libhdf5 in a child process, which cannot start"))?;
-        let mut values = child.read_values(self.file.path(), ObjectName::Path(path.to_vec()), rows)?;
+        let values = child.read_values(self.file.path(), ObjectName::Path(path.to_vec()), rows);
+        // Also after an error, which may be that of another file.
+        self.file.check_not_replaced()?;
+        let mut values = values?;
         let prepared = self.prepared(index)?;
         if !prepared.dataset.datatype.class.is_file_local() {
             prepared.strings.apply(&mut values);

@@ -49,6 +49,17 @@ impl InputFile {
         }
     }
 
+    /// Checks that the path still leads to the file that was opened, whose content may have changed. libhdf5 opens files
+    /// by their paths, so it would read a replacement, while this process still reads the original file.
+    pub fn check_not_replaced(&self) -> Result<()> {
+        let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "stat".to_owned(), source };
+        let (opened, now) = (self.identity(), FileIdentity::of(&std::fs::metadata(self.path()).map_err(io)?));
+        match (now.device, now.inode) == (opened.device, opened.inode) {
+            true => Ok(()),
+            false => Err(self.changed("it was replaced")),
+        }
+    }
+
     fn changed(&self, what: &'static str) -> Hdf5Error {
         Hdf5Error::Changed { path: self.path().to_path_buf(), what }
     }

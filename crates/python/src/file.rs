@@ -67,6 +67,11 @@ impl File {
         Ok(Self { inner, whole, types: Mutex::default(), outlines: Mutex::default() })
     }
 
+    /// Checks that the path of the file still leads to it, which readers that open the path again depend on.
+    fn check_not_replaced(&self, py: Python<'_>) -> PyResult<()> {
+        self.reported(py, self.inner.check_not_replaced())
+    }
+
     /// Returns the number of objects.
     fn __len__(&self) -> usize {
         self.inner.tree().objects.len()

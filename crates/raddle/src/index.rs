@@ -91,6 +91,8 @@ impl IndexRequest {
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
         let jobs = self.jobs.map_or(context.default_jobs, NonZeroUsize::get);
         let index = Index::compute(&file, jobs, context.watch.cancel).map_err(failed)?;
+        // The index of an earlier state would never be used.
+        file.check_unchanged().map_err(|error| Error::of_file(&error))?;
         let virtual_datasets = virtual_count(&file);
         if index.column_count() == 0 && virtual_datasets > 0 {
             let what = format!(

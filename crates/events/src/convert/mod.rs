@@ -185,7 +185,9 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let worker_len_bytes = preparer_len_bytes.saturating_add(source.reader_len_bytes(products));
     // Memory is reserved for a range of each thread, and at least as much for blocks as for compressors: fewer threads
     // that have blocks are better than many that have none.
-    let range_len_bytes = longest_range_len_bytes(source, &entries, options).max(preparer_len_bytes);
+    let per_byte = sink.prepared_per_byte().saturating_add(1);
+    let range_len_bytes = longest_batch_len_bytes(source, &entries, options).saturating_mul(per_byte);
+    let range_len_bytes = range_len_bytes.max(preparer_len_bytes);
     let thread_len_bytes = worker_len_bytes.saturating_add(range_len_bytes).max(1);
     let jobs = (budget.available_bytes() / thread_len_bytes).clamp(1, options.jobs.get() as u64);
     const WHAT: &str = "keeping a basket, page or chunk of every product";
@@ -193,6 +195,7 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     let for_ranges_len_bytes = budget.available_bytes();
     let run = Conversion {
         for_ranges_len_bytes,
+        per_byte,
         source,
         products,
         start_entry: entries.start,
@@ -233,17 +236,12 @@ pub(crate) fn convert_ranges<S: Source + ?Sized, K: Sink>(
     Ok((converted, summary))
 }
 
-/// Returns the memory for a range of entries: the block that is read, and its prepared copy.
-fn range_len_bytes<S: Source + ?Sized>(source: &S, entries: Range<u64>) -> u64 {
-    source.batch_len_bytes(entries).saturating_mul(2)
-}
-
-/// Returns the memory for the longest of the ranges of `entries`.
-fn longest_range_len_bytes<S: Source + ?Sized>(source: &S, entries: &Range<u64>, options: &ConvertOptions) -> u64 {
+/// Returns the length of the longest block of the ranges of `entries`.
+fn longest_batch_len_bytes<S: Source + ?Sized>(source: &S, entries: &Range<u64>, options: &ConvertOptions) -> u64 {
     let (mut at, mut longest) = (entries.start, 0);
     while at < entries.end {
         let end = options.unit_end(source, entries.start, at, entries.end);
-        longest = range_len_bytes(source, at..end).max(longest);
+        longest = source.batch_len_bytes(at..end).max(longest);
         at = end;
     }
     longest
@@ -254,6 +252,8 @@ struct Conversion<'run, S: ?Sized, K: Sink> {
     /// Memory available to all ranges together. A range that needs more is refused, because its permit would never be
     /// granted.
     for_ranges_len_bytes: u64,
+    /// Memory for a byte of a block: the block that is read, and its prepared form.
+    per_byte: u64,
     source: &'run S,
     products: &'run [usize],
     start_entry: u64,
@@ -328,7 +328,7 @@ impl<'run, S: Source + ?Sized, K: Sink> Conversion<'run, S, K> {
             (shared.next_unit, shared.next_entry)
         };
         let end = self.options.unit_end(self.source, self.start_entry, start, self.end_entry);
-        let len_bytes = range_len_bytes(self.source, start..end);
+        let len_bytes = self.source.batch_len_bytes(start..end).saturating_mul(self.per_byte);
         const WHAT: &str = "a range of entries";
         let acquired = match len_bytes > self.for_ranges_len_bytes {
             true => Err(CoreError::Memory {

@@ -28,16 +28,29 @@ pub enum ValuesFormat {
 /// Sink that writes values as text.
 pub struct ValuesSink<W> {
     out: W,
-    schema: Schema,
-    format: ValuesFormat,
+    formatter: ValuesPreparer,
     entries: u64,
 }
+
+/// Maximum length of the text of a block while it waits to be written, as a multiple of the length of the block. The
+/// text of most values is shorter: up to 22 characters for a number of 4 bytes. The rest of a longer text is only made
+/// when it is written.
+const TEXT_PER_BYTE: u64 = 6;
 
 impl<W: Write + Send> ValuesSink<W> {
     /// Creates a sink that writes the values of blocks of `schema` to `out`.
     pub fn new(out: W, schema: &Schema, format: ValuesFormat) -> Self {
-        Self { out, schema: schema.clone(), format, entries: 0 }
+        Self { out, formatter: ValuesPreparer::new(schema, format), entries: 0 }
     }
+}
+
+/// Text of the first entries of a block, and the rest of the block.
+pub struct PreparedValues {
+    /// Number of entries of the block.
+    entries: u64,
+    text: String,
+    /// The block and its first entry without text; `None` if the text is complete.
+    rest: Option<(Block, u64)>,
 }
 
 /// Preparer that formats values.
@@ -54,22 +67,32 @@ const WIDEST: usize = 40;
 
 impl<W: Write + Send> Sink for ValuesSink<W> {
     type Preparer = ValuesPreparer;
-    type Prepared = (u64, String);
+    type Prepared = PreparedValues;
     type Tile = NoTile;
     type Encoded = NoTile;
     /// Number of entries.
     type Summary = u64;
 
     fn preparer(&self) -> Result<ValuesPreparer, ColumnsError> {
-        let schema = self.schema.clone();
-        let widths = schema.products.iter().map(|product| escaped_name(&product.name).chars().count());
-        let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
-        Ok(ValuesPreparer { schema, format: self.format, width })
+        Ok(self.formatter.clone())
     }
 
-    fn commit(&mut self, (entries, text): (u64, String)) -> Result<Vec<NoTile>, ColumnsError> {
+    fn prepared_per_byte(&self) -> u64 {
+        TEXT_PER_BYTE
+    }
+
+    fn commit(&mut self, prepared: PreparedValues) -> Result<Vec<NoTile>, ColumnsError> {
+        let PreparedValues { entries, mut text, rest } = prepared;
         self.entries += entries;
-        self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Text { source })?;
+        let mut write = |text: &str| self.out.write_all(text.as_bytes()).map_err(|source| EventsError::Text { source });
+        write(&text)?;
+        if let Some((block, first)) = rest {
+            for number in first..block.len_entries() {
+                text.clear();
+                self.formatter.push_entry(&block, number, &mut text);
+                write(&text)?;
+            }
+        }
         Ok(Vec::new())
     }
 
@@ -84,24 +107,27 @@ impl<W: Write + Send> Sink for ValuesSink<W> {
 }
 
 impl Prepare for ValuesPreparer {
-    type Prepared = (u64, String);
+    type Prepared = PreparedValues;
     type Tile = NoTile;
     type Encoded = NoTile;
 
-    fn prepare(&mut self, block: Block) -> Result<(u64, String), ColumnsError> {
+    fn prepare(&mut self, block: Block) -> Result<PreparedValues, ColumnsError> {
         let place = Location::default().entries(block.entries.clone());
         block.check(&self.schema).map_err(|(product, fault)| match product {
             Some(number) => fault.at(&place.branch(&self.schema.products[number].name)),
             None => fault.at(&place),
         })?;
-        let mut text = String::new();
-        for (number, entry) in (0..block.len_entries()).zip(block.entries.start..) {
-            match self.format {
-                ValuesFormat::JsonLines => self.push_json(&block, number, entry, &mut text),
-                ValuesFormat::Text { max_items } => self.push_text(&block, number, entry, max_items, &mut text),
+        let entries = block.len_entries();
+        let max_text_len = block.len_bytes().saturating_mul(TEXT_PER_BYTE as usize);
+        // The text does not grow beyond this length by doubling; pages that it does not reach are never used.
+        let mut text = String::with_capacity(max_text_len);
+        for number in 0..entries {
+            if text.len() >= max_text_len {
+                return Ok(PreparedValues { entries, text, rest: Some((block, number)) });
             }
+            self.push_entry(&block, number, &mut text);
         }
-        Ok((block.len_entries(), text))
+        Ok(PreparedValues { entries, text, rest: None })
     }
 
     fn encode(&mut self, tile: NoTile) -> Result<NoTile, ColumnsError> {
@@ -110,6 +136,21 @@ impl Prepare for ValuesPreparer {
 }
 
 impl ValuesPreparer {
+    fn new(schema: &Schema, format: ValuesFormat) -> Self {
+        let widths = schema.products.iter().map(|product| escaped_name(&product.name).chars().count());
+        let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+        Self { schema: schema.clone(), format, width }
+    }
+
+    /// Appends the text of an entry of a checked block.
+    fn push_entry(&self, block: &Block, number: u64, text: &mut String) {
+        let entry = block.entries.start + number;
+        match self.format {
+            ValuesFormat::JsonLines => self.push_json(block, number, entry, text),
+            ValuesFormat::Text { max_items } => self.push_text(block, number, entry, max_items, text),
+        }
+    }
+
     fn push_json(&self, block: &Block, number: u64, entry: u64, text: &mut String) {
         text.push_str(&format!("{{\"entry\":{entry}"));
         if let Some(id) = block.ids.get(number as usize) {

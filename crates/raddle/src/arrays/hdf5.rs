@@ -116,6 +116,8 @@ fn of_values(error: &Hdf5Error) -> Error {
 
 /// Opens the dataset at `name`, or the only numeric dataset with an axis.
 pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> Result<ArraySource, Error> {
+    // Opened first: every read of values then notices if the metadata belongs to a later file.
+    let file = InputFile::open(path).map_err(|error| Error::of_input(&error))?;
     let native = NativeReader::default().read_tree(path);
     let child = reader.child();
     let tree = match &child {
@@ -126,7 +128,6 @@ pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> R
         Hdf5Error::NotHdf5 { .. } => Error::of_input(&error).hint("a raw file needs --shape and --dtype"),
         error => Error::of_input(&error),
     })?;
-    let file = InputFile::open(path).map_err(|error| Error::of_input(&error))?;
     let (name, dataset) = match name {
         Some(name) => (name.to_owned(), named(&tree, path, name)?),
         None => only(&tree, path)?,
