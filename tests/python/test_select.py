@@ -294,6 +294,20 @@ def test_numbers_of_rows_are_refused(tmp_path):
         raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", where="a: x > 1", progress=False)
 
 
+def test_row_numbers_without_a_rule_are_refused(tmp_path):
+    """The file is of another program, so that no rule is recorded."""
+    plain(tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5", "a") as file:
+        file["a/ph_index_beg"] = np.array([1, 5, 6, 9])
+    chosen = {"where": "a: x > 1", "keys": ["/spill/evt"], "progress": False}
+    with pytest.raises(errors.RaddleError, match="/a/ph_index_beg") as refused:
+        raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", **chosen)
+    assert "row numbers" in str(refused.value)
+    raddle.select(tmp_path / "all.h5", tmp_path / "skim.h5", exclude=["/a/ph_index_beg"], **chosen)
+    with h5py.File(tmp_path / "skim.h5") as file:
+        assert file["a/x"][()].tolist() == [2, 3] and "ph_index_beg" not in file["a"]
+
+
 COLON_TABLES = {"a:b": 4, "a": 2, "x/`y`: z\\ ": 3}
 
 

@@ -516,8 +516,8 @@ const FORMATS: [MarkedFormat; 128] = [
     ),
     format(
         Mark::Any(&[
-            Mark::Members(&["features", "index", "items"]),
-            Mark::Members(&["features", "file_index", "files"]),
+            Mark::Members(&["features", "index", "items", "labels"]),
+            Mark::Members(&["features", "file_index", "files", "times"]),
         ]),
         "features in h5features, whose index holds row numbers",
         "use h5features",
@@ -673,7 +673,7 @@ const FORMATS: [MarkedFormat; 128] = [
         "rename the groups, then use --union",
     ),
     format(
-        Mark::Objects(&["/train", "/test", "/neighbors"]),
+        Mark::Objects(&["/train", "/test", "/neighbors", "/distances"]),
         "a benchmark of nearest neighbours, which are row numbers",
         "compute the neighbours again for the joined vectors",
     ),

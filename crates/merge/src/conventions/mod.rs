@@ -125,6 +125,14 @@ pub(crate) fn undivided(file: &FileView<'_>) -> Option<Choice> {
     found.filter_map(|convention| convention.recognise(file).map(|_| convention.choice())).next()
 }
 
+/// Returns the reason why some rows of a file cannot be selected: a dataset of row numbers that no rule describes, if
+/// there is one.
+pub(crate) fn unselectable(file: &FileView<'_>, options: &ConventionOptions) -> Option<Refusal> {
+    let refused = row_numbers::refusal(file, &options.rules).filter(|_| options.convention.is_none())?;
+    let reason = "holds row numbers, which a selection would have to change; leave it out with --exclude";
+    Some(Refusal { reason: reason.to_owned(), ..refused })
+}
+
 /// Recognises a file and determines the rules of its objects. If it is the only input (`is_alone`), nothing is combined
 /// and no rules are needed. A file is refused even then if a copy would not keep what its readers need.
 pub(crate) fn recognise(file: &FileView<'_>, options: &ConventionOptions, is_alone: bool) -> Recognition {

@@ -269,7 +269,8 @@ impl InputScanner<'_> {
         if self.options.rows.is_some() {
             // Nothing is combined, but values may refer to rows that are left out.
             recognised.rules.retain(|(_, rule)| rule.values.refers_to().is_some());
-            recognised = Recognition { rules: recognised.rules, ..Recognition::default() };
+            let refusal = conventions::unselectable(&view, &options);
+            recognised = Recognition { rules: recognised.rules, refusal, ..Recognition::default() };
         }
         if names_members {
             recognised.refusal = recognised.refusal.or_else(|| left_out_members::lacks_signal(paths, entries));
