@@ -1,6 +1,5 @@
 """Memory into which columns are read: see `raddle._memory`. Memory of long scans."""
 
-import subprocess
 import sys
 
 import awkward as ak
@@ -10,6 +9,7 @@ import pytest
 import raddle
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import python
 from raddle._memory import empty_arrays
 
 PAGE = 2 << 20
@@ -77,12 +77,13 @@ for _ in range(8):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux reports it")
-def test_memory_does_not_grow_with_the_number_of_batches(tmp_path):
+def test_memory_does_not_grow_with_the_number_of_batches(tmp_path, environment):
     """In a separate process, because memory that other tests freed would be used again."""
     path = tmp_path / "long.h5"
     with h5py.File(path, "w") as file:
         values = np.random.default_rng(1).integers(0, 1000, 6_000_000).astype("f8")
         file.create_dataset("t/x", data=values, chunks=(1 << 18,), compression="gzip", compression_opts=1, shuffle=True)
-    run = subprocess.run([sys.executable, "-c", MEASURE_BATCHES, path], capture_output=True, text=True, check=True)
+    run = python(environment, "-c", MEASURE_BATCHES, path)
+    assert run.returncode == 0, run.stderr
     memory = list(map(int, run.stdout.split()))
     assert max(memory[4:]) < max(memory[:4]) + (16 << 20), memory
