@@ -668,7 +668,7 @@ const FORMATS: [MarkedFormat; 128] = [
         "rename the groups, then use --union",
     ),
     format(
-        Mark::Objects(&["/Trial0"]),
+        Mark::Objects(&["/Trial0/data/time"]),
         "trials of RoboHive, which the files number alike",
         "rename the groups, then use --union",
     ),
