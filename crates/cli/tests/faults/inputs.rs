@@ -1,8 +1,10 @@
 //! Row 22: an input that changes while it is read.
 
 use crate::killing::make_events;
-use crate::workload::{Outcome, Workload, make};
-use raddle_testing::faults::{Action, Fault};
+use crate::workload::{Outcome, Workload, make, raddle, run};
+use raddle_testing::faults::{self, Action, Fault};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Changes the input `victim` at every `step`-th read of inputs. If it grew before it was first examined, `check`
 /// receives the outcome.
@@ -91,6 +93,50 @@ fn all_outputs_of_a_split_are_of_the_same_inputs() {
         make(&inputs.join("0.h5"), 1, &[("/out", 1), ("/other", 1), ("/third", 1)], 1024);
     });
     changed_between_openings(&workload);
+}
+
+/// Runs a command in `root` once for each of its reads of the input `name`, which grows before that read. Every run must
+/// refuse the input, except the first ones up to `most_done`.
+fn grown_at_reads(root: &Path, name: &str, arguments: &[&str], most_done: u64) {
+    let (victim, log) = (root.join(name), root.join("log"));
+    let bytes = std::fs::read(&victim).unwrap();
+    for at in 1.. {
+        std::fs::write(&victim, &bytes).unwrap();
+        let fault = Fault { calls: "read,pread", at, sticky: false, action: Action::Grow(victim.clone()) };
+        let mut command = raddle(root, arguments);
+        faults::arm(&mut command, &fault, &victim, &log);
+        let outcome = run(command, &log);
+        if outcome.struck.is_empty() {
+            assert_eq!(outcome.code, 0, "{outcome:?}");
+            return assert!(at > most_done + 1, "the input is read {at} times");
+        }
+        let is_refused = outcome.code == 3 && outcome.reported.contains(": changed while it was being read");
+        assert!(is_refused || at <= most_done, "{fault:?} {outcome:?}");
+    }
+}
+
+/// Returns a folder as the kernel reports its path, with which the shim compares.
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    (folder, root)
+}
+
+/// The values are read with one call, during which another program may write them.
+#[test]
+fn a_raw_array_that_changes_is_noticed() {
+    let (_folder, root) = folder();
+    std::fs::write(root.join("a.raw"), vec![7; 32 * 32 * 32]).unwrap();
+    let arguments = ["idx", "write", "a.raw", "--shape", "32x32x32", "--dtype", "uint8", "-o", "a.idx", "-f", "-q"];
+    grown_at_reads(&root, "a.raw", &arguments, 0);
+}
+
+/// An index of an earlier state would never be used. A change before the file is opened does no harm.
+#[test]
+fn a_file_that_changes_while_it_is_indexed_is_noticed() {
+    let (_folder, root) = folder();
+    make_events(&root.join("a.h5"));
+    grown_at_reads(&root, "a.h5", &["index", "a.h5", "-j", "1", "-q"], 1);
 }
 
 #[test]
