@@ -1,6 +1,6 @@
 //! Outcomes of a merge that ranks share: the work kept for a later run, messages gathered in steps, and stage times.
 //!
-//! Invariant: every rank makes the same calls, also after an error.
+//! Invariant: every rank makes the same calls, also after an error, unless it can no longer reach the others.
 
 use crate::error::{MergeError, Result};
 use raddle_core::CoreError;
