@@ -146,7 +146,7 @@ class LimitError(RaddleError, OSError):
 
 
 class LockedError(RaddleError, BlockingIOError):
-    """Another run is writing the same output."""
+    """Another run is writing the same output, or a program has an input open for writing."""
 
     kind = "locked"
     exit_code = 7

@@ -6,6 +6,8 @@
 
 use crate::machine;
 use lru::LruCache;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -134,12 +136,27 @@ impl PooledFile {
     /// If reading fails. [`ErrorKind::UnexpectedEof`] if the file is too short or has been replaced since it was
     /// opened.
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
+        self.file()?.read_exact_at(out, offset)
+    }
+
+    /// Returns whether a program holds an exclusive `flock` on the file, as libhdf5 does while it has a file open for
+    /// writing. File systems without locks never report one.
+    ///
+    /// # Errors
+    /// If the file was closed meanwhile and cannot be opened again.
+    pub fn is_locked_by_writer(&self) -> Result<bool> {
+        let file = self.file()?;
+        let locked = flock(&file, FlockOperation::NonBlockingLockShared);
+        if locked.is_ok() {
+            let _ = flock(&file, FlockOperation::Unlock);
+        }
+        Ok(locked == Err(Errno::WOULDBLOCK))
+    }
+
+    /// Returns the open file, after opening it again if it was closed.
+    fn file(&self) -> Result<Arc<File>> {
         let open = open_files().get(&self.number).map(Arc::clone);
-        let file = match open {
-            Some(file) => file,
-            None => self.open_again()?,
-        };
-        file.read_exact_at(out, offset)
+        open.map_or_else(|| self.open_again(), Ok)
     }
 
     fn open_again(&self) -> Result<Arc<File>> {

@@ -46,6 +46,12 @@ pub enum Hdf5Error {
         /// Path of the file.
         path: PathBuf,
     },
+    /// A program holds the lock that libhdf5 takes on a file that it writes.
+    #[error("{}: is open in another program, or in this one, for writing, and may lack values that are not flushed yet", path.display())]
+    OpenForWriting {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The bytes violate the file format.
     #[error("{}: damaged at byte {address}: {what}", path.display())]
     Malformed {

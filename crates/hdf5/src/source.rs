@@ -22,6 +22,20 @@ impl InputFile {
         PooledFile::open(path).map(Self).map_err(io)
     }
 
+    /// Checks that no program has the file open for writing through libhdf5, which keeps written values in memory until
+    /// the file is flushed or closed. Like libhdf5, checks nothing if `HDF5_USE_FILE_LOCKING` is off.
+    ///
+    /// # Errors
+    /// [`Hdf5Error::OpenForWriting`] if a program holds the lock of a writer.
+    pub fn check_no_writer(&self) -> Result<()> {
+        let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "lock".to_owned(), source };
+        let off = std::env::var_os("HDF5_USE_FILE_LOCKING").is_some_and(|value| value == "FALSE" || value == "0");
+        match !off && self.0.is_locked_by_writer().map_err(io)? {
+            true => Err(Hdf5Error::OpenForWriting { path: self.path().to_path_buf() }),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the path passed to [`InputFile::open`].
     pub fn path(&self) -> &Path {
         self.0.path()

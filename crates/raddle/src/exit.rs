@@ -22,7 +22,7 @@ pub enum Exit {
     Output = 5,
     /// A limit was reached: memory, open files, size.
     Limit = 6,
-    /// Another run is writing the same output.
+    /// Another run is writing the same output, or a program has an input open for writing.
     Locked = 7,
     /// A file does not contain what is expected: the inputs' content, the data written, or keys in order.
     Mismatch = 8,
@@ -77,7 +77,7 @@ Exit codes:
   4  done, but inputs or products were left out
   5  output could not be written (space, permission)
   6  a limit was reached (memory, open files, size)
-  7  another run writes the same output
+  7  another run writes the same output, or another program an input
   8  verification or check found a difference
   130, 138, 143  stopped by SIGINT, SIGUSR1, SIGTERM";
 

@@ -55,6 +55,7 @@ pub(super) struct Array {
 impl EventsFile {
     pub fn open(path: &Path) -> Result<Self> {
         let input = InputFile::open(path)?;
+        input.check_no_writer()?;
         let limits = ReadLimits::default();
         let tree = read_tree(&input, &limits)?;
         Ok(Self { input, tree, limits })

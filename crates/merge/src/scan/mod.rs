@@ -177,6 +177,7 @@ impl InputScanner<'_> {
     fn scan(&mut self, path: &Path) -> raddle_hdf5::Result<ScannedInput> {
         let started = Instant::now();
         let file = InputFile::open(path)?;
+        file.check_no_writer()?;
         let open_s = started.elapsed().as_secs_f64();
         let buffers = std::mem::take(&mut self.buffers);
         let mut view = MetadataView::with_buffers(&file, self.view_limit_bytes, buffers);

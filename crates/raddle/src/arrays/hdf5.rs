@@ -118,6 +118,7 @@ fn of_values(error: &Hdf5Error) -> Error {
 pub(super) fn open(path: &Path, name: Option<&str>, reader: &ReaderOptions) -> Result<ArraySource, Error> {
     // Opened first: every read of values then notices if the metadata belongs to a later file.
     let file = InputFile::open(path).map_err(|error| Error::of_input(&error))?;
+    file.check_no_writer().map_err(|error| Error::of_input(&error))?;
     let native = NativeReader::default().read_tree(path);
     let child = reader.child();
     let tree = match &child {

@@ -35,6 +35,7 @@ pub(super) fn exit_of_hdf5(error: &Hdf5Error, inputs: Option<&[PathBuf]>) -> Exi
         Hdf5Error::Memory { .. } | Hdf5Error::Chunk { source: CodecError::OutOfMemory { .. }, .. } => Exit::Limit,
         Hdf5Error::Limit { .. } => Exit::InputRefused,
         Hdf5Error::ReplacedSource { .. } => Exit::Output,
+        Hdf5Error::OpenForWriting { .. } => Exit::Locked,
         Hdf5Error::Io { path, .. } | Hdf5Error::Library { path, .. }
             if inputs.is_some_and(|inputs| !inputs.contains(path)) =>
         {
@@ -68,7 +69,7 @@ fn fault_of(error: &Hdf5Error) -> &'static str {
         Hdf5Error::Io { .. } => "io",
         Hdf5Error::NotHdf5 { .. } => "not_hdf5",
         Hdf5Error::Truncated { .. } => "truncated",
-        Hdf5Error::InUse { .. } => "in_use",
+        Hdf5Error::InUse { .. } | Hdf5Error::OpenForWriting { .. } => "in_use",
         Hdf5Error::Chunk { source: CodecError::OutOfMemory { .. }, .. } => "limit",
         Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
         Hdf5Error::Unsupported { .. } | Hdf5Error::LeftOut { .. } | Hdf5Error::Dangling { .. } => "unsupported",

@@ -17,7 +17,10 @@ impl Error {
     /// Creates the failure of a run over `all` files, some of which cannot be rewritten.
     pub(crate) fn of_failed_files(failed: &[FailedFile], all: usize) -> Self {
         let exits = |exit| failed.iter().all(|file| file.exit == exit);
-        let exit = [Exit::Output, Exit::Limit].into_iter().find(|exit| exits(*exit)).unwrap_or(Exit::InputRefused);
+        let exit = [Exit::Output, Exit::Limit, Exit::Locked]
+            .into_iter()
+            .find(|exit| exits(*exit))
+            .unwrap_or(Exit::InputRefused);
         let first = failed.first().and_then(|file| file.errno);
         let errno = first.filter(|&errno| failed.iter().all(|file| file.errno == Some(errno)));
         let mut failure = match failed {
@@ -204,7 +207,10 @@ fn exit_of(error: &MergeError, inputs: &[PathBuf]) -> Exit {
         MergeError::Locked { .. } | MergeError::InUse { .. } => Exit::Locked,
         MergeError::BadInputs { bad } => {
             let exits = |exit| bad.iter().all(|bad| exit_of_hdf5(&bad.error, None) == exit);
-            [Exit::Output, Exit::Limit].into_iter().find(|exit| exits(*exit)).unwrap_or(Exit::InputRefused)
+            [Exit::Output, Exit::Limit, Exit::Locked]
+                .into_iter()
+                .find(|exit| exits(*exit))
+                .unwrap_or(Exit::InputRefused)
         }
         MergeError::OutputTooLong { .. }
         | MergeError::LongChunks { .. }
