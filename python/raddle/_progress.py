@@ -30,7 +30,7 @@ def observer(progress: ProgressMode, warn: Callable[[str | Warning], object]) ->
     if callable(progress):
         display = _Called(progress)
     elif progress == "auto":
-        display = _best() if _is_notebook() or sys.stderr.isatty() else _Silent()
+        display = _best() if _is_notebook() or _is_terminal() else _Silent()
     elif progress is True:
         display = _best()
     elif progress is False:
@@ -134,6 +134,8 @@ class _Bar(_Display):
 
 
 def _best() -> _Display:
+    if sys.stderr is None:
+        return _Silent()
     try:
         from tqdm.auto import tqdm
     except ImportError:
@@ -145,3 +147,8 @@ def _is_notebook() -> bool:
     shell = sys.modules.get("IPython")
     instance = shell.get_ipython() if shell is not None else None
     return instance is not None and "IPKernelApp" in instance.config
+
+
+def _is_terminal() -> bool:
+    # Programs without a terminal, such as pythonw and daemons, may have no standard error.
+    return sys.stderr is not None and sys.stderr.isatty()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import raddle
 from conftest import columns
+from interpreter import python
 from raddle import errors
 
 
@@ -432,3 +433,12 @@ def test_tiles_of_a_grid(tmp_path, tiles):
     with h5py.File(tmp_path / "grid.h5") as merged:
         grid[2:, :3] = np.nan
         np.testing.assert_array_equal(merged["a"], grid)
+
+
+@pytest.mark.parametrize("progress", ["auto", True])
+def test_a_program_without_standard_error_is_served(environment, runs, tmp_path, progress):
+    """Daemons and pythonw have none: Python then sets `sys.stderr` to None."""
+    output = tmp_path / "all.h5"
+    code = f"import sys, raddle; sys.stderr = None; raddle.merge({str(runs[0].parent)!r}, {str(output)!r}, progress={progress!r})"
+    assert python(environment, "-c", code).returncode == 0
+    assert raddle.verify(output, against=runs, progress=False).ok
