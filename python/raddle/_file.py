@@ -53,7 +53,8 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     Notes
     -----
     The metadata is read at once, values on demand. Chunks are decoded without holding the lock of libhdf5 or of Python.
-    The file must not be written at the same time.
+    The file may grow while it is open: what it had when it was opened can still be read. If it was changed in another way, so
+    that values may have moved, reading them raises an ``InputError``, and the file must be opened again.
 
     Examples
     --------

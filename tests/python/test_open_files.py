@@ -179,6 +179,89 @@ def test_values_of_a_replacement_are_not_mixed_with_those_of_the_open_file(tmp_p
         assert file["mixed"]["n"].tolist() == [2] and file["long"][0] == 2 and file["t/virtual"][0] == 2
 
 
+def _write(path, names, **how):
+    random = np.random.default_rng(len(names))
+    with h5py.File(path, "w") as file:
+        for group in names:
+            for name in names:
+                values = random.integers(0, 1000, 5000)
+                file.create_dataset(f"{group}/{name}", data=values, maxshape=(None,), **how)
+            file[group].attrs["words"] = [f"{name} {group}" for name in names]
+            file[f"{group}/texts"] = [f"{name} {group}" for name in names]
+
+
+STORAGE = [{"chunks": (1000,)}, {"chunks": (1000,), "compression": "gzip"}]
+
+
+@pytest.mark.parametrize("names", ["xa", "ba", "acb", "a"])
+@pytest.mark.parametrize("how", STORAGE, ids=["plain", "gzip"])
+def test_values_of_a_file_written_anew_are_not_taken_for_those_of_the_open_one(tmp_path, names, how):
+    path = tmp_path / "a.h5"
+    _write(path, "ab", **how)
+    ours = raddle.open(path)
+    inode = path.stat().st_ino
+    _write(path, names, **how)
+    assert path.stat().st_ino == inode
+    read = refused = 0
+    with h5py.File(path) as now:
+        for place in ("a/a", "a/b", "b/a", "b/b", "a/texts", "b/texts"):
+            for _ in range(3):
+                try:
+                    values = ours[place][...]
+                except errors.InputError as error:
+                    assert "open it again" in str(error) and error.kind == "changed"
+                    refused += 1
+                else:
+                    assert np.array_equal(values, now[place][...]), place
+                    read += 1
+        with pytest.raises(errors.InputError, match="open it again"):
+            ours["b"].attrs["words"]
+    assert refused > 0, read
+    with raddle.open(path) as again, h5py.File(path) as now:
+        place = f"{names[0]}/{names[0]}"
+        assert np.array_equal(again[place][...], now[place][...])
+
+
+@pytest.mark.parametrize("how", STORAGE, ids=["plain", "gzip"])
+def test_an_open_file_may_grow(tmp_path, how):
+    path = tmp_path / "a.h5"
+    _write(path, "ab", **how)
+    ours = raddle.open(path)
+    with h5py.File(path, "r+") as file:
+        before = {place: file[place][...] for place in ("a/a", "a/b", "b/a", "b/b", "a/texts")}
+        file["a/a"].resize(9000, axis=0)
+        file["a/a"][5000:] = 1
+        file["b/c"] = np.arange(10)
+        file["a"].attrs["unit"] = "m"
+    for place, values in before.items():
+        assert np.array_equal(ours[place][...], values), place
+    assert list(ours["a"].attrs["words"]) == ["a a", "b a"]
+    with h5py.File(path, "r+") as file:
+        del file["b/a"]
+        file["b/a"] = np.arange(7)
+    with pytest.raises(errors.InputError, match="open it again"):
+        ours["b/a"][...]
+    assert np.array_equal(ours["b/b"][...], before["b/b"])
+
+
+def test_an_open_file_may_be_appended_to(tmp_path):
+    parts = [tmp_path / f"{number}.h5" for number in range(3)]
+    for number, part in enumerate(parts):
+        with h5py.File(part, "w") as file:
+            file["t/x"] = np.arange(3000) + number
+    output = tmp_path / "all.h5"
+    raddle.merge(parts[:2], output)
+    ours = raddle.open(output)
+    values = ours["t/x"][...]
+    raddle.append(output, parts[2:])
+    try:
+        assert np.array_equal(ours["t/x"][...], values)
+    except errors.InputError as error:
+        assert error.kind == "changed"
+    with raddle.open(output) as again:
+        assert np.array_equal(again["t/x"][:6000], values) and again["t/x"].shape == (9000,)
+
+
 def test_columns_of_a_scan_come_from_one_file(tmp_path):
     path = tmp_path / "a.h5"
     write_state(path, 1)

@@ -130,6 +130,20 @@ impl PooledFile {
         self.identity
     }
 
+    /// Returns the identity that the file has now: that of the open file, even if another one has its path; if it is
+    /// closed, that of the file with its path.
+    ///
+    /// # Errors
+    /// If the file is closed and nothing has its path.
+    pub fn identity_now(&self) -> Result<FileIdentity> {
+        let open = open_files().get(&self.number).map(Arc::clone);
+        let metadata = match open {
+            Some(file) => file.metadata()?,
+            None => std::fs::metadata(&self.path)?,
+        };
+        Ok(FileIdentity::of(&metadata))
+    }
+
     /// Fills `out` from absolute `offset`.
     ///
     /// # Errors

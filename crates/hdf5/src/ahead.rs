@@ -168,7 +168,9 @@ impl WholeReader {
             match state.take(index) {
                 PredictedState::Read(buffer) => {
                     Shared::refill(shared, &mut state);
-                    return Ok(Some(buffer));
+                    drop(state);
+                    let prepared = shared.file.prepared(index)?;
+                    return shared.file.check_dataset(&prepared).map(|()| Some(buffer));
                 }
                 PredictedState::Left => break,
                 PredictedState::Running => {

@@ -247,6 +247,12 @@ pub enum Hdf5Error {
         /// The missing file, or dataset in a file, as the input names it, escaped.
         missing: String,
     },
+    /// Another program has changed what was read when the file was opened.
+    #[error("{}: changed after it was opened, and values may have moved; open it again", path.display())]
+    Stale {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// A source of a virtual dataset does not have the length to which it was mapped.
     #[error("{}: refers to {mapped} elements of {changed}, which has {found} now", path.display())]
     ChangedSource {

@@ -31,6 +31,7 @@ pub mod read;
 pub mod references;
 pub mod reuse;
 pub mod source;
+mod staleness;
 pub mod string_forms;
 pub mod wire_error;
 pub mod write;

@@ -8,19 +8,21 @@ use crate::bulk::{AxisSelection, BulkReader, ReadOutcome, Request};
 use crate::child::{ChildOptions, ChildReader, ObjectName, ReaderCommand};
 use crate::dimensions::{Dimensions, is_without_values};
 use crate::logical::{NULL_STRING, Resolver};
-use crate::metadata::{MetadataReader, NativeReader, Reader};
+use crate::metadata::complete;
 use crate::model::{
     Attribute, Dataset, Dataspace, FileTree, InlineData, Layout, Link, Object, ObjectIndex, ObjectKind, TypeClass,
 };
-use crate::native::{Encoding, HeaderTemplateCache, ReadLimits};
+use crate::native::{self, Encoding, HeaderTemplateCache, ReadLimits};
 use crate::paths::{ResolvedPath, find};
 use crate::read::{DatasetSource, ReaderLimits, for_each_chunk};
 use crate::source::{InputFile, MetadataView};
+use crate::staleness::Staleness;
 use crate::string_forms::StringForms;
 use crate::{Hdf5Error, Result};
 use raddle_codec::Pipeline;
 use raddle_core::engine::default_jobs;
 use raddle_core::pooled_file::FileIdentity;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -51,6 +53,8 @@ pub struct PreparedDataset {
     /// Filters; `None` if one is unknown.
     pipeline: Option<Pipeline>,
     strings: StringForms,
+    /// Address of the object header.
+    address: u64,
 }
 
 impl PreparedDataset {
@@ -79,6 +83,7 @@ pub struct OpenFile {
     bulk: BulkReader,
     names: Vec<OnceLock<Names>>,
     prepared: Mutex<HashMap<ObjectIndex, Arc<PreparedDataset>>>,
+    staleness: Mutex<Staleness>,
 }
 
 impl OpenFile {
@@ -86,19 +91,13 @@ impl OpenFile {
     /// available to this process.
     pub fn open(path: &Path, threads: Option<usize>) -> Result<Self> {
         let file = InputFile::open(path)?;
-        let child = |command| ChildReader::with_options(command, ChildOptions::default());
-        let native = NativeReader { limits: ReadLimits::default() };
-        let (tree, child) = match ReaderCommand::of_this_program().map(child) {
-            Some(child) => {
-                let reader = Reader::new(native, child);
-                let tree = reader.read_outline(&mut MetadataView::new(&file, MAX_VIEW_BYTES), &FORMS)?;
-                (tree, Some(reader.into_child()))
-            }
-            None => (native.read_tree(path)?, None),
-        };
+        let child = ReaderCommand::of_this_program();
+        let child = child.map(|command| ChildReader::with_options(command, ChildOptions::default()));
+        let tree = read_metadata(&file, child.as_ref())?;
         let names = tree.objects.iter().map(|_| OnceLock::new()).collect();
         let bulk = BulkReader::new(threads.unwrap_or_else(default_jobs), ReaderLimits::default());
-        Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default() })
+        let staleness = Mutex::new(Staleness::of_opened(file.identity()));
+        Ok(Self { file, tree, child, bulk, names, prepared: Mutex::default(), staleness })
     }
 
     /// Returns the number of threads that read values.
@@ -125,6 +124,34 @@ impl OpenFile {
     /// [`Hdf5Error::Changed`] if another file now has this path.
     pub fn check_not_replaced(&self) -> Result<()> {
         self.file.check_not_replaced()
+    }
+
+    /// Checks that the values of a dataset are where its metadata says, also if another program has written to the file
+    /// since it was opened. To be called after they were read.
+    ///
+    /// # Errors
+    /// [`Hdf5Error::Stale`] if they may have moved.
+    pub fn check_dataset(&self, prepared: &PreparedDataset) -> Result<()> {
+        self.check_described(|staleness| staleness.has_dataset(prepared.address))
+    }
+
+    /// Checks that the file is described by the metadata that was read when it was opened, as far as `is_described` asks.
+    fn check_described(&self, is_described: impl FnOnce(&Staleness) -> bool) -> Result<()> {
+        let stale = || Hdf5Error::Stale { path: self.path().to_path_buf() };
+        let now = self.file.identity_now()?;
+        let mut staleness = self.staleness.lock().unwrap_or_else(PoisonError::into_inner);
+        if staleness.seen != now {
+            let later = InputFile::open(self.path())?;
+            let seen = later.identity();
+            let opened = self.file.identity();
+            if [now, seen].iter().any(|other| (other.device, other.inode) != (opened.device, opened.inode)) {
+                return Err(stale());
+            }
+            // While a program writes, its metadata need not be consistent.
+            let tree = read_metadata(&later, self.child.as_ref()).map_err(|_| stale())?;
+            *staleness = Staleness::compare(seen, &self.tree, &tree);
+        }
+        if is_described(&staleness) { Ok(()) } else { Err(stale()) }
     }
 
     /// Returns the path of the file.
@@ -204,7 +231,8 @@ impl OpenFile {
         if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&index) {
             return Ok(Arc::clone(prepared));
         }
-        let dataset = match &self.object(index)?.kind {
+        let object = self.object(index)?;
+        let dataset = match &object.kind {
             ObjectKind::Dataset(dataset) => dataset.as_ref().clone(),
             ObjectKind::Templated(templated) => templated.dataset(),
             _ => return Err(self.unsupported(0, &format!("object number {index} is not a dataset"))),
@@ -212,7 +240,7 @@ impl OpenFile {
         let class = &dataset.datatype.class;
         let pipeline = Pipeline::new(&dataset.filters, class.len_bytes() as usize).ok();
         let strings = StringForms::of(class);
-        let prepared = Arc::new(PreparedDataset { dataset, pipeline, strings });
+        let prepared = Arc::new(PreparedDataset { dataset, pipeline, strings, address: object.address });
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).insert(index, Arc::clone(&prepared));
         Ok(prepared)
     }
@@ -232,7 +260,9 @@ impl OpenFile {
         for ((_, axes, out), prepared) in wanted.iter_mut().zip(&prepared) {
             requests.push(Request { source: self.source(prepared)?, axes, out });
         }
-        if self.bulk.read(requests, go_on)? == ReadOutcome::Stopped {
+        let outcome = self.bulk.read(requests, go_on);
+        prepared.iter().try_for_each(|prepared| self.check_dataset(prepared))?;
+        if outcome? == ReadOutcome::Stopped {
             return Ok(None);
         }
         for ((_, _, out), prepared) in wanted.iter_mut().zip(&prepared) {
@@ -255,7 +285,9 @@ impl OpenFile {
     ) -> Result<Option<()>> {
         let axes: Vec<_> = prepared.dataset.dataspace.dims().iter().map(|&dim| AxisSelection::all(dim)).collect();
         let request = Request { source: self.source(prepared)?, axes: &axes, out };
-        if self.bulk.read_with(threads, vec![request], go_on)? == ReadOutcome::Stopped {
+        let outcome = self.bulk.read_with(threads, vec![request], go_on);
+        self.check_dataset(prepared)?;
+        if outcome? == ReadOutcome::Stopped {
             return Ok(None);
         }
         prepared.strings.apply(out);
@@ -274,17 +306,19 @@ impl OpenFile {
         let count: u64 = axes.iter().map(AxisSelection::count).product();
         let mut stored = vec![0; (count * class.len_bytes()) as usize];
         let request = Request { source: self.source(&prepared)?, axes, out: &mut stored };
-        if self.bulk.read(vec![request], go_on)? == ReadOutcome::Stopped {
+        let outcome = self.bulk.read(vec![request], go_on);
+        self.check_dataset(&prepared)?;
+        if outcome? == ReadOutcome::Stopped {
             return Ok(None);
         }
         let mut resolver = self.resolver();
         let mut canonical = Vec::new();
         // A resolver limits the amount of data per call, and elements requested twice may exceed the content of the
         // file.
-        for element in stored.chunks_exact((class.len_bytes() as usize).max(1)) {
-            resolver.canonical(class, element, &mut canonical)?;
-        }
-        Ok(Some(canonical))
+        let mut elements = stored.chunks_exact((class.len_bytes() as usize).max(1));
+        let outcome = elements.try_for_each(|element| resolver.canonical(class, element, &mut canonical));
+        self.check_dataset(&prepared)?;
+        outcome.map(|()| Some(canonical))
     }
 
     /// Returns a resolver for stored elements of variable length, which keeps parts of the heap for later calls.
@@ -302,8 +336,9 @@ impl OpenFile {
         let values = child.read_values(self.file.path(), ObjectName::Path(path.to_vec()), rows);
         // Also after an error, which may be that of another file.
         self.file.check_not_replaced()?;
-        let mut values = values?;
         let prepared = self.prepared(index)?;
+        self.check_dataset(&prepared)?;
+        let mut values = values?;
         if !prepared.dataset.datatype.class.is_file_local() {
             prepared.strings.apply(&mut values);
         }
@@ -313,7 +348,11 @@ impl OpenFile {
     /// Returns the canonical bytes of a value in metadata, with normalised strings.
     pub fn inline(&self, class: &TypeClass, data: &InlineData) -> Result<Vec<u8>> {
         let mut resolver = self.resolver();
-        let mut values = resolver.canonical_inline(class, data)?.into_owned();
+        let values = resolver.canonical_inline(class, data).map(Cow::into_owned);
+        if class.is_file_local() {
+            self.check_described(Staleness::has_heaps)?;
+        }
+        let mut values = values?;
         if !class.is_file_local() {
             StringForms::of(class).apply(&mut values);
         }
@@ -369,6 +408,7 @@ impl OpenFile {
             }
             _ => {}
         }
+        self.check_dataset(prepared)?;
         Ok(places)
     }
 
@@ -386,6 +426,17 @@ impl OpenFile {
     fn unsupported(&self, address: u64, what: &str) -> Hdf5Error {
         Hdf5Error::Unsupported { path: self.file.path().to_path_buf(), address, what: what.to_owned() }
     }
+}
+
+/// Reads the metadata of a file, through `child` where the native reader does not support it.
+fn read_metadata(file: &InputFile, child: Option<&ChildReader>) -> Result<FileTree> {
+    let limits = ReadLimits::default();
+    let mut view = MetadataView::new(file, MAX_VIEW_BYTES);
+    let tree = native::read_outline(&mut view, &limits, &FORMS);
+    let Some(child) = child else { return tree };
+    let tree = complete(tree, file.path(), child)?;
+    file.check_not_replaced()?;
+    Ok(tree)
 }
 
 /// Splits canonical bytes of strings, or of sequences of a type that is not file-local, into elements; `None` for other

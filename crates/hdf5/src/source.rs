@@ -51,6 +51,12 @@ impl InputFile {
         self.0.identity()
     }
 
+    /// Returns the identity that the opened file has now, even if another one has its path.
+    pub fn identity_now(&self) -> Result<FileIdentity> {
+        let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "stat".to_owned(), source };
+        self.0.identity_now().map_err(io)
+    }
+
     /// Checks that the file on disk is still the one that was opened.
     pub fn check_unchanged(&self) -> Result<()> {
         let io = |source| Hdf5Error::Io { path: self.path().to_path_buf(), operation: "stat".to_owned(), source };

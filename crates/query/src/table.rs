@@ -130,9 +130,10 @@ impl TableColumn {
         let origin = start.clone();
         (start[0], count[0]) = (rows.start, rows.end - rows.start);
         let target = BoxRead { start: &start, count: &count, out_shape: &count, out_origin: &origin };
-        let read = reader.read_box(&file.source(&self.prepared)?, &target, out)?;
+        let read = reader.read_box(&file.source(&self.prepared)?, &target, out);
+        file.check_dataset(&self.prepared)?;
         self.prepared.normalise(out);
-        Ok(read)
+        read
     }
 
     /// Returns the type in which the index has statistics of the column; `None` if it has none.

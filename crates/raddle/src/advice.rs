@@ -215,7 +215,9 @@ fn remedy(error: &Hdf5Error) -> &'static str {
         Hdf5Error::ChangedSource { .. } => "make the view again from the changed files",
         Hdf5Error::ReaderNotStarted { .. } => "check that this program can run here, and runs raddle with its argument",
         Hdf5Error::OpenForWriting { .. } => "close the files in the programs that write them",
-        Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } => "wait until no program writes the files",
+        Hdf5Error::InUse { .. } | Hdf5Error::Changed { .. } | Hdf5Error::Stale { .. } => {
+            "wait until no program writes the files"
+        }
         _ => "copy the files again from their source",
     }
 }

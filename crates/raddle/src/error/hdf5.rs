@@ -74,7 +74,7 @@ fn fault_of(error: &Hdf5Error) -> &'static str {
         Hdf5Error::Malformed { .. } | Hdf5Error::Chunk { .. } => "damaged",
         Hdf5Error::Unsupported { .. } | Hdf5Error::LeftOut { .. } | Hdf5Error::Dangling { .. } => "unsupported",
         Hdf5Error::Limit { .. } | Hdf5Error::Memory { .. } => "limit",
-        Hdf5Error::Changed { .. } => "changed",
+        Hdf5Error::Changed { .. } | Hdf5Error::Stale { .. } => "changed",
         Hdf5Error::BoxOutside { .. } => "internal",
         _ => "library",
     }
