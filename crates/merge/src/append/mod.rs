@@ -337,6 +337,8 @@ pub fn append_collective(
         redo.commit(&lock.file, edited.file_len_bytes, edited.changes)?;
         Ok((changed_len_bytes, edited.file_len_bytes))
     });
+    // From now on readers may open the file, even if the caller keeps the lock. Locks never make a run fail.
+    let _ = lock_out_writers(&lock.file, &lock.path);
     let Some((changed_len_bytes, output_len_bytes)) = ranks.agree("commit the append", commit.transpose())? else {
         return Ok(None);
     };
