@@ -231,6 +231,18 @@ def test_damage_names_its_place_and_can_be_left_out(tmp_path):
     assert any("met is left out" in str(warning.message) for warning in printed)
 
 
+def test_a_file_written_anew_is_not_called_damaged(tmp_path):
+    path = tmp_path / "a.root"
+    for start, names in (0, "ab"), (50_000, "xya"):
+        with uproot.recreate(path) as file:
+            file["t"] = {name: np.arange(start, start + 1000) for name in names}
+        if start == 0:
+            events = raddle.events.open(path)
+    for name in "ab":
+        with pytest.raises(errors.InputError, match="it changed while it was being read"):
+            events[name]
+
+
 def test_whole_objects(tmp_path):
     """Objects that ROOT split into branches are one product, also in another process."""
     path = Path(__file__).parents[2] / "crates/root/tests/samples/split.root"

@@ -185,7 +185,13 @@ impl Events {
     ) -> PyResult<T> {
         watched(py, None, |watch| {
             let resources: Resources = request::read(options, &[])?;
-            read(self.source.as_ref(), &resources.options(1), watch).map_err(|error| Error::of_events(&error, None))
+            let source = self.source.as_ref();
+            // A file that was written anew is not damaged.
+            let read = read(source, &resources.options(1), watch).or_else(|error| {
+                source.check_unchanged()?;
+                Err(error)
+            });
+            read.map_err(|error| Error::of_events(&error, None))
         })
     }
 }
