@@ -15,6 +15,12 @@ def write(path):
     return path
 
 
+def write_more(path):
+    with h5py.File(path, "w") as file:
+        file["rec/evt"] = np.arange(1000, 1500)
+    return path
+
+
 def test_an_index_is_written_next_to_the_file(raddle, tmp_path):
     path = write(tmp_path / "all.h5")
     before = path.read_bytes()
@@ -58,6 +64,20 @@ def test_an_index_is_the_same_for_any_number_of_threads(raddle, tmp_path):
     for jobs in (1, 3):
         raddle("index", path, "-o", tmp_path / f"{jobs}", "-j", jobs)
     assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+
+
+def test_nobody_reads_an_index_who_cannot_read_the_file(raddle, tmp_path):
+    """It holds the lowest and the highest value of each block."""
+    path = tmp_path / "all.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("rec/evt", data=np.arange(1000), chunks=(100,), maxshape=(None,))
+    index = tmp_path / "all.h5.stats"
+    for mode, expected in [(0o600, 0o600), (0o640, 0o640), (0o664, 0o644), (0o600, 0o600)]:
+        path.chmod(mode)
+        raddle("index", path, umask=0o022)
+        assert index.stat().st_mode & 0o777 == expected
+    raddle("append", path, write_more(tmp_path / "more.h5"), umask=0o022)
+    assert index.stat().st_mode & 0o777 == 0o600
 
 
 def test_one_process_at_a_time_writes_an_index(raddle, tmp_path):

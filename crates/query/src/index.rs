@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// First bytes of an index.
@@ -330,15 +331,21 @@ impl Index {
         }
     }
 
-    /// Writes the index to a file, or replaces one, completely or not at all. Returns the length of the file.
+    /// Writes the index of the file at `indexed`, or replaces one, completely or not at all. Returns the length of the
+    /// index. Its permissions are those of a new file, without the ones that `indexed` lacks, because it holds values.
     ///
     /// # Errors
-    /// If the file cannot be written, or another process is writing it.
-    pub fn write(&self, path: &Path) -> Result<u64> {
+    /// If the index cannot be written, or another process is writing it.
+    pub fn write(&self, path: &Path, indexed: &Path) -> Result<u64> {
         let failed = |reason: String| QueryError::Output { path: path.to_path_buf(), reason };
         let bytes = self.to_bytes().map_err(|error| failed(error.to_string()))?;
         let output = AtomicFile::begin::<QueryError>(path, IfExists::Replace, || Ok(()))?;
-        let written = output.create()?.write_all(&bytes);
+        let written = output.create().map(|mut file| {
+            let (mut allowed, of_file) = (file.metadata()?.permissions(), std::fs::metadata(indexed)?.permissions());
+            allowed.set_mode(allowed.mode() & of_file.mode());
+            file.set_permissions(allowed)?;
+            file.write_all(&bytes)
+        })?;
         written.map_err(|error| failed(format!("cannot be written: {error}")))?;
         output.publish()?;
         Ok(bytes.len() as u64)

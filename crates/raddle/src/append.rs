@@ -343,6 +343,6 @@ fn usable_index(file: &Path) -> Option<Index> {
 fn extend_index(file: &Path, index: &Index, threads: usize, context: &Context<'_>) -> Result<(), Error> {
     let open = OpenFile::open(file, Some(1)).map_err(|error| Error::of_file(&error))?;
     let extended = index.extended(&open, threads, context.watch.cancel);
-    let written = extended.and_then(|extended| extended.write(&Index::default_path(file)));
+    let written = extended.and_then(|extended| extended.write(&Index::default_path(file), file));
     written.map(drop).map_err(|error| Error::of_query(&error))
 }

@@ -102,7 +102,7 @@ impl IndexRequest {
             );
             return Err(Error::new(Exit::InputRefused, &what));
         }
-        let output_len_bytes = index.write(&output).map_err(failed)?;
+        let output_len_bytes = index.write(&output, &self.file).map_err(failed)?;
         Ok(IndexReport {
             output,
             columns: index.column_count() as u64,

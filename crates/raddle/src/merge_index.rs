@@ -113,7 +113,7 @@ impl TileObserver for MergeIndex {
 
     fn publish(&self) -> Result<(), TileObserverError> {
         let metadata = std::fs::metadata(&self.output)?;
-        self.builder.finish(&FileIdentity::of(&metadata)).write(&self.path())?;
+        self.builder.finish(&FileIdentity::of(&metadata)).write(&self.path(), &self.output)?;
         Ok(())
     }
 }
