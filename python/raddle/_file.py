@@ -47,6 +47,8 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
         If the file does not exist (also a ``FileNotFoundError``).
     raddle.errors.DamagedError
         If it is not an HDF5 file, or is truncated or damaged (also an ``OSError``).
+    raddle.errors.LockedError
+        If a program has it open for writing (also a ``BlockingIOError``, as from h5py). ``HDF5_USE_FILE_LOCKING=FALSE`` opens it.
     raddle.errors.UsageError
         If ``mode`` is not ``"r"`` (also a ``ValueError``).
 

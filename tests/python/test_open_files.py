@@ -244,6 +244,20 @@ def test_an_open_file_may_grow(tmp_path, how):
     assert np.array_equal(ours["b/b"][...], before["b/b"])
 
 
+def test_a_file_that_is_open_for_writing_is_refused_as_by_h5py(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", locking=True) as file:
+        file.create_dataset("x", data=np.arange(1000), chunks=(100,))
+        for read in (raddle.open, lambda path: raddle.scan(path)["/"].count(), raddle.index):
+            with pytest.raises(errors.LockedError, match="a.h5: is open in another program, or in this one, for writing"):
+                read(path)
+        monkeypatch.setenv("HDF5_USE_FILE_LOCKING", "FALSE")
+        raddle.open(path).close()
+    monkeypatch.delenv("HDF5_USE_FILE_LOCKING")
+    with h5py.File(path, locking=True), raddle.open(path) as ours:
+        assert ours["x"][-1] == 999
+
+
 def test_an_open_file_may_be_appended_to(tmp_path):
     parts = [tmp_path / f"{number}.h5" for number in range(3)]
     for number, part in enumerate(parts):

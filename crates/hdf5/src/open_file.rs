@@ -126,6 +126,14 @@ impl OpenFile {
         self.file.check_not_replaced()
     }
 
+    /// Checks that no program has the file open for writing, and could keep values in memory.
+    ///
+    /// # Errors
+    /// [`Hdf5Error::OpenForWriting`] if a program holds the lock of a writer.
+    pub fn check_no_writer(&self) -> Result<()> {
+        self.file.check_no_writer()
+    }
+
     /// Checks that the values of a dataset are where its metadata says, also if another program has written to the file
     /// since it was opened. To be called after they were read.
     ///

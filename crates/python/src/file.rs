@@ -61,7 +61,8 @@ impl File {
     #[new]
     #[pyo3(signature = (path, threads=None))]
     fn new(py: Python<'_>, path: PathBuf, threads: Option<usize>) -> PyResult<Self> {
-        let opened = reading(py, || OpenFile::open(&path, threads))?.map_err(|error| errors::of_hdf5(py, &error))?;
+        let open = || OpenFile::open(&path, threads).and_then(|file| file.check_no_writer().map(|()| file));
+        let opened = reading(py, open)?.map_err(|error| errors::of_hdf5(py, &error))?;
         let inner = Arc::new(opened);
         let whole = WholeReader::new(Arc::clone(&inner));
         Ok(Self { inner, whole, types: Mutex::default(), outlines: Mutex::default() })

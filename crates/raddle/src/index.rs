@@ -89,6 +89,7 @@ impl IndexRequest {
         check_output(&output, &[], true).map_err(|unusable| Error::new(Exit::Output, &unusable.to_string()))?;
         settle(&self.file).map_err(|error| Error::of_merge(&error, std::slice::from_ref(&self.file)))?;
         let file = OpenFile::open(&self.file, Some(1)).map_err(|error| Error::of_file(&error))?;
+        file.check_no_writer().map_err(|error| Error::of_file(&error))?;
         let jobs = self.jobs.map_or(context.default_jobs, NonZeroUsize::get);
         let index = Index::compute(&file, jobs, context.watch.cancel).map_err(failed)?;
         // The index of an earlier state would never be used.
