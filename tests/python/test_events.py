@@ -94,6 +94,21 @@ def test_files_are_named_by_globs_and_folders(tmp_path):
         raddle.events.open(tmp_path / "none*.root")
 
 
+def test_a_folder_of_several_formats_is_refused(tree, tmp_path):
+    """It would stand for its HDF5 files only."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "b.root").write_bytes(Path(tree).read_bytes())
+    for names in (["b.root"], ["a.h5", "b.root"]):
+        if "a.h5" in names:
+            raddle.events.write(folder / "a.h5", {"x": np.array([1])}, progress=False)
+        for read in (raddle.events.open, lambda name: raddle.events.convert(name, tmp_path / "out.h5", progress=False)):
+            with pytest.raises(errors.InputError, match=r"b\.root: a folder stands only for its HDF5 files") as refused:
+                read(folder)
+            assert refused.value.hint == f"name the files by a pattern, such as '{folder}/*.root'"
+    assert raddle.events.open(f"{folder}/*.root").num_entries == ENTRIES
+
+
 def test_what_names_no_file_is_refused(tree, tmp_path):
     for nothing in ([], ()):
         with pytest.raises(errors.UsageError, match="name files"):

@@ -12,6 +12,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use raddle::Error;
 use raddle::options::ListingOptions;
+use raddle::options::inputs::refuse_folders_of_other_events;
 use raddle::options::output::refuse_replacing;
 use raddle::text::json;
 use raddle::tuned::events::with_profile;
@@ -45,6 +46,7 @@ impl<T> ListedInputs<T> {
     /// Returns the files that `names` stand for. None of the lists may be the `output`.
     fn expand(&self, names: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
         refuse_replacing(output, &self.listing.list_files(names))?;
+        refuse_folders_of_other_events(names)?;
         self.listing.expand(names)
     }
 }
@@ -198,6 +200,7 @@ impl Events {
 
 /// Expands paths, folders and globs to absolute paths, keeping order and duplicates.
 fn expanded(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
+    refuse_folders_of_other_events(&paths).map_err(|error| errors::of_error(py, &error))?;
     let specs: Vec<InputSpec> = paths.into_iter().map(InputSpec::Path).collect();
     let failed = |error: MergeError| match error {
         MergeError::Input { path, source } => {

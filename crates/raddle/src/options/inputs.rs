@@ -1,6 +1,7 @@
 //! Selection of input files: paths, globs, folders, lists.
 
 use crate::error::Error;
+use crate::exit::Exit;
 use raddle_core::ranks::communicator::{AgreedError, Communicator, CommunicatorExt};
 use raddle_merge::inputs::order::sort_by_first_values;
 use raddle_merge::inputs::{DuplicatePolicy, InputOrder, InputSpec, expand};
@@ -173,6 +174,32 @@ impl ListingOptions {
     pub fn is_on_standard_input(names: &[PathBuf]) -> bool {
         names.iter().any(|name| name == Path::new("-"))
     }
+}
+
+/// Endings of files of events that a folder does not stand for.
+const OTHER_EVENTS: [&str; 2] = ["root", "pds"];
+
+/// Refuses folders that hold files of events other than HDF5 files, which would be left out without a message.
+///
+/// # Errors
+/// If one of the names is such a folder.
+pub fn refuse_folders_of_other_events(names: &[PathBuf]) -> Result<(), Error> {
+    for folder in names.iter().filter(|name| name.is_dir()) {
+        // A folder that cannot be listed fails when its files are.
+        let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let ending = |path: &Path| {
+            let is_hidden = path.file_name()?.as_bytes().starts_with(b".");
+            let ending = path.extension().and_then(OsStr::to_str).filter(|_| !is_hidden)?;
+            OTHER_EVENTS.into_iter().find(|other| *other == ending)
+        };
+        let others = paths.filter_map(|path| ending(&path).map(|ending| (path, ending)));
+        if let Some((path, ending)) = others.min() {
+            let what = format!("{}: a folder stands only for its HDF5 files", path.display());
+            let hint = format!("name the files by a pattern, such as '{}/*.{ending}'", folder.display());
+            return Err(Error::new(Exit::InputRefused, &what).hint(&hint));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the path of the list that @LIST names.

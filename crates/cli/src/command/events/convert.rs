@@ -10,6 +10,7 @@ use crate::render::events;
 use crate::session::Session;
 use raddle::Error;
 use raddle::options::Inputs;
+use raddle::options::inputs::refuse_folders_of_other_events;
 use raddle::options::output::refuse_replacing;
 use raddle_events::ConvertRequest;
 use raddle_events::request::EntryRange;
@@ -72,6 +73,7 @@ pub fn run(arguments: &ConvertArgs, team: &Ranks) -> Result<Exit, Error> {
     let ConvertArgs { selection, entries, skip_bad, output, force, layout, running, .. } = arguments;
     let inputs = team.paths_of_first(|| {
         refuse_replacing(output, &arguments.inputs.list_files())?;
+        refuse_folders_of_other_events(&arguments.inputs.inputs)?;
         arguments.standard_input.expand(&arguments.inputs)
     })?;
     let session = Session::start_collective(team, &running.verbosity, "events convert", inputs.iter().chain([output]))?;

@@ -11,6 +11,7 @@ use crate::session::Session;
 use raddle::Error;
 use raddle::options::Inputs;
 use raddle::options::compression::EVENTS_HELP;
+use raddle::options::inputs::refuse_folders_of_other_events;
 use raddle::options::output::refuse_replacing;
 use raddle_events::EventsMergeRequest;
 use raddle_events::formats::EventCompression;
@@ -60,6 +61,7 @@ pub fn run(arguments: &MergeArgs, team: &Ranks) -> Result<Exit, Error> {
     let MergeArgs { output, force, compress, chunk, running, .. } = arguments;
     let inputs = team.paths_of_first(|| {
         refuse_replacing(output, &arguments.inputs.list_files())?;
+        refuse_folders_of_other_events(&arguments.inputs.inputs)?;
         arguments.standard_input.expand(&arguments.inputs)
     })?;
     let session = Session::start_collective(team, &running.verbosity, "events merge", inputs.iter().chain([output]))?;
