@@ -55,8 +55,8 @@ def open(path: Source, mode: str = "r", *, threads: int | None = None) -> File:
     Notes
     -----
     The metadata is read at once, values on demand. Chunks are decoded without holding the lock of libhdf5 or of Python.
-    The file may grow while it is open: what it had when it was opened can still be read. If it was changed in another way, so
-    that values may have moved, reading them raises an ``InputError``, and the file must be opened again.
+    The file may grow while it is open: its earlier contents can still be read. Values that may have moved because the file
+    changed in another way raise an ``InputError``, and the file must be opened again.
 
     Examples
     --------

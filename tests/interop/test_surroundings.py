@@ -52,6 +52,10 @@ def written(tmp_path):
         ["idx", "write", "written.h5:/adc", "-o", "out.idx"],
         ["events", "convert", "written.h5", "-o", "out.h5"],
         ["plan", "written.h5"],
+        ["verify", "written.h5", "--against", "whole.h5"],
+        ["index", "written.h5"],
+        ["inspect", "written.h5"],
+        ["inspect", "--refs", "out.json", "written.h5"],
     ],
     ids=" ".join,
 )

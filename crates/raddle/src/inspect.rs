@@ -26,7 +26,8 @@ use std::path::Path;
 /// If the file cannot be read. Unreadable objects are part of the result.
 pub fn inspect(path: &Path, library: Option<&ChildReader>) -> Result<Inspection, Error> {
     // First of all, so that the error distinguishes a missing file from a damaged one.
-    InputFile::open(path).map_err(|error| Error::of_file(&error))?;
+    let opened = InputFile::open(path).and_then(|file| file.check_no_writer());
+    opened.map_err(|error| Error::of_file(&error))?;
     settle(path).map_err(|error| Error::of_merge(&error, &[path.to_path_buf()]))?;
     let inspect = || raddle_hdf5::inspect::inspect(&InputFile::open(path)?, &ReadLimits::default(), library);
     inspect().map_err(|error| Error::of_file(&error))

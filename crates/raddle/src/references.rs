@@ -22,6 +22,7 @@ pub fn write_references(
     out: &mut dyn Write,
 ) -> Result<Vec<OmittedObject>, Error> {
     let file = InputFile::open(path).map_err(|error| Error::of_file(&error))?;
+    file.check_no_writer().map_err(|error| Error::of_file(&error))?;
     settle(path).map_err(|error| Error::of_merge(&error, &[path.to_path_buf()]))?;
     let (mut entries, mut failed) = (Entries::begin(out, url), None);
     let left_out = for_each_reference(&file, &ReadLimits::default(), library, &mut |key, reference| match entries
