@@ -1,11 +1,12 @@
 """What surrounds a run: environment variables for other programs, and inputs that other programs write."""
 
 import os
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
-from command import run_command
+from command import RADDLE, run_command
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,16 @@ def test_an_input_that_another_program_reads_is_accepted(tmp_path, raddle, event
     with h5py.File(events[0], locking=True):
         raddle("merge", *events, "-o", tmp_path / "out.h5")
     assert run_command("verify", tmp_path / "out.h5", "--against", *events).returncode == 0
+
+
+@pytest.mark.parametrize("report", ["locked/report.json", "old.json"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(tmp_path, events, report):
+    (tmp_path / "locked").mkdir(mode=0o555)
+    (tmp_path / "old.json").write_text("{}")
+    (tmp_path / "old.json").chmod(0o444)
+    # Root may write to any file, unless it gives up this right.
+    command = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+    command += [RADDLE, "merge", *events, "-o", "out.h5", "--report", report]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert finished.returncode == 5 and "cannot be written to: Permission denied" in finished.stderr, finished.stderr
+    assert "nothing was written" in finished.stderr and not (tmp_path / "out.h5").exists()

@@ -8,6 +8,7 @@ use crate::render::escape;
 use raddle::Error;
 use raddle_core::output::folder_of;
 use raddle_hdf5::native::superblock::SIGNATURE;
+use rustix::fs::Access;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
@@ -120,15 +121,23 @@ pub fn check(
             return refuse(&format!("is inside a folder that the command reads or writes ({})", escape::path(file)));
         }
     }
+    let (written, access) = match &place {
+        ResolvedTarget::File { .. } => (path, Access::WRITE_OK),
+        ResolvedTarget::Name { folder, .. } => (folder.as_path(), Access::WRITE_OK | Access::EXEC_OK),
+    };
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => refuse("is a folder"),
+        Ok(metadata) if metadata.is_dir() => return refuse("is a folder"),
         Ok(metadata) if metadata.is_file() => match head(path) {
-            Ok(head) if text.may_replace(&head) => Ok(()),
-            Ok(_) => refuse(&format!("exists and is not {}", text.words())),
-            Err(cause) => refuse(&format!("exists and cannot be inspected: {cause}")),
+            Ok(head) if text.may_replace(&head) => {}
+            Ok(_) => return refuse(&format!("exists and is not {}", text.words())),
+            Err(cause) => return refuse(&format!("exists and cannot be inspected: {cause}")),
         },
         // A pipe, a terminal, or a file that does not exist yet.
-        _ => Ok(()),
+        _ => {}
+    }
+    match rustix::fs::access(written, access) {
+        Ok(()) => Ok(()),
+        Err(cause) => refuse(&format!("{} cannot be written to: {cause}", escape::path(written))),
     }
 }
 
