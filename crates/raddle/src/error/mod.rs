@@ -206,7 +206,7 @@ impl Error {
         self.hint(&texts.join("; "))
     }
 
-    /// Adds alternative remedies, of which the command may not support all.
+    /// Adds alternative remedies. Some of them may not apply to the command.
     #[must_use]
     pub fn advise(mut self, advice: Advice) -> Self {
         self.hint = advice.text();

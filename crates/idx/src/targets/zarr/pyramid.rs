@@ -19,8 +19,8 @@ use raddle_core::ranks::traffic::Traffic;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Minimum length, along halved axes, of the boxes that bring cells together: at 8, moving is needed again only after
-/// three halvings.
+/// Minimum length, along halved axes, of the boxes in which samples are collected. Boxes of 8 samples can be halved three
+/// times before samples must be moved again.
 const MIN_SIDE: u64 = 8;
 
 /// The boxes of every rank.
