@@ -1,5 +1,6 @@
 """Chunks that a device refuses are read by the CPU, which judges whether they are damaged."""
 
+import os
 import zlib
 
 import h5py
@@ -115,12 +116,20 @@ def test_what_is_behind_a_stream_does_not_matter(tmp_path):
     assert device.uploaded_bytes == values.nbytes
 
 
+class Cutting(StandIn):
+    """A device that cuts a file short before it loads anything."""
+
+    def slot(self, path, *sizes):
+        os.truncate(path, 50_000)
+        return super().slot(path, *sizes)
+
+
 def test_a_file_cut_short_after_it_was_opened(tmp_path):
     path = tmp_path / "cut.h5"
     with h5py.File(path, "w") as file:
         file["d"] = np.arange(100_000)
     with raddle.open(path) as file:
-        with open(path, "r+b") as cut:
-            cut.truncate(50_000)
         with pytest.raises(errors.DamagedError, match="ends before byte"):
+            gpu.read_columns(file, device=Cutting())
+        with pytest.raises(errors.InputError, match="open it again"):
             gpu.read_columns(file, device=StandIn())
